@@ -1,0 +1,1 @@
+"""Deployment targets of a trained run, each verified against the Python translator."""

@@ -1,0 +1,98 @@
+"""A SavedModel for TensorFlow Serving: text in, translation out, no Python and no XLA.
+
+A stock TensorFlow Serving runs with XLA disabled, and it loads the graph in a session, where `tf.saved_model.load` is
+more forgiving. Hence two rules: no XLA op in the graph, and no Keras model among the tracked objects (its variables
+would be listed twice, and the session restores the copies). `tests/test_export.py` loads it as the server does.
+"""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import tensorflow as tf
+
+from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID
+from keras_transformer.translator import default_max_length, search
+
+
+class ExportError(ValueError):
+    """An export that cannot be written."""
+
+
+def export_saved_model(translator, path, num_beams=None, length_penalty=None, overwrite=False):
+    """Writes a SavedModel with the signature `translate`, which is `serving_default` too.
+
+    The signature takes `text`, strings (B,), and returns `translation`, strings (B,), and `score`, float32 (B,). Its
+    answers are those of `translator.translate`.
+
+    Args:
+        translator: a `keras_transformer.translator.Translator` on the TensorFlow backend.
+        path: the folder of the servable; the SavedModel becomes its next numbered version, `path/1` at first.
+        num_beams, length_penalty: fixed in the graph. Default to the translator's.
+        overwrite: whether to replace the newest version instead of adding one. Defaults to False.
+
+    Returns:
+        The path of the version folder. It appears there complete or not at all.
+
+    Raises:
+        ExportError: the place cannot be written to.
+    """
+    path = Path(path)
+    versions = [int(p.name) for p in path.iterdir() if p.name.isdecimal()] if path.is_dir() else []
+    newest = max(versions, default=0)
+    final = path / str(newest if overwrite and newest else newest + 1)
+    temporary = path / f".writing-{final.name}"
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(temporary, ignore_errors=True)
+        module = servable(translator, num_beams, length_penalty)
+        signature = module.translate.get_concrete_function()
+        signatures = {"serving_default": signature, "translate": signature}
+        tf.saved_model.save(module, str(temporary), signatures=signatures)
+        metadata = {
+            "tensorflow": tf.__version__,
+            "num_beams": num_beams or translator.num_beams,
+            "length_penalty": translator.length_penalty if length_penalty is None else length_penalty,
+            "max_source_length": translator.max_source_length,
+        }
+        (temporary / "metadata.json").write_text(json.dumps(metadata, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise ExportError(f"Cannot write a SavedModel to {path}: {error}") from error
+    if final.exists():
+        old = path / f".replaced-{final.name}"
+        os.replace(final, old)
+        os.replace(temporary, final)
+        shutil.rmtree(old)
+    else:
+        os.replace(temporary, final)
+    return final
+
+
+def servable(translator, num_beams=None, length_penalty=None):
+    """A `tf.Module` with the function `translate`; tracks the variables and the tokenizers' resources, nothing else."""
+    model, source, target = translator.model, translator.source_tokenizer, translator.target_tokenizer
+    num_beams = num_beams or translator.num_beams
+    length_penalty = translator.length_penalty if length_penalty is None else length_penalty
+
+    def translate(text):
+        ids = source.graph_tokenize(text)[:, : translator.max_source_length - 1]
+        empty = tf.equal(ids.row_lengths(), 0)
+        end = tf.fill([ids.nrows(), 1], END_TOKEN_ID)
+        encoder_token_ids = tf.concat([ids, end], axis=1).to_tensor(PAD_TOKEN_ID)
+        max_length = translator.max_length or default_max_length(tf.shape(encoder_token_ids)[1])
+        if model.max_length:
+            max_length = tf.minimum(max_length, model.max_length)
+        token_ids, scores = search(model, encoder_token_ids, max_length, num_beams, length_penalty)
+        translation = target.graph_detokenize(token_ids[:, 0])
+        return {
+            "translation": tf.where(empty, "", translation),
+            "score": tf.where(empty, 0.0, scores[:, 0]),
+        }
+
+    module = tf.Module()
+    module.variables_of_model = [variable.value for variable in model.variables]
+    module.resources = [*source.graph_resources(), *target.graph_resources()]
+    signature = [tf.TensorSpec([None], tf.string, name="text")]
+    module.translate = tf.function(translate, input_signature=signature, autograph=False)
+    return module

@@ -1,0 +1,1 @@
+"""A Transformer for translation, built on Keras."""

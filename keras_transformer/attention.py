@@ -1,0 +1,233 @@
+"""Multi-head scaled dot-product attention.
+
+Reference: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2.
+Axes: B batch, T target (query), S source (key and value), N heads, H key_dim, D model width.
+"""
+
+import keras
+from keras import ops
+
+from keras_transformer import masks
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class MultiHeadAttention(keras.layers.Layer):
+    """softmax(Q K^T / sqrt(key_dim)) V in `num_heads` subspaces, with Keras masks.
+
+    `attention(x)` is self-attention: queries, keys and values come out of one matrix product.
+    `attention(query, value)` is cross-attention, with keys and values out of one product. Which of the two it is, is
+    fixed by the first call, since it decides the shapes of the weights.
+
+    Unlike `keras.layers.MultiHeadAttention` this layer never removes the Keras mask of its inputs, so a second layer
+    that reads the same tensor still sees it. The output carries the mask of the query.
+
+    Args:
+        num_heads: N.
+        key_dim: H, the width of one head.
+        dropout: rate in [0, 1) on the attention scores. Defaults to 0.
+        kernel_initializer: Defaults to `"glorot_uniform"`; on the fused projection this is Xavier with gain
+            1/sqrt(2) for each of its three parts.
+        use_bias: whether the projections have biases. Defaults to True.
+        **kwargs: `name`, `dtype`, `trainable`.
+
+    Call arguments:
+        query: (B, T, D).
+        value: (B, S, D'), or `None` for self-attention.
+        mask, query_mask, value_mask: padding masks (B, L), True = real token. Keras fills them with the masks that
+            the tensors carry: `mask` when the layer is called with one tensor, the others when it is called with
+            several. The mask of the values keeps padding from being attended to.
+        attention_mask: boolean (B, T, S), True = attend.
+        use_causal_mask: whether position t sees only positions up to t. Defaults to False.
+        return_attention_scores: whether to return the attention scores too. Defaults to False.
+        training: whether dropout is active.
+
+    Returns:
+        (B, T, D), or a pair of that and the attention scores (B, N, T, S). A query that may attend to nothing gets
+        scores of zero and a context of zeros, never NaN.
+
+    Example:
+        >>> attention = MultiHeadAttention(num_heads=2, key_dim=4)
+        >>> attention(np.ones((1, 5, 8), "float32"), use_causal_mask=True).shape
+        TensorShape([1, 5, 8])
+    """
+
+    def __init__(
+        self, num_heads, key_dim, dropout=0.0, kernel_initializer="glorot_uniform", use_bias=True, **kwargs
+    ):
+        super().__init__(**kwargs)
+        if num_heads < 1 or key_dim < 1:
+            raise ValueError(
+                f"`num_heads` and `key_dim` must be at least 1. Received: num_heads={num_heads}, key_dim={key_dim}."
+            )
+        self.supports_masking = True
+        self.num_heads = num_heads
+        self.key_dim = key_dim
+        self.dropout = dropout
+        self.use_bias = use_bias
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+
+    def _dense(self, units, name):
+        return keras.layers.Dense(
+            units,
+            use_bias=self.use_bias,
+            # A copy: an initializer with a seed must not give two weights the same values.
+            kernel_initializer=self.kernel_initializer.clone(),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def build(self, query_shape, value_shape=None):
+        width = self.num_heads * self.key_dim
+        if value_shape is None:
+            self.query_key_value_dense = self._dense(3 * width, "query_key_value")
+            self.query_key_value_dense.build(query_shape)
+        else:
+            self.query_dense = self._dense(width, "query")
+            self.query_dense.build(query_shape)
+            self.key_value_dense = self._dense(2 * width, "key_value")
+            self.key_value_dense.build(value_shape)
+        self.is_self_attention = value_shape is None
+        self.output_dense = self._dense(query_shape[-1], "output")
+        self.output_dense.build((*query_shape[:-1], width))
+
+    def call(
+        self,
+        query,
+        value=None,
+        mask=None,
+        query_mask=None,
+        value_mask=None,
+        attention_mask=None,
+        use_causal_mask=False,
+        return_attention_scores=False,
+        training=None,
+    ):
+        if value is None:
+            if not self.is_self_attention:
+                raise ValueError(
+                    f"`value` must be given to layer {self.name!r}: it was built for cross-attention. "
+                    "Received: value=None. Call `attention(query, value)`."
+                )
+            query, key, value = self._project(self.query_key_value_dense, query)
+            value_mask = next((m for m in (value_mask, query_mask, mask) if m is not None), None)
+        else:
+            if self.is_self_attention:
+                raise ValueError(
+                    f"`value` may not be given to layer {self.name!r}: it was built for self-attention, by a call "
+                    "with one tensor. Received: a value. Make another layer for cross-attention."
+                )
+            (query,) = self._project(self.query_dense, query)
+            key, value = self._project(self.key_value_dense, value)
+        causal_mask = masks.causal_mask(ops.shape(query)[1]) if use_causal_mask else None
+        attention_mask = masks.combine(value_mask, attention_mask, causal_mask)
+        if attention_mask is not None:
+            attention_mask = attention_mask[:, None]  # (B, 1, T, S): the same for every head
+        if return_attention_scores or (training and self.dropout):
+            context, scores = self._attend(query, key, value, attention_mask, training)
+        else:
+            context, scores = ops.dot_product_attention(query, key, value, mask=attention_mask), None
+            if attention_mask is not None:
+                # Where everything is masked, softmax is uniform over the padding: this makes it nothing.
+                some = ops.swapaxes(ops.any(attention_mask, axis=-1, keepdims=True), 1, 2)  # (B, T, 1, 1)
+                context = ops.where(some, context, ops.zeros_like(context))
+        output = self.output_dense(self._merge_heads(context))
+        return (output, scores) if return_attention_scores else output
+
+    def _project(self, dense, x):
+        """(B, L, D) -> one (B, L, N, H) for each of query, key, value that `dense` holds."""
+        x = dense(x)
+        batch, length = ops.shape(x)[:2]
+        parts = x.shape[-1] // (self.num_heads * self.key_dim)
+        parts = ops.split(x, parts, axis=-1) if parts > 1 else [x]
+        return [ops.reshape(part, (batch, length, self.num_heads, self.key_dim)) for part in parts]
+
+    def _merge_heads(self, context):
+        batch, length = ops.shape(context)[:2]
+        return ops.reshape(context, (batch, length, self.num_heads * self.key_dim))
+
+    def _attend(self, query, key, value, attention_mask, training):
+        """The formula itself, for when the scores are wanted or dropped out. Softmax runs in float32."""
+        logits = ops.einsum("btnh,bsnh->bnts", query * self.key_dim**-0.5, key)
+        scores = _softmax(ops.cast(logits, "float32"), attention_mask)
+        scores = ops.cast(scores, self.compute_dtype)
+        context = ops.einsum("bnts,bsnh->btnh", self.dropout_layer(scores, training=training), value)
+        return context, scores
+
+    # Cached decoding: one position at a time, on tensors (B, D) without a time axis.
+
+    def init_cache(self, batch_size, length):
+        """An empty cache for `decode_step`: keys and values (B, N, L, H), zeros."""
+        shape = (batch_size, self.num_heads, length, self.key_dim)
+        return ops.zeros(shape, self.compute_dtype), ops.zeros(shape, self.compute_dtype)
+
+    def project_value(self, value):
+        """Keys and values (B, N, S, H) of (B, S, D'), computed once per sentence for `cross_step`."""
+        return tuple(ops.swapaxes(x, 1, 2) for x in self._project(self.key_value_dense, value))
+
+    def decode_step(self, query, cache, cache_update_index, attention_mask):
+        """Self-attention of one new position to itself and the cached ones.
+
+        Args:
+            query: (B, D), the new position.
+            cache: the pair (key, value), each (B, N, L, H).
+            cache_update_index: the new position's index, a scalar integer.
+            attention_mask: boolean (L,), True at the positions decoded so far, the new one included.
+
+        Returns:
+            (B, D) and the updated cache.
+        """
+        x = ops.reshape(self.query_key_value_dense(query), (-1, 3 * self.num_heads, self.key_dim))
+        query, key, value = ops.split(x, 3, axis=1)  # (B, N, H)
+        cache = tuple(update_cache(old, new, cache_update_index) for old, new in zip(cache, (key, value), strict=True))
+        return self._step(query[:, :, None], *cache, attention_mask), cache
+
+    def cross_step(self, query, key, value, attention_mask):
+        """Cross-attention of one new position, for one or several beams per sentence.
+
+        Args:
+            query: (B * K, D): the K beams of a sentence are neighbours and read its keys together.
+            key, value: (B, N, S, H) from `project_value`.
+            attention_mask: boolean (B, 1, 1, S), True at the real tokens of the source.
+
+        Returns:
+            (B * K, D).
+        """
+        batch = ops.shape(key)[0]
+        query = ops.reshape(self.query_dense(query), (batch, -1, self.num_heads, self.key_dim))
+        return self._step(ops.swapaxes(query, 1, 2), key, value, attention_mask)
+
+    def _step(self, query, key, value, attention_mask):
+        """(B, N, T, H) queries on (B, N, S, H) keys and values -> (B * T, D)."""
+        logits = ops.matmul(query * self.key_dim**-0.5, ops.swapaxes(key, 2, 3))
+        scores = ops.cast(_softmax(ops.cast(logits, "float32"), attention_mask), self.compute_dtype)
+        context = ops.swapaxes(ops.matmul(scores, value), 1, 2)  # (B, T, N, H)
+        return self.output_dense(ops.reshape(context, (-1, self.num_heads * self.key_dim)))
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "key_dim": self.key_dim,
+            "dropout": self.dropout,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "use_bias": self.use_bias,
+        }
+
+
+def _softmax(logits, attention_mask):
+    """Softmax over the last axis; what is masked gets exactly 0, also where everything is masked. Float32."""
+    if attention_mask is None:
+        return ops.softmax(logits, axis=-1)
+    scores = ops.softmax(ops.where(attention_mask, logits, -1e9), axis=-1)
+    return ops.where(attention_mask, scores, 0.0)
+
+
+def update_cache(cache, update, index):
+    """Writes `update` (B, N, H) at position `index` of `cache` (B, N, L, H).
+
+    A comparison instead of `keras.ops.slice_update`: on TensorFlow that is an XLA op, which a stock TensorFlow Serving
+    refuses to run.
+    """
+    here = ops.arange(ops.shape(cache)[2], dtype="int32")[:, None] == index
+    return ops.where(here, update[:, :, None], cache)

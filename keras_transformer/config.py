@@ -1,0 +1,272 @@
+"""Every setting of a run: frozen dataclasses, JSON beside the weights, command-line flags made from the fields.
+
+What wins over what: a flag, then the `--config` file, then the data set's recipe, then the preset, then the default.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import sys
+import types
+import typing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+class ConfigError(ValueError):
+    """A setting that does not exist or cannot be."""
+
+
+def _setting(default, help, choices=None):
+    return field(default=default, metadata={"help": help, "choices": choices})
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """The arguments of `keras_transformer.Transformer`; vocabulary sizes come from the tokenizers."""
+
+    num_layers: int = _setting(4, "encoder blocks")
+    num_decoder_layers: int | None = _setting(None, "decoder blocks (default: as many as encoder blocks)")
+    num_heads: int = _setting(4, "attention heads; must divide --hidden-dim")
+    hidden_dim: int = _setting(128, "width of the model")
+    intermediate_dim: int = _setting(256, "width of the feed-forward sublayers")
+    dropout: float = _setting(0.1, "rate in [0, 1) on embeddings and on every sublayer's output")
+    attention_dropout: float = _setting(0.0, "rate in [0, 1) on the attention scores")
+    activation: str = _setting("relu", "any Keras activation, for the feed-forward sublayers")
+    normalize_first: bool = _setting(False, "pre-norm instead of the paper's post-norm")
+    layer_norm_epsilon: float = _setting(1e-6, "added to the variance in layer normalisation")
+    tie_embeddings: str = _setting(
+        "all", "which of the two embeddings and the output projection are one matrix", ("all", "target", "none")
+    )
+    position_type: str = _setting("sinusoidal", "kind of positions", ("sinusoidal", "learned"))
+    dtype: str = _setting("float32", "dtype policy", ("float32", "mixed_bfloat16", "mixed_float16"))
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Where the sentence pairs come from and how they become batches."""
+
+    dataset: str = _setting(
+        "phrasebook", "phrasebook is embedded; multi30k is downloaded or read from --data-dir", ("phrasebook", "multi30k")
+    )
+    data_dir: str | None = _setting(None, "folder with the Multi30k files (default: download and cache)")
+    variant: str = _setting("", "Multi30k text: empty for raw, lc.norm.tok for the lower-cased, tokenised form")
+    test_set: str = _setting("test_2016_flickr", "Multi30k test set")
+    source_language: str = _setting("en", "language code of the source, a part of Multi30k's file names")
+    target_language: str = _setting("de", "language code of the target")
+    train_source: str | None = _setting(None, "own training text, one sentence a line, .gz too")
+    train_target: str | None = _setting(None, "its translation, line by line")
+    val_source: str | None = _setting(None, "own validation text")
+    val_target: str | None = _setting(None, "its translation")
+    test_source: str | None = _setting(None, "own test text (default: the validation text)")
+    test_target: str | None = _setting(None, "its translation")
+    max_length: int = _setting(128, "longest sentence, in tokens, the end token included")
+    over_long: str = _setting("drop", "what becomes of longer training pairs", ("drop", "cut"))
+    tokens_per_batch: int = _setting(4096, "padded tokens of a batch, counted on its longer side")
+
+
+@dataclass(frozen=True)
+class TokenizerConfig:
+    """How text becomes token ids."""
+
+    tokenizer: str = _setting("unigram", "kind of subword tokenizer", ("unigram", "bpe", "wordpiece"))
+    vocabulary_size: int | None = _setting(
+        None, "token ids per vocabulary (default: 8,000 or what the text supports, whichever is less)"
+    )
+    separate_vocabularies: bool = _setting(False, "one vocabulary per language instead of a shared one")
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """The recipe: section 5 of the paper unless said otherwise."""
+
+    epochs: int = _setting(30, "passes over the training pairs at most")
+    max_minutes: float | None = _setting(None, "stop after the epoch in which this many minutes are over (default: never)")
+    learning_rate: float | None = _setting(
+        None, "peak learning rate (default: the paper's, (hidden_dim * warmup_steps)^-0.5)"
+    )
+    warmup_steps: int = _setting(4000, "optimizer steps until the learning rate peaks")
+    label_smoothing: float = _setting(0.1, "probability mass in [0, 1) spread over the vocabulary")
+    clip_norm: float | None = _setting(1.0, "largest global norm of the gradient (0: no clipping)")
+    ema_momentum: float | None = _setting(
+        None, "validate and keep an exponential moving average of the weights, e.g. 0.998 (default: the weights)"
+    )
+    monitor: str = _setting("val_loss", "what chooses the best epoch", ("val_loss", "val_bleu"))
+    patience: int | None = _setting(None, "stop after this many epochs without a better one (default: never)")
+    xla: bool = _setting(False, "compile the training step with XLA; every new batch shape is compiled anew")
+    seed: int = _setting(0, "seeds weights, dropout, batch order and tokenizer sampling")
+
+
+@dataclass(frozen=True)
+class DecodingConfig:
+    """How a trained model translates."""
+
+    num_beams: int = _setting(4, "beams of the search; 1 is greedy search")
+    length_penalty: float = _setting(0.6, "scores are divided by ((5 + length) / 6)^this")
+    decoding_max_length: int | None = _setting(
+        None, "most tokens of a translation (default: twice the source and 16 more)"
+    )
+
+
+SECTIONS = {
+    "model": ModelConfig,
+    "data": DataConfig,
+    "tokenizer": TokenizerConfig,
+    "training": TrainingConfig,
+    "decoding": DecodingConfig,
+}
+
+# Sizes; `base` and `big` are the paper's (table 3), `tiny` is the usual one for Multi30k.
+PRESETS = {
+    "tiny": {"num_layers": 4, "num_heads": 4, "hidden_dim": 128, "intermediate_dim": 256, "dropout": 0.3},
+    "small": {"num_layers": 6, "num_heads": 4, "hidden_dim": 256, "intermediate_dim": 1024, "dropout": 0.2},
+    "base": {"num_layers": 6, "num_heads": 8, "hidden_dim": 512, "intermediate_dim": 2048, "dropout": 0.1},
+    "big": {"num_layers": 6, "num_heads": 16, "hidden_dim": 1024, "intermediate_dim": 4096, "dropout": 0.3},
+}
+
+# What a data set needs otherwise than the defaults: small corpora want other steps and rates than the paper's 4.5 M.
+RECIPES = {
+    "phrasebook": {
+        "vocabulary_size": 1000,
+        "epochs": 10,
+        "learning_rate": 3e-3,
+        "warmup_steps": 200,
+        "dropout": 0.1,
+        "tokens_per_batch": 2048,
+    },
+    "multi30k": {"learning_rate": 5e-3, "warmup_steps": 2000, "epochs": 60},
+}
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """All settings of a run, in sections.
+
+    Example:
+        >>> config = RunConfig.make({"preset": "small", "epochs": 3})
+        >>> config.model.hidden_dim, config.training.epochs, config.data.dataset
+        (256, 3, 'phrasebook')
+    """
+
+    preset: str = "tiny"
+    model: ModelConfig = ModelConfig()
+    data: DataConfig = DataConfig()
+    tokenizer: TokenizerConfig = TokenizerConfig()
+    training: TrainingConfig = TrainingConfig()
+    decoding: DecodingConfig = DecodingConfig()
+
+    @classmethod
+    def make(cls, *settings):
+        """A config from flat dictionaries of settings; where several name one setting, the first wins."""
+        given = {}
+        for layer in reversed(settings):
+            given.update(layer)
+        preset = given.pop("preset", "tiny")
+        if preset not in PRESETS:
+            raise ConfigError(f"`preset` must be one of {tuple(PRESETS)}. Received: {preset!r}.")
+        own_files = given.get("train_source") or given.get("train_target")
+        recipe = {} if own_files else RECIPES.get(given.get("dataset", "phrasebook"), {})
+        given = {**PRESETS[preset], **recipe, **given}
+        sections = {}
+        for name, section in SECTIONS.items():
+            fields = [f.name for f in dataclasses.fields(section)]
+            sections[name] = section(**{key: _checked(section, key, given.pop(key)) for key in fields if key in given})
+        if given:
+            raise ConfigError(f"No such setting: {', '.join(sorted(given))}. `--help` lists all of them.")
+        return cls(preset=preset, **sections)
+
+    def to_dict(self):
+        """Nested plain values, as in `config.json`."""
+        return dataclasses.asdict(self)
+
+    def flat(self):
+        """All settings in one dictionary, as `make` takes them."""
+        flat = {"preset": self.preset}
+        for name in SECTIONS:
+            flat.update(dataclasses.asdict(getattr(self, name)))
+        return flat
+
+
+def _types(section, name):
+    hint = typing.get_type_hints(section)[name]
+    return typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+
+
+def _checked(section, name, value):
+    """`value`, as the field's type, or a ConfigError that names the setting."""
+    allowed = _types(section, name)
+    if float in allowed and type(value) is int:
+        value = float(value)
+    if type(value) not in allowed:
+        expected = " or ".join("null" if t is types.NoneType else t.__name__ for t in allowed)
+        raise ConfigError(f"`{name}` must be {expected}. Received: {value!r}.")
+    choices = next(f for f in dataclasses.fields(section) if f.name == name).metadata["choices"]
+    if choices and value not in choices:
+        raise ConfigError(f"`{name}` must be one of {choices}. Received: {value!r}.")
+    at_least_one = ("num_layers", "num_decoder_layers", "num_heads", "hidden_dim", "intermediate_dim", "epochs",
+                    "warmup_steps", "num_beams", "max_length", "tokens_per_batch", "patience", "decoding_max_length")  # fmt: skip
+    if name in at_least_one and value is not None and value < 1:
+        raise ConfigError(f"`{name}` must be at least 1. Received: {value!r}.")
+    rates = ("dropout", "attention_dropout", "label_smoothing", "ema_momentum")
+    if name in rates and value is not None and not 0 <= value < 1:
+        raise ConfigError(f"`{name}` must be in [0, 1). Received: {value!r}.")
+    if name in ("learning_rate", "max_minutes") and value is not None and value <= 0:
+        raise ConfigError(f"`{name}` must be positive. Received: {value!r}.")
+    return value
+
+
+def read_config_file(path):
+    """Settings of a JSON file, flat: a `config.json` of a run, or any part of one.
+
+    Raises:
+        ConfigError: the file is missing or is not a JSON object.
+    """
+    path = Path(path)
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"Cannot read the config file {path}: {error}") from error
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{path}, line {error.lineno}: not JSON: {error.msg}.") from error
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path} must hold a JSON object of settings. Received: {type(content).__name__}.")
+    flat = {}
+    for key, value in content.items():
+        flat.update(value if key in SECTIONS and isinstance(value, dict) else {key: value})
+    return flat
+
+
+def add_flags(parser, *sections):
+    """Adds one flag per field of the named sections, grouped; flags that are not given stay out of the result."""
+    for name in sections:
+        group = parser.add_argument_group(f"{name} settings")
+        for f in dataclasses.fields(SECTIONS[name]):
+            flag = "--" + f.name.replace("_", "-")
+            text = f.metadata["help"]
+            kwargs = {"dest": f.name, "default": argparse.SUPPRESS}
+            if bool in _types(SECTIONS[name], f.name):
+                group.add_argument(flag, action=argparse.BooleanOptionalAction, help=text, **kwargs)
+                continue
+            if f.default is not None and f.default != "":
+                text += f" (default: {f.default}{_changed_by(f.name)})"
+            kind = next(t for t in _types(SECTIONS[name], f.name) if t is not types.NoneType)
+            metavar = None if f.metadata["choices"] else {int: "N", float: "X", str: "TEXT"}[kind]
+            group.add_argument(flag, type=kind, choices=f.metadata["choices"], metavar=metavar, help=text, **kwargs)
+
+
+def _changed_by(name):
+    """Which presets and recipes replace a default, for `--help`."""
+    changes = {**PRESETS, **RECIPES}
+    changed = [f"{key}: {values[name]}" for key, values in changes.items() if name in values]
+    return "; " + ", ".join(changed) if changed else ""
+
+
+@contextlib.contextmanager
+def user_errors():
+    """Within a command: what the user can mend is printed as one message, without a traceback, and ends it with 2."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(2) from error

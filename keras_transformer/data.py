@@ -1,0 +1,157 @@
+"""Sentence pairs -> batches for `model.fit`: length buckets, a budget of tokens, sample weights for real tokens only.
+
+Which pairs form batch k of epoch e is a function of the lengths, the seed, e and k alone. So training is reproducible,
+and a resumed run can begin in the middle of the sequence of batches.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID
+
+
+class EncodedPairs(NamedTuple):
+    """Token ids of sentence pairs.
+
+    Attributes:
+        source: list of int32 arrays, each ended by the end token.
+        target: likewise.
+        num_over_long: pairs that were longer than `max_length` and were dropped or cut.
+    """
+
+    source: list
+    target: list
+    num_over_long: int
+
+
+class TokenBatches(NamedTuple):
+    """What `model.fit` takes.
+
+    Attributes:
+        dataset: a `tf.data.Dataset` of (inputs, labels, sample weights).
+        steps_per_epoch: batches of one pass over the pairs; the same for every epoch.
+        padding: the share of padding in the batches of one pass, both sides counted.
+    """
+
+    dataset: object
+    steps_per_epoch: int
+    padding: float
+
+
+def encode_pairs(pairs, source_tokenizer, target_tokenizer, max_length, over_long="drop"):
+    """Tokenizes pairs and adds the end token.
+
+    Args:
+        pairs: list of (source, target).
+        source_tokenizer, target_tokenizer: `keras_transformer.tokenizers.Tokenizer`, may be the same.
+        max_length: longest sequence, in tokens, the end token included.
+        over_long: `"drop"` leaves out pairs with a longer side, `"cut"` shortens that side to `max_length` (its last
+            token is then no end token, so that the model does not learn to stop there).
+
+    Returns:
+        `EncodedPairs`.
+    """
+    sides = []
+    for tokenizer, texts in zip((source_tokenizer, target_tokenizer), zip(*pairs, strict=True), strict=True):
+        sides.append([np.array([*ids, END_TOKEN_ID], "int32") for ids in tokenizer.tokenize(texts)])
+    fits = [max(len(s), len(t)) <= max_length for s, t in zip(*sides, strict=True)]
+    if over_long == "drop":
+        sides = [[ids for ids, fit in zip(side, fits, strict=True) if fit] for side in sides]
+    else:
+        sides = [[ids[:max_length] for ids in side] for side in sides]
+    return EncodedPairs(*sides, num_over_long=fits.count(False))
+
+
+def plan_batches(source_lengths, target_lengths, tokens_per_batch, rng=None):
+    """Groups pairs of similar lengths.
+
+    A pair's width is the length of its longer side. Pairs fall into buckets of similar width; within a bucket they are
+    ordered by the difference of their sides, so that both sides of a batch are even, with a little noise, so that
+    every epoch has other batches. The number of batches depends on the lengths alone.
+
+    Args:
+        source_lengths, target_lengths: integer arrays.
+        tokens_per_batch: a batch has at most this many padded tokens on its longer side, and at least one pair.
+        rng: a `numpy.random.Generator` that mixes pairs and shuffles batches, or `None` for a fixed order.
+
+    Returns:
+        A list of integer arrays: the indices of the pairs of each batch.
+    """
+    source_lengths, target_lengths = np.asarray(source_lengths), np.asarray(target_lengths)
+    widths = np.maximum(source_lengths, target_lengths)
+    difference = (target_lengths - source_lengths).astype("float64")
+    if rng is not None:
+        difference += rng.uniform(-1, 1, len(difference))
+    batches = []
+    for low, high in _buckets(widths.max()):
+        bucket = np.flatnonzero((widths > low) & (widths <= high))
+        bucket = bucket[np.argsort(difference[bucket], kind="stable")]
+        batch_size = max(1, tokens_per_batch // high)
+        batches += [bucket[i : i + batch_size] for i in range(0, len(bucket), batch_size)]
+    if rng is not None:
+        rng.shuffle(batches)
+    return batches
+
+
+def _buckets(longest):
+    """Intervals (low, high] that cover 1..longest, about a tenth wider each time, so that little is padded."""
+    low = 0
+    while low < longest:
+        high = low + max(2, round(low / 10))
+        yield low, high
+        low = high
+
+
+def make_batches(pairs, tokens_per_batch, shuffle=False, seed=0, start_epoch=0):
+    """Batches of token ids as a `tf.data.Dataset`.
+
+    Each element is `(inputs, labels, weights)`: `inputs` has `encoder_token_ids` (B, S) and `decoder_token_ids`
+    (B, T), the target shifted right behind the start token; `labels` (B, T) is the target; `weights` (B, T) is 1 at
+    real tokens and 0 at padding.
+
+    Args:
+        pairs: `EncodedPairs`.
+        tokens_per_batch: see `plan_batches`.
+        shuffle: if True, the data set is endless and every epoch has another order (pass `steps_per_epoch` to `fit`);
+            if False, it is one pass in a fixed order.
+        seed: of the order. Defaults to 0.
+        start_epoch: the epoch to begin with, for resuming. Defaults to 0.
+
+    Returns:
+        `TokenBatches`.
+    """
+    import tensorflow as tf
+
+    lengths = [np.array([len(ids) for ids in side]) for side in (pairs.source, pairs.target)]
+    plan = plan_batches(*lengths, tokens_per_batch)
+
+    def epochs():
+        if not shuffle:
+            yield from plan
+            return
+        epoch = start_epoch
+        while True:
+            yield from plan_batches(*lengths, tokens_per_batch, np.random.default_rng((seed, epoch)))
+            epoch += 1
+
+    source, target = (
+        tf.RaggedTensor.from_row_lengths(np.concatenate(side), side_lengths)
+        for side, side_lengths in zip((pairs.source, pairs.target), lengths, strict=True)
+    )
+
+    def batch(indices):
+        encoder_token_ids = tf.gather(source, indices).to_tensor(PAD_TOKEN_ID)
+        labels = tf.gather(target, indices).to_tensor(PAD_TOKEN_ID)
+        start = tf.fill([tf.shape(labels)[0], 1], START_TOKEN_ID)
+        # The end token is never an input: where it stood the shifted row has a label of padding and weight 0.
+        shifted = tf.where(labels == END_TOKEN_ID, PAD_TOKEN_ID, labels)[:, :-1]
+        inputs = {"encoder_token_ids": encoder_token_ids, "decoder_token_ids": tf.concat([start, shifted], axis=1)}
+        return inputs, labels, tf.cast(labels != PAD_TOKEN_ID, tf.float32)
+
+    dataset = tf.data.Dataset.from_generator(epochs, output_signature=tf.TensorSpec((None,), tf.int64))
+    dataset = dataset.map(batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True).prefetch(tf.data.AUTOTUNE)
+    if not shuffle:
+        dataset = dataset.apply(tf.data.experimental.assert_cardinality(len(plan)))
+    padded = sum(len(batch) * sum(side[batch].max() for side in lengths) for batch in plan)
+    return TokenBatches(dataset, len(plan), 1 - sum(side.sum() for side in lengths) / padded)

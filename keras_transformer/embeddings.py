@@ -1,0 +1,219 @@
+"""Token embeddings plus positions.
+
+Reference: "Attention Is All You Need" (Vaswani et al., 2017), sections 3.4 (embeddings) and 3.5 (positions).
+"""
+
+import keras
+import numpy as np
+from keras import ops
+
+LAYOUTS = ("interleaved", "concatenated")
+POSITION_TYPES = ("sinusoidal", "learned")
+
+
+def _check_sinusoids(hidden_dim, max_wavelength, layout):
+    if hidden_dim < 2 or hidden_dim % 2:
+        raise ValueError(
+            "`hidden_dim` must be an even number of at least 2: every frequency takes a sine and a cosine. "
+            f"Received: hidden_dim={hidden_dim}. Try hidden_dim={max(2, hidden_dim + hidden_dim % 2)}."
+        )
+    if max_wavelength <= 0:
+        raise ValueError(f"`max_wavelength` must be positive. Received: max_wavelength={max_wavelength}.")
+    if layout not in LAYOUTS:
+        raise ValueError(f"`layout` must be one of {LAYOUTS}. Received: layout={layout!r}.")
+
+
+def _frequencies(hidden_dim, max_wavelength):
+    """The d/2 angular frequencies w^(-2i/d), in radians per position, float64."""
+    return np.power(float(max_wavelength), -np.arange(0, hidden_dim, 2) / hidden_dim)
+
+
+def positional_encoding(length, hidden_dim, max_wavelength=10000, layout="interleaved"):
+    """The table of sinusoidal positions of section 3.5.
+
+        PE(pos, 2i)     = sin(pos / max_wavelength^(2i / hidden_dim))
+        PE(pos, 2i + 1) = cos(pos / max_wavelength^(2i / hidden_dim))
+
+    Args:
+        length: number of positions.
+        hidden_dim: width of a row; even.
+        max_wavelength: w above; the wavelengths run from 2 pi to nearly 2 pi w. Defaults to 10000.
+        layout: `"interleaved"` alternates sine and cosine as in the paper; `"concatenated"` puts all sines before all
+            cosines, as Tensor2Tensor does. The rows are the same up to that permutation.
+
+    Returns:
+        A float32 NumPy array of shape (length, hidden_dim), computed in float64 and rounded once.
+
+    Example:
+        >>> positional_encoding(2, 4, max_wavelength=100).round(4).tolist()
+        [[0.0, 1.0, 0.0, 1.0], [0.8414999842643738, 0.5403000116348267, 0.0997999981045723, 0.9950000047683716]]
+    """
+    _check_sinusoids(hidden_dim, max_wavelength, layout)
+    angles = np.arange(length)[:, None] * _frequencies(hidden_dim, max_wavelength)  # (length, d/2)
+    pair = np.stack if layout == "interleaved" else np.concatenate
+    return pair([np.sin(angles), np.cos(angles)], axis=-1).reshape(length, hidden_dim).astype("float32")
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class PositionalEmbedding(keras.layers.Layer):
+    """Embeds token ids, scales by sqrt(hidden_dim), adds positions, applies dropout.
+
+    The layer's output carries the Keras mask `token_ids != pad_token_id`, which the blocks that follow pick up by
+    themselves. Sinusoidal positions have no maximum length. Positions are kept and added in float32 whatever the
+    dtype policy, since bfloat16 cannot tell position 300 from 301.
+
+    Args:
+        vocabulary_size: number of token ids, V.
+        hidden_dim: width of the embedding, D.
+        position_type: `"sinusoidal"` (the paper's) or `"learned"`.
+        max_length: number of positions of the learned table; required for `"learned"`, unused for `"sinusoidal"`.
+        max_wavelength: see `positional_encoding`. Defaults to 10000.
+        layout: see `positional_encoding`. Defaults to `"interleaved"`.
+        dropout: rate in [0, 1) on the sum. Defaults to 0.
+        pad_token_id: the id that is masked. Defaults to 0.
+        tie_weights: whether `project` reuses the embedding matrix (section 3.4) or owns a second one. Defaults to True.
+        **kwargs: `name`, `dtype`, `trainable`.
+
+    Call arguments:
+        token_ids: integers of shape (B, L).
+        start_index: the position of the first column, an integer or a scalar integer tensor. Defaults to 0; cached
+            decoding passes the step.
+        training: whether dropout is active.
+
+    Returns:
+        Floats of shape (B, L, D) with a Keras mask of shape (B, L).
+
+    Example:
+        >>> layer = PositionalEmbedding(vocabulary_size=50, hidden_dim=8)
+        >>> layer(np.array([[4, 9, 0]])).shape
+        TensorShape([1, 3, 8])
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        hidden_dim,
+        position_type="sinusoidal",
+        max_length=None,
+        max_wavelength=10000,
+        layout="interleaved",
+        dropout=0.0,
+        pad_token_id=0,
+        tie_weights=True,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if position_type not in POSITION_TYPES:
+            raise ValueError(f"`position_type` must be one of {POSITION_TYPES}. Received: {position_type!r}.")
+        if position_type == "learned" and not max_length:
+            raise ValueError(
+                "`max_length` must be given for learned positions: each position is a row of a table. "
+                f"Received: max_length={max_length}. Pass the longest length, or use position_type='sinusoidal'."
+            )
+        if position_type == "sinusoidal":
+            _check_sinusoids(hidden_dim, max_wavelength, layout)
+        self.vocabulary_size = vocabulary_size
+        self.hidden_dim = hidden_dim
+        self.position_type = position_type
+        self.max_length = max_length
+        self.max_wavelength = max_wavelength
+        self.layout = layout
+        self.dropout = dropout
+        self.pad_token_id = pad_token_id
+        self.tie_weights = tie_weights
+        # N(0, 1 / hidden_dim): after the scaling by sqrt(hidden_dim) the rows have unit variance, and the tied
+        # projection starts with logits of unit variance too.
+        initializer = keras.initializers.RandomNormal(stddev=hidden_dim**-0.5)
+        self.token_embedding = keras.layers.ReversibleEmbedding(
+            vocabulary_size,
+            hidden_dim,
+            tie_weights=tie_weights,
+            embeddings_initializer=initializer,
+            dtype=self.dtype_policy,
+            name="token_embedding",
+        )
+        # The projection ends the mask's way: logits carry none, weights in the data say which tokens count. Saying so
+        # keeps Keras from warning that the mask is lost.
+        self.token_embedding.supports_masking = True
+        self.dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+
+    def build(self, token_ids_shape):
+        self.token_embedding.build(token_ids_shape)
+        if self.position_type == "learned":
+            self.position_table = self.add_weight(
+                name="position_table",
+                shape=(self.max_length, self.hidden_dim),
+                initializer=keras.initializers.RandomNormal(stddev=0.02),
+                autocast=False,
+            )
+
+    def call(self, token_ids, start_index=0, training=None):
+        x = ops.cast(self.token_embedding(token_ids), "float32") * self.hidden_dim**0.5
+        x = x + self._positions(token_ids, start_index)
+        return self.dropout_layer(ops.cast(x, self.compute_dtype), training=training)
+
+    def project(self, hidden):
+        """Logits (..., V) of hidden states (..., D): the pre-softmax projection of section 3.4."""
+        return self.token_embedding(hidden, reverse=True)
+
+    def compute_mask(self, token_ids, mask=None):
+        return ops.not_equal(token_ids, self.pad_token_id)
+
+    def compute_output_shape(self, token_ids_shape):
+        return (*token_ids_shape, self.hidden_dim)
+
+    def _positions(self, token_ids, start_index):
+        """Rows start_index .. start_index + L - 1 of the position table, float32, (L, D)."""
+        length, static_start = token_ids.shape[1], isinstance(start_index, int)
+        if self.position_type == "learned" and length is not None:
+            last = length + (start_index if static_start else 0)
+            if last > self.max_length:
+                raise ValueError(
+                    f"A sequence may not be longer than `max_length` when positions are learned. Received: {last} "
+                    f"positions, max_length={self.max_length}. Cut the text, or train with sinusoidal positions."
+                )
+        if self.position_type == "sinusoidal" and length is not None and static_start:
+            table = positional_encoding(start_index + length, self.hidden_dim, self.max_wavelength, self.layout)
+            return ops.convert_to_tensor(table[start_index:])
+        positions = ops.arange(ops.shape(token_ids)[1], dtype="int32") + start_index
+        if self.position_type == "learned":
+            return ops.take(self.position_table, positions, axis=0)
+        return self._sinusoids(positions)
+
+    def _sinusoids(self, positions):
+        """`positional_encoding` for positions known only at run time, exact to float32 up to position 65,536.
+
+        pos * frequency in float32 would lose 1e-3 radians at position 10,000. So the frequency, in turns instead of
+        radians, is split into three parts; the first two have 8 significant bits, hence their products with a 16-bit
+        position are exact, and whole turns can be dropped before anything is rounded.
+        """
+        turns = _frequencies(self.hidden_dim, self.max_wavelength) / (2 * np.pi)
+        positions = ops.cast(positions, "float32")[:, None]
+        phase = 0.0
+        for significant_bits in (8, 8, 24):
+            part = _round_to_bits(turns, significant_bits)
+            turns = turns - part
+            product = positions * ops.convert_to_tensor(part.astype("float32"))  # (L, d/2)
+            phase = phase + (product - ops.floor(product))
+        angles = phase * (2 * np.pi)
+        pair = ops.stack if self.layout == "interleaved" else ops.concatenate
+        return ops.reshape(pair([ops.sin(angles), ops.cos(angles)], axis=-1), (-1, self.hidden_dim))
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "hidden_dim": self.hidden_dim,
+            "position_type": self.position_type,
+            "max_length": self.max_length,
+            "max_wavelength": self.max_wavelength,
+            "layout": self.layout,
+            "dropout": self.dropout,
+            "pad_token_id": self.pad_token_id,
+            "tie_weights": self.tie_weights,
+        }
+
+
+def _round_to_bits(values, bits):
+    mantissa, exponent = np.frexp(values)
+    return np.ldexp(np.round(np.ldexp(mantissa, bits)), exponent - bits)

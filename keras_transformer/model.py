@@ -1,0 +1,230 @@
+"""The encoder-decoder Transformer as a Keras functional model, with cached decoding beside it.
+
+Reference: "Attention Is All You Need" (Vaswani et al., 2017), section 3 and figure 1.
+"""
+
+import keras
+from keras import ops
+
+from keras_transformer import masks
+from keras_transformer.blocks import DecoderBlock, EncoderBlock
+from keras_transformer.embeddings import PositionalEmbedding
+
+TIE_EMBEDDINGS = ("all", "target", "none")
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class Transformer(keras.Model):
+    """A functional model from `encoder_token_ids` (B, S) and `decoder_token_ids` (B, T) to logits (B, T, V).
+
+    `decoder_token_ids` is the target shifted right: it begins with the start token. Padding (`pad_token_id`) is
+    masked by itself. The defaults are the paper's base model.
+
+    Args:
+        vocabulary_size: number of token ids of the source, and of the target unless `target_vocabulary_size` is given.
+        target_vocabulary_size: number of token ids of the target. Defaults to `vocabulary_size`.
+        num_layers: number of encoder blocks. Defaults to 6.
+        num_decoder_layers: number of decoder blocks. Defaults to `num_layers`.
+        num_heads: number of attention heads. Defaults to 8.
+        hidden_dim: width of the model, D. Defaults to 512.
+        intermediate_dim: width of the feed-forward sublayers. Defaults to 2048.
+        dropout: rate in [0, 1) on embeddings and on every sublayer's output. Defaults to 0.1.
+        attention_dropout: rate in [0, 1) on the attention scores. Defaults to 0.
+        activation: any Keras activation, for the feed-forward sublayers. Defaults to `"relu"`.
+        normalize_first: pre-norm if True; post-norm, the paper's, if False. Defaults to False.
+        layer_norm_epsilon: Defaults to 1e-6.
+        tie_embeddings: `"all"` uses one matrix for both embeddings and the pre-softmax projection (section 3.4; needs
+            a shared vocabulary), `"target"` one for the target embedding and the projection, `"none"` three matrices.
+            Defaults to `"all"`.
+        position_type: `"sinusoidal"` or `"learned"`. Defaults to `"sinusoidal"`.
+        max_length: number of learned positions; sinusoidal ones need none and have no limit.
+        pad_token_id: Defaults to 0.
+        **kwargs: `name` and `dtype`, a dtype policy such as `"mixed_bfloat16"`.
+
+    Example:
+        >>> model = Transformer(vocabulary_size=100, num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=32)
+        >>> model({"encoder_token_ids": np.array([[5, 6, 3]]), "decoder_token_ids": np.array([[2, 7]])}).shape
+        TensorShape([1, 2, 100])
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        target_vocabulary_size=None,
+        num_layers=6,
+        num_decoder_layers=None,
+        num_heads=8,
+        hidden_dim=512,
+        intermediate_dim=2048,
+        dropout=0.1,
+        attention_dropout=0.0,
+        activation="relu",
+        normalize_first=False,
+        layer_norm_epsilon=1e-6,
+        tie_embeddings="all",
+        position_type="sinusoidal",
+        max_length=None,
+        pad_token_id=0,
+        name="transformer",
+        dtype=None,
+        **kwargs,
+    ):
+        config = {key: value for key, value in locals().items() if key not in ("self", "kwargs", "__class__")}
+        dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        num_decoder_layers = num_layers if num_decoder_layers is None else num_decoder_layers
+        target_vocabulary_size = target_vocabulary_size or vocabulary_size
+        _check(tie_embeddings, vocabulary_size, target_vocabulary_size)
+
+        def embedding(vocabulary_size, tie_weights, name):
+            return PositionalEmbedding(
+                vocabulary_size,
+                hidden_dim,
+                position_type=position_type,
+                max_length=max_length,
+                dropout=dropout,
+                pad_token_id=pad_token_id,
+                tie_weights=tie_weights,
+                dtype=dtype,
+                name=name,
+            )
+
+        def block(cls, name):
+            return cls(
+                num_heads,
+                intermediate_dim,
+                dropout=dropout,
+                attention_dropout=attention_dropout,
+                activation=activation,
+                normalize_first=normalize_first,
+                layer_norm_epsilon=layer_norm_epsilon,
+                dtype=dtype,
+                name=name,
+            )
+
+        def final_norm(name):
+            # Pre-norm leaves the sum of all residuals unnormalised; post-norm has already done it.
+            norm = keras.layers.LayerNormalization(epsilon=layer_norm_epsilon, dtype=dtype, name=name)
+            return norm if normalize_first else None
+
+        if tie_embeddings == "all":
+            encoder_embedding = decoder_embedding = embedding(vocabulary_size, True, "embedding")
+        else:
+            encoder_embedding = embedding(vocabulary_size, True, "encoder_embedding")
+            decoder_embedding = embedding(target_vocabulary_size, tie_embeddings == "target", "decoder_embedding")
+        encoder_blocks = [block(EncoderBlock, f"encoder_block_{i}") for i in range(num_layers)]
+        decoder_blocks = [block(DecoderBlock, f"decoder_block_{i}") for i in range(num_decoder_layers)]
+        encoder_norm, decoder_norm = final_norm("encoder_norm"), final_norm("decoder_norm")
+
+        encoder_token_ids = keras.Input((None,), dtype="int32", name="encoder_token_ids")
+        decoder_token_ids = keras.Input((None,), dtype="int32", name="decoder_token_ids")
+        x = encoder_embedding(encoder_token_ids)
+        for layer in encoder_blocks:
+            x = layer(x)
+        encoder_sequence = encoder_norm(x) if encoder_norm else x
+        x = decoder_embedding(decoder_token_ids)
+        for layer in decoder_blocks:
+            x = layer(x, encoder_sequence)
+        x = decoder_norm(x) if decoder_norm else x
+        super().__init__(
+            inputs={"encoder_token_ids": encoder_token_ids, "decoder_token_ids": decoder_token_ids},
+            outputs=decoder_embedding.project(x),
+            name=name,
+            **kwargs,
+        )
+        self._config = {**config, "dtype": keras.dtype_policies.serialize(dtype)}
+        self.encoder_embedding, self.decoder_embedding = encoder_embedding, decoder_embedding
+        self.encoder_blocks, self.decoder_blocks = encoder_blocks, decoder_blocks
+        self.encoder_norm, self.decoder_norm = encoder_norm, decoder_norm
+        self.dtype_policy = dtype
+        self.pad_token_id = pad_token_id
+        self.max_length = max_length if position_type == "learned" else None
+        self.vocabulary_size, self.target_vocabulary_size = vocabulary_size, target_vocabulary_size
+
+    def get_config(self):
+        return dict(self._config)
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config)
+
+    # Translation calls the encoder once and the decoder position by position.
+
+    def encode(self, encoder_token_ids):
+        """Runs the encoder.
+
+        Args:
+            encoder_token_ids: (B, S).
+
+        Returns:
+            The encoder sequence (B, S, D) and the padding mask (B, S).
+        """
+        x = self.encoder_embedding(encoder_token_ids)
+        padding_mask = masks.padding_mask(encoder_token_ids, self.pad_token_id)
+        for block in self.encoder_blocks:
+            x = block(x, mask=padding_mask)
+        return (self.encoder_norm(x) if self.encoder_norm else x), padding_mask
+
+    def init_cache(self, batch_size, max_length):
+        """Empty self-attention caches: per decoder block a pair (key, value) of (B, N, L, H)."""
+        return [block.self_attention.init_cache(batch_size, max_length) for block in self.decoder_blocks]
+
+    def init_cross_cache(self, encoder_sequence):
+        """Cross-attention caches: per decoder block the keys and values (B, N, S, H) of the encoder sequence."""
+        return [block.cross_attention.project_value(encoder_sequence) for block in self.decoder_blocks]
+
+    def decode_step(self, token_ids, cache, cache_update_index, cross_cache, padding_mask):
+        """Logits of the next token, from the newest token and the caches.
+
+        Args:
+            token_ids: (B * K,), the token at position `cache_update_index` of every beam; K beams of one sentence are
+                neighbours.
+            cache: from `init_cache` with B * K rows, or from the step before.
+            cache_update_index: scalar integer, 0 for the start token.
+            cross_cache: from `init_cross_cache`, B rows.
+            padding_mask: (B, S), from `encode`.
+
+        Returns:
+            Logits (B * K, V) and the updated cache.
+        """
+        x = self.decoder_embedding(token_ids[:, None], start_index=cache_update_index)[:, 0]
+        length = ops.shape(cache[0][0])[2]
+        self_mask = ops.arange(length, dtype="int32") <= cache_update_index
+        cross_mask = padding_mask[:, None, None, :]
+        new_cache = []
+        for block, block_cache, block_cross_cache in zip(self.decoder_blocks, cache, cross_cache, strict=True):
+            x, block_cache = block.decode_step(
+                x, block_cache, block_cross_cache, cache_update_index, self_mask, cross_mask
+            )
+            new_cache.append(block_cache)
+        x = self.decoder_norm(x) if self.decoder_norm else x
+        return self.decoder_embedding.project(x), new_cache
+
+    def start_decoding(self, encoder_token_ids, max_length, num_beams=1):
+        """Everything that `keras_transformer.decoding` needs for a batch.
+
+        Args:
+            encoder_token_ids: (B, S), each row ended by the end token.
+            max_length: the most tokens to decode per sentence, the end token included.
+            num_beams: K. Defaults to 1.
+
+        Returns:
+            `step(token_ids, cache, index) -> (logits, cache)`, and the cache to begin with.
+        """
+        encoder_sequence, padding_mask = self.encode(encoder_token_ids)
+        cross_cache = self.init_cross_cache(encoder_sequence)
+
+        def step(token_ids, cache, index):
+            return self.decode_step(token_ids, cache, index, cross_cache, padding_mask)
+
+        return step, self.init_cache(ops.shape(encoder_token_ids)[0] * num_beams, max_length)
+
+
+def _check(tie_embeddings, vocabulary_size, target_vocabulary_size):
+    if tie_embeddings not in TIE_EMBEDDINGS:
+        raise ValueError(f"`tie_embeddings` must be one of {TIE_EMBEDDINGS}. Received: {tie_embeddings!r}.")
+    if tie_embeddings == "all" and vocabulary_size != target_vocabulary_size:
+        raise ValueError(
+            "`tie_embeddings='all'` needs one vocabulary: source and target share a matrix. Received: "
+            f"vocabulary_size={vocabulary_size}, target_vocabulary_size={target_vocabulary_size}. "
+            "Use tie_embeddings='target', or a shared vocabulary."
+        )

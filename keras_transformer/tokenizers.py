@@ -1,0 +1,330 @@
+"""Subword tokenizers with one surface, in Python and inside a TensorFlow graph, with the same ids in both.
+
+- `unigram` (SentencePiece, the default): the only kind whose ids are the same in Python, in a SavedModel, on a device
+  and in a browser. "Subword Regularization" (Kudo, 2018).
+- `bpe` (SentencePiece): "Neural Machine Translation of Rare Words with Subword Units" (Sennrich et al., 2016).
+- `wordpiece` (keras-nlp / tensorflow-text): splits at spaces and punctuation first, so spacing around punctuation is
+  rebuilt by rule, not remembered.
+
+Special ids are the same for all: 0 padding, 1 unknown, 2 start, 3 end. `tokenize` never adds them.
+"""
+
+import io
+import re
+from pathlib import Path
+
+PAD_TOKEN_ID, UNKNOWN_TOKEN_ID, START_TOKEN_ID, END_TOKEN_ID = range(4)
+KINDS = ("unigram", "bpe", "wordpiece")
+
+# What an automatic vocabulary aims at; small texts support less.
+AUTOMATIC_VOCABULARY_SIZE = 8000
+
+
+class TokenizerError(ValueError):
+    """A tokenizer that cannot be trained or loaded as asked."""
+
+
+class Tokenizer:
+    """The surface that every kind has.
+
+    Attributes:
+        kind: one of `KINDS`.
+        vocabulary_size: number of ids, the four special ones included.
+        suffix: of the file that `save` writes.
+
+    Example:
+        >>> tokenizer = Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=20)
+        >>> ids = tokenizer.tokenize(["a small cat"])
+        >>> tokenizer.detokenize(ids)
+        ['a small cat']
+    """
+
+    @staticmethod
+    def train(texts, vocabulary_size=None, kind="unigram", seed=0):
+        """Learns a vocabulary.
+
+        Args:
+            texts: an iterable of strings; for a shared vocabulary, the sentences of both languages.
+            vocabulary_size: number of ids, or `None` for 8,000 or what the text supports, whichever is less.
+            kind: one of `KINDS`. Defaults to `"unigram"`.
+            seed: used where a very large text is sampled. Defaults to 0.
+
+        Returns:
+            A `Tokenizer`.
+
+        Raises:
+            TokenizerError: there is no text, or it does not support `vocabulary_size`.
+        """
+        if kind not in KINDS:
+            raise TokenizerError(f"`kind` of a tokenizer must be one of {KINDS}. Received: kind={kind!r}.")
+        if vocabulary_size is not None and vocabulary_size < 8:
+            raise TokenizerError(
+                "`vocabulary_size` must be at least 8: four ids are special, and words need pieces. "
+                f"Received: vocabulary_size={vocabulary_size}. 8,000 suits most corpora."
+            )
+        texts = [text for text in texts if text.strip()]
+        if not texts:
+            raise TokenizerError("A tokenizer needs text to learn from. Received: no sentence that is not empty.")
+        cls = WordPieceTokenizer if kind == "wordpiece" else SentencePieceTokenizer
+        return cls._train(texts, vocabulary_size, kind, seed)
+
+    @staticmethod
+    def load(path):
+        """Reads a tokenizer that `save` wrote: `NAME.spm` (SentencePiece) or `NAME.vocab` (WordPiece).
+
+        Args:
+            path: the file, with or without its suffix.
+        """
+        path = Path(path)
+        for cls in (SentencePieceTokenizer, WordPieceTokenizer):
+            file = path if path.suffix == cls.suffix else path.with_name(path.name + cls.suffix)
+            if file.is_file():
+                return cls._load(file)
+        raise TokenizerError(f"No tokenizer at {path}: neither {path}.spm nor {path}.vocab is a file.")
+
+    def save(self, path):
+        """Writes `path` + `suffix` and returns that file's path."""
+        path = Path(path)
+        file = path if path.suffix == self.suffix else path.with_name(path.name + self.suffix)
+        file.write_bytes(self._serialized())
+        return file
+
+    def tokenize(self, texts):
+        """A list of strings -> a list of lists of ids."""
+        raise NotImplementedError
+
+    def detokenize(self, token_ids):
+        """A list of lists of ids -> a list of strings; special ids vanish, the unknown id becomes " ⁇ "."""
+        raise NotImplementedError
+
+    def pieces(self, token_ids):
+        """A list of ids -> the list of their pieces, for pictures and alignments."""
+        raise NotImplementedError
+
+    def graph_tokenize(self, text):
+        """`tokenize` as TensorFlow ops: strings (B,) -> RaggedTensor (B, None) of int32."""
+        raise NotImplementedError
+
+    def graph_detokenize(self, token_ids):
+        """`detokenize` as TensorFlow ops: int32 (B, L) -> strings (B,)."""
+        raise NotImplementedError
+
+    def graph_resources(self):
+        """TensorFlow objects that a SavedModel has to track for the graph methods to work there."""
+        return []
+
+
+class SentencePieceTokenizer(Tokenizer):
+    """`unigram` and `bpe`, by the sentencepiece library.
+
+    Args:
+        model: the serialized SentencePiece model, bytes.
+    """
+
+    suffix = ".spm"
+
+    def __init__(self, model):
+        import sentencepiece
+        from sentencepiece import sentencepiece_model_pb2
+
+        self.model = model
+        self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        proto = sentencepiece_model_pb2.ModelProto.FromString(model)
+        self.kind = "unigram" if proto.trainer_spec.model_type == proto.trainer_spec.UNIGRAM else "bpe"
+        self.vocabulary_size = self._processor.vocab_size()
+        special = tuple(getattr(self._processor, name)() for name in ("pad_id", "unk_id", "bos_id", "eos_id"))
+        if special != (PAD_TOKEN_ID, UNKNOWN_TOKEN_ID, START_TOKEN_ID, END_TOKEN_ID):
+            raise TokenizerError(
+                "A SentencePiece model must have pad 0, unk 1, bos 2, eos 3: the model and the exports rely on them. "
+                f"Received: {special}. Train it with `Tokenizer.train`."
+            )
+        self._graph = None
+
+    @classmethod
+    def _train(cls, texts, vocabulary_size, kind, seed):
+        import sentencepiece
+
+        sentencepiece.set_random_generator_seed(seed)
+        model = io.BytesIO()
+        options = {
+            "sentence_iterator": iter(texts),
+            "model_writer": model,
+            "model_type": kind,
+            "vocab_size": vocabulary_size or AUTOMATIC_VOCABULARY_SIZE,
+            # An automatic size is an upper bound; a size that was asked for is met or refused.
+            "hard_vocab_limit": vocabulary_size is not None,
+            "pad_id": PAD_TOKEN_ID,
+            "unk_id": UNKNOWN_TOKEN_ID,
+            "bos_id": START_TOKEN_ID,
+            "eos_id": END_TOKEN_ID,
+            # These three keep the ids identical in the fast in-graph and on-device implementations.
+            "normalization_rule_name": "nmt_nfkc",
+            "byte_fallback": False,
+            "character_coverage": 1.0,
+            "input_sentence_size": 2_000_000,
+            "shuffle_input_sentence": True,
+            "max_sentence_length": 65_536,
+            "num_threads": 1,  # More would make the model depend on the machine.
+            "minloglevel": 2,
+        }
+        try:
+            sentencepiece.SentencePieceTrainer.train(**options)
+        except RuntimeError as error:
+            possible = _possible_size(str(error))
+            if possible is None:
+                raise TokenizerError(f"SentencePiece could not learn a vocabulary: {error}") from error
+            if vocabulary_size is None and possible < AUTOMATIC_VOCABULARY_SIZE:
+                return cls._train(texts, possible, kind, seed)
+            too = "large" if possible < options["vocab_size"] else "small"
+            raise TokenizerError(
+                f"`vocabulary_size` is too {too} for this text: there must be room for every character, and a piece "
+                f"must occur to be learned. Received: vocabulary_size={vocabulary_size} for {len(texts):,} sentences. "
+                f"Try {possible}."
+            ) from error
+        return cls(model.getvalue())
+
+    @classmethod
+    def _load(cls, path):
+        try:
+            return cls(path.read_bytes())
+        except RuntimeError as error:
+            raise TokenizerError(f"{path} is not a SentencePiece model: {error}") from error
+
+    def _serialized(self):
+        return self.model
+
+    def tokenize(self, texts):
+        return self._processor.encode(list(texts))
+
+    def detokenize(self, token_ids):
+        return self._processor.decode([[int(i) for i in ids] for ids in token_ids])
+
+    def pieces(self, token_ids):
+        return [self._processor.id_to_piece(int(i)) for i in token_ids]
+
+    def _graph_tokenizer(self):
+        if self._graph is None:
+            import tensorflow_text
+
+            # FastSentencepiece lives in the graph as a constant and exists on devices, but it is a Viterbi
+            # segmentation whatever the model says: right for unigram, silently wrong for BPE.
+            cls = tensorflow_text.FastSentencepieceTokenizer if self.kind == "unigram" else (
+                tensorflow_text.SentencepieceTokenizer
+            )
+            self._graph = cls(self.model)
+        return self._graph
+
+    def graph_tokenize(self, text):
+        return self._graph_tokenizer().tokenize(text)
+
+    def graph_detokenize(self, token_ids):
+        return self._graph_tokenizer().detokenize(token_ids)
+
+    def graph_resources(self):
+        return [] if self.kind == "unigram" else [self._graph_tokenizer()]
+
+
+def _possible_size(message):
+    """The vocabulary size that SentencePiece proposes in an error message, or None."""
+    match = re.search(r"value <= (\d+)|Vocabulary size is smaller than required_chars\. \d+ vs (\d+)", message)
+    if not match:
+        return None
+    return int(match[1]) if match[1] else int(match[2]) + 64  # Single characters alone would make no words.
+
+
+class WordPieceTokenizer(Tokenizer):
+    """`wordpiece`, by keras-nlp and tensorflow-text; cased.
+
+    Args:
+        vocabulary: the list of pieces; the first four are the special ones.
+    """
+
+    suffix = ".vocab"
+    kind = "wordpiece"
+    SPECIAL = ("[PAD]", "[UNK]", "[START]", "[END]")
+    # Where WordPiece put spaces that people do not write: before . , ! ? ; : ) ] and %, after ( and [, around ' and -.
+    _SPACING = ((r" ([.,!?;:)\]%])", r"\1"), (r"([(\[]) ", r"\1"), (r" ?(['’-]) ?", r"\1"))
+
+    def __init__(self, vocabulary):
+        if tuple(vocabulary[:4]) != self.SPECIAL:
+            raise TokenizerError(f"A WordPiece vocabulary must begin with {self.SPECIAL}. Received: {vocabulary[:4]}.")
+        self.vocabulary = list(vocabulary)
+        self.vocabulary_size = len(self.vocabulary)
+        self._graph = None
+
+    @classmethod
+    def _train(cls, texts, vocabulary_size, kind, seed):
+        import keras_nlp
+        import tensorflow as tf
+
+        wanted = vocabulary_size or AUTOMATIC_VOCABULARY_SIZE
+        vocabulary = keras_nlp.tokenizers.compute_word_piece_vocabulary(
+            tf.data.Dataset.from_tensor_slices(texts).batch(1000),
+            vocabulary_size=wanted,
+            lowercase=False,
+            reserved_tokens=list(cls.SPECIAL),
+        )
+        # The learner may miss the size by a little; less than half means that the text holds no more.
+        if vocabulary_size and len(vocabulary) < wanted / 2:
+            raise TokenizerError(
+                "`vocabulary_size` is too large for this text: a piece must occur to be learned. Received: "
+                f"vocabulary_size={vocabulary_size} for {len(texts):,} sentences. Try {len(vocabulary)}."
+            )
+        return cls(vocabulary)
+
+    @classmethod
+    def _load(cls, path):
+        return cls(path.read_text(encoding="utf-8").split("\n"))
+
+    def _serialized(self):
+        return "\n".join(self.vocabulary).encode("utf-8")
+
+    # One implementation, the graph's: called eagerly it serves Python too, so the ids cannot differ.
+
+    def tokenize(self, texts):
+        texts = list(texts)
+        return self.graph_tokenize(texts).to_list() if texts else []
+
+    def detokenize(self, token_ids):
+        import tensorflow as tf
+
+        rows = [[int(i) for i in ids] for ids in token_ids]
+        ids = tf.RaggedTensor.from_row_lengths(
+            tf.constant([i for row in rows for i in row], tf.int32), [len(row) for row in rows]
+        )
+        return [text.decode("utf-8") for text in self.graph_detokenize(ids).numpy()] if rows else []
+
+    def pieces(self, token_ids):
+        return [self.vocabulary[int(i)] for i in token_ids]
+
+    def _graph_tokenizer(self):
+        if self._graph is None:
+            import tensorflow as tf
+            import tensorflow_text
+
+            normalizer = tensorflow_text.FastBertNormalizer()  # Drops control characters, keeps case.
+            tokenizer = tensorflow_text.FastWordpieceTokenizer(
+                self.vocabulary,
+                unknown_token=self.SPECIAL[UNKNOWN_TOKEN_ID],
+                token_out_type=tf.int32,
+                support_detokenization=True,
+            )
+            self._graph = normalizer, tokenizer
+        return self._graph
+
+    def graph_tokenize(self, text):
+        normalizer, tokenizer = self._graph_tokenizer()
+        return tokenizer.tokenize(normalizer.normalize(text))
+
+    def graph_detokenize(self, token_ids):
+        import tensorflow as tf
+
+        if not isinstance(token_ids, tf.RaggedTensor):
+            token_ids = tf.RaggedTensor.from_tensor(token_ids)
+        special = (token_ids == PAD_TOKEN_ID) | (token_ids == START_TOKEN_ID) | (token_ids == END_TOKEN_ID)
+        _, tokenizer = self._graph_tokenizer()
+        text = tokenizer.detokenize(tf.ragged.boolean_mask(token_ids, ~special))
+        text = tf.strings.regex_replace(text, re.escape(self.SPECIAL[UNKNOWN_TOKEN_ID]), "⁇")
+        for pattern, replacement in self._SPACING:
+            text = tf.strings.regex_replace(text, pattern, replacement)
+        return text

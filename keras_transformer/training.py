@@ -1,0 +1,309 @@
+"""The training recipe as ordinary Keras parts: loss, metrics, schedule, optimizer.
+
+Reference: "Attention Is All You Need" (Vaswani et al., 2017), section 5.
+Label smoothing: "Rethinking the Inception Architecture" (Szegedy et al., 2016), section 7.
+"""
+
+import json
+import os
+import time
+import zipfile
+import zlib
+from contextlib import contextmanager
+from pathlib import Path
+
+import keras
+import numpy as np
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class LabelSmoothedCrossEntropy(keras.losses.Loss):
+    """Cross-entropy against (1 - e) * one-hot + e / V, from logits and integer labels.
+
+    With sample weights of 1 for real tokens and 0 for padding, as `keras_transformer.data` emits them, the loss is the
+    mean over real tokens. The smoothed distribution is never materialised:
+
+        loss = logsumexp(z) - (1 - e) * z[label] - e * mean(z)
+
+    Args:
+        label_smoothing: e in [0, 1). Defaults to 0.1, the paper's.
+        reduction: Defaults to `"mean_with_sample_weight"`: the weighted sum over the sum of weights.
+        name: Defaults to `"label_smoothed_cross_entropy"`.
+
+    Call arguments:
+        y_true: integer labels (B, T).
+        y_pred: logits (B, T, V).
+        sample_weight: (B, T).
+
+    Example:
+        >>> loss = LabelSmoothedCrossEntropy(label_smoothing=0.0)
+        >>> float(loss(np.array([[1]]), np.zeros((1, 1, 4)), sample_weight=np.ones((1, 1)))) == np.float32(np.log(4))
+        True
+    """
+
+    def __init__(
+        self,
+        label_smoothing=0.1,
+        reduction="mean_with_sample_weight",
+        name="label_smoothed_cross_entropy",
+        **kwargs,
+    ):
+        super().__init__(name=name, reduction=reduction, **kwargs)
+        if not 0 <= label_smoothing < 1:
+            raise ValueError(
+                f"`label_smoothing` must be in [0, 1). Received: label_smoothing={label_smoothing}. The paper has 0.1."
+            )
+        self.label_smoothing = label_smoothing
+
+    def call(self, y_true, y_pred):
+        logits = ops.cast(y_pred, "float32")
+        loss = ops.logsumexp(logits, axis=-1) - (1 - self.label_smoothing) * _pick(logits, y_true)
+        return loss - self.label_smoothing * ops.mean(logits, axis=-1) if self.label_smoothing else loss
+
+    def get_config(self):
+        return {**super().get_config(), "label_smoothing": self.label_smoothing}
+
+
+def _pick(logits, labels):
+    """logits[..., label]: (B, T, V), (B, T) -> (B, T)."""
+    labels = ops.cast(labels, "int32")
+    return ops.squeeze(ops.take_along_axis(logits, labels[..., None], axis=-1), axis=-1)
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class Perplexity(keras.metrics.Mean):
+    """exp of the mean cross-entropy, without label smoothing; pass it as a *weighted* metric.
+
+    Example:
+        >>> metric = Perplexity()
+        >>> metric.update_state(np.array([[1, 2]]), np.zeros((1, 2, 4)), sample_weight=np.array([[1.0, 0.0]]))
+        >>> round(float(metric.result()), 3)
+        4.0
+    """
+
+    def __init__(self, name="perplexity", **kwargs):
+        super().__init__(name=name, **kwargs)
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        logits = ops.cast(y_pred, "float32")
+        super().update_state(ops.logsumexp(logits, axis=-1) - _pick(logits, y_true), sample_weight=sample_weight)
+
+    def result(self):
+        return ops.exp(super().result())
+
+
+def token_accuracy():
+    """The share of labels that are the most probable token; pass it as a *weighted* metric."""
+    return keras.metrics.SparseCategoricalAccuracy(name="token_accuracy")
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class InverseSquareRootSchedule(keras.optimizers.schedules.LearningRateSchedule):
+    """Linear warm-up, then decay with the inverse square root of the step (section 5.3).
+
+        learning_rate(step) = peak * min(step / warmup_steps, sqrt(warmup_steps / step)),    step = 1, 2, 3, ...
+
+    With the peak (hidden_dim * warmup_steps)^-0.5, from `paper_learning_rate`, this is equation (3) of the paper.
+
+    Args:
+        peak: the learning rate at step `warmup_steps`.
+        warmup_steps: Defaults to 4000, the paper's.
+
+    Example:
+        >>> schedule = InverseSquareRootSchedule(peak=0.5, warmup_steps=4)
+        >>> [round(float(schedule(iterations)), 3) for iterations in (0, 3, 15)]
+        [0.125, 0.5, 0.25]
+    """
+
+    def __init__(self, peak, warmup_steps=4000):
+        super().__init__()
+        if warmup_steps < 1:
+            raise ValueError(f"`warmup_steps` must be at least 1. Received: warmup_steps={warmup_steps}.")
+        self.peak = peak
+        self.warmup_steps = warmup_steps
+
+    def __call__(self, step):
+        step = ops.cast(step, "float32") + 1.0  # Keras counts finished steps: the first step sees 0.
+        return self.peak * ops.minimum(step / self.warmup_steps, ops.sqrt(self.warmup_steps / step))
+
+    def get_config(self):
+        return {"peak": self.peak, "warmup_steps": self.warmup_steps}
+
+
+def paper_learning_rate(hidden_dim, warmup_steps):
+    """The peak of the paper's schedule, (hidden_dim * warmup_steps)^-0.5.
+
+    Example:
+        >>> round(paper_learning_rate(512, 4000), 6)
+        0.000699
+    """
+    return (hidden_dim * warmup_steps) ** -0.5
+
+
+def make_optimizer(learning_rate, clip_norm=1.0, ema_momentum=None):
+    """Adam with the paper's betas and epsilon (section 5.3).
+
+    Args:
+        learning_rate: a number or a schedule.
+        clip_norm: largest global norm of the gradient; 0 or None: no clipping. Defaults to 1.
+        ema_momentum: keep an exponential moving average of the weights with this momentum. Defaults to None, no.
+    """
+    return keras.optimizers.Adam(
+        learning_rate,
+        beta_1=0.9,
+        beta_2=0.98,
+        epsilon=1e-9,
+        global_clipnorm=clip_norm or None,
+        use_ema=ema_momentum is not None,
+        ema_momentum=ema_momentum or 0.99,
+    )
+
+
+class BLEUCallback(keras.callbacks.Callback):
+    """Adds `val_bleu` to the logs of every epoch.
+
+    Args:
+        score: a function without arguments that translates the validation set and returns its BLEU.
+    """
+
+    def __init__(self, score):
+        super().__init__()
+        self.score = score
+
+    def on_epoch_end(self, epoch, logs=None):
+        with averaged_weights(self.model):
+            logs["val_bleu"] = self.score()
+
+
+class TimeLeft(keras.callbacks.Callback):
+    """Prints after every epoch how long the remaining epochs will take at most."""
+
+    def on_train_begin(self, logs=None):
+        self._began, self._epochs_done = time.monotonic(), 0
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._epochs_done += 1
+        left = self.params["epochs"] - epoch - 1
+        per_epoch = (time.monotonic() - self._began) / self._epochs_done
+        if left:
+            print(f"  {left} epochs to go, about {_duration(left * per_epoch)} left", flush=True)
+
+
+def _duration(seconds):
+    minutes = round(seconds / 60)
+    return f"{round(seconds)} s" if seconds < 100 else f"{minutes // 60} h {minutes % 60} min" if minutes > 99 else f"{minutes} min"
+
+
+class RunCheckpoint(keras.callbacks.Callback):
+    """Keeps the best model, and at every epoch's end what is needed to resume exactly.
+
+    A file is written beside its place and renamed, so that a kill at any moment leaves the old one or the new one.
+
+    Args:
+        folder: the run folder. `model.keras` there is the best model; `checkpoints/` holds the newest two checkpoints.
+        monitor: the log that chooses: `"val_loss"` (least) or `"val_bleu"` (most).
+        patience: stop after this many epochs without a better one. Defaults to None, never.
+        max_minutes: stop at the end of the epoch in which this time is over. Defaults to None, never.
+    """
+
+    def __init__(self, folder, monitor="val_loss", patience=None, max_minutes=None):
+        super().__init__()
+        self.folder, self.monitor = Path(folder), monitor
+        self.patience, self.max_minutes = patience, max_minutes
+        self.state = {"epoch": 0, "best": None, "best_epoch": None, "minutes": 0.0}
+
+    def restore(self, model):
+        """Puts the newest whole checkpoint into a compiled model.
+
+        Returns:
+            The number of epochs that are done; 0 if there is no checkpoint.
+        """
+        for path in sorted((self.folder / "checkpoints").glob("epoch-*.npz"), reverse=True):
+            try:
+                with np.load(path) as file:
+                    arrays = {name: file[name] for name in file.files}  # Reading checks the checksum of each.
+                state = json.loads(arrays.pop("state").tobytes())
+            except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+                print(f"{path} is damaged ({error}); trying the one before it.", flush=True)
+                continue
+            model.optimizer.build(model.trainable_variables)
+            variables = _variables(model)
+            shapes = {name: tuple(variable.shape) for name, variable in variables.items()}
+            if shapes != {name: array.shape for name, array in arrays.items()}:
+                raise ValueError(
+                    f"{path} is from another model or optimizer: resume with the settings the run began with, which "
+                    f"are in {self.folder / 'config.json'}."
+                )
+            for name, variable in variables.items():
+                variable.assign(arrays[name])
+            self.state = state
+            return state["epoch"]
+        return 0
+
+    def on_train_begin(self, logs=None):
+        self._began = time.monotonic() - 60 * self.state["minutes"]
+
+    def on_epoch_end(self, epoch, logs=None):
+        value, best = float(logs[self.monitor]), self.state["best"]
+        if not np.isfinite(logs["loss"]):
+            self.model.stop_training = True
+            print(f"Stopped: the loss is {logs['loss']}. Lower --learning-rate, or train in float32.", flush=True)
+            return
+        if best is None or (value > best if self.monitor == "val_bleu" else value < best):
+            self.state |= {"best": value, "best_epoch": epoch}
+            save_model(self.model, self.folder / "model.keras")
+        self.state |= {"epoch": epoch + 1, "minutes": (time.monotonic() - self._began) / 60}
+        self._save_checkpoint(epoch + 1)
+        if self.patience and epoch - self.state["best_epoch"] >= self.patience:
+            self.model.stop_training = True
+            print(f"Stopped: {self.patience} epochs without a better {self.monitor}.", flush=True)
+        if self.max_minutes and self.state["minutes"] >= self.max_minutes:
+            self.model.stop_training = True
+            print(f"Stopped: {self.max_minutes:g} minutes are over.", flush=True)
+
+    def _save_checkpoint(self, epoch):
+        folder = self.folder / "checkpoints"
+        folder.mkdir(exist_ok=True)
+        arrays = {name: ops.convert_to_numpy(variable.value) for name, variable in _variables(self.model).items()}
+        arrays["state"] = np.frombuffer(json.dumps(self.state).encode(), "uint8")
+        temporary = folder / "writing.tmp"
+        with open(temporary, "wb") as file:
+            np.savez(file, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, folder / f"epoch-{epoch:05d}.npz")
+        for old in sorted(folder.glob("epoch-*.npz"))[:-2]:
+            old.unlink()
+
+
+def _variables(model):
+    """Everything that training changes, in a fixed order: weights, states of the random generators, optimizer."""
+    names = {}
+    for kind, variables in (("model", model.variables), ("optimizer", model.optimizer.variables)):
+        names.update({f"{kind}/{i:04d}": variable for i, variable in enumerate(variables)})
+    return names
+
+
+def save_model(model, path):
+    """Writes a `.keras` file, without optimizer, beside `path` and renames it; with an EMA, the averaged weights."""
+    temporary = path.with_name(f".writing-{path.name}")
+    with averaged_weights(model):
+        model.save(temporary, include_optimizer=False)
+    os.replace(temporary, path)
+
+
+@contextmanager
+def averaged_weights(model):
+    """Within, the model has the moving averages of its weights, if its optimizer keeps them."""
+    optimizer = getattr(model, "optimizer", None)
+    if optimizer is None or not optimizer.use_ema or not optimizer.built:
+        yield
+        return
+    kept = [ops.convert_to_numpy(variable.value) for variable in model.trainable_variables]
+    optimizer.finalize_variable_values(model.trainable_variables)
+    try:
+        yield
+    finally:
+        for variable, value in zip(model.trainable_variables, kept, strict=True):
+            variable.assign(value)

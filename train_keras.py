@@ -1,0 +1,227 @@
+"""Trains a translator: `python train_keras.py` does it on the embedded corpus, `--help` shows the rest.
+
+Read `main` from top to bottom: it is the whole recipe, made of ordinary Keras parts, to copy from.
+"""
+
+import argparse
+import json
+import platform
+import shlex
+import shutil
+import sys
+import time
+from importlib import metadata
+from pathlib import Path
+
+from keras_transformer.config import ConfigError, RunConfig, add_flags, read_config_file, user_errors
+
+
+def main(argv=None):
+    run_dir, config, resume = parse(argv)
+
+    # Heavy imports come after the flags are understood: --help and mistyped flags answer at once.
+    import keras
+
+    from keras_transformer import training
+    from keras_transformer.data import make_batches
+    from keras_transformer.datasets import load_corpus
+    from keras_transformer.export.saved_model import export_saved_model
+    from keras_transformer.model import Transformer
+    from keras_transformer.translator import Translator
+
+    began = time.monotonic()
+    recipe = config.training
+    keras.utils.set_random_seed(recipe.seed)
+    with user_errors():
+        corpus = load_corpus(config.data)
+        tokenizers = prepare_run(run_dir, config, corpus, resume)
+        train, validation = (encode(text, tokenizers, config.data) for text in (corpus.train, corpus.validation))
+        model = Transformer(
+            tokenizers[0].vocabulary_size,
+            target_vocabulary_size=tokenizers[-1].vocabulary_size,
+            max_length=config.data.max_length,
+            **vars(config.model),
+        )
+        translator = Translator(model, *tokenizers, **translation_settings(config))
+
+    peak = recipe.learning_rate or training.paper_learning_rate(config.model.hidden_dim, recipe.warmup_steps)
+    schedule = training.InverseSquareRootSchedule(peak, recipe.warmup_steps)
+    model.compile(
+        optimizer=training.make_optimizer(schedule, recipe.clip_norm, recipe.ema_momentum),
+        loss=training.LabelSmoothedCrossEntropy(recipe.label_smoothing),
+        weighted_metrics=[training.token_accuracy(), training.Perplexity()],
+        jit_compile=recipe.xla,
+    )
+
+    checkpoint = training.RunCheckpoint(run_dir, recipe.monitor, recipe.patience, recipe.max_minutes)
+    with user_errors():
+        epochs_done = checkpoint.restore(model) if resume else 0
+    batches = make_batches(train, config.data.tokens_per_batch, shuffle=True, seed=recipe.seed, start_epoch=epochs_done)
+    val_batches = make_batches(validation, config.data.tokens_per_batch)
+    print(f"model: {config.preset}, {model.count_params():,} weights")
+    print(
+        f"batches: {batches.steps_per_epoch:,} an epoch, of at most {config.data.tokens_per_batch:,} tokens, "
+        f"{batches.padding:.1%} padding"
+    )
+    scores = {}
+    if epochs_done:
+        print(f"resuming: {epochs_done} of {recipe.epochs} epochs are done", flush=True)
+    else:
+        scores["before_training"] = score(translator, corpus.test, "before training")
+
+    callbacks = [
+        checkpoint,
+        keras.callbacks.CSVLogger(str(run_dir / "log.csv"), append=epochs_done > 0),
+        keras.callbacks.TensorBoard(str(run_dir / "tensorboard"), write_graph=False),
+        training.TimeLeft(),
+    ]
+    if recipe.monitor == "val_bleu":  # It must come first: the others read what it adds to the logs.
+        callbacks.insert(0, training.BLEUCallback(lambda: score(translator, corpus.validation).bleu))
+    if recipe.ema_momentum:
+        callbacks.insert(0, keras.callbacks.SwapEMAWeights())  # Validates the averaged weights.
+    try:
+        model.fit(
+            batches.dataset,
+            steps_per_epoch=batches.steps_per_epoch,
+            epochs=recipe.epochs,
+            initial_epoch=epochs_done,
+            validation_data=val_batches.dataset,
+            shuffle=False,  # The batches come shuffled.
+            verbose=1 if sys.stdout.isatty() else 2,
+            callbacks=callbacks,
+        )
+    except KeyboardInterrupt:
+        if not (run_dir / "model.keras").exists():
+            training.save_model(model, run_dir / "model.keras")
+        print(f"\nInterrupted. {run_dir} holds the best model so far. To go on:\n  {command(run_dir, '--resume')}")
+        return 130
+
+    translator = Translator.load(run_dir)  # The best epoch, as everybody else will load it.
+    scores["after_training"] = score(translator, corpus.test, "after training")
+    show_samples(translator, corpus.test)
+    write_json(run_dir / "scores.json", {name: value._asdict() for name, value in scores.items()})
+    exported = export_saved_model(translator, run_dir / "export" / "saved_model", overwrite=True)
+    print(f"\n{(time.monotonic() - began) / 60:.1f} minutes in all. Run folder: {run_dir}   SavedModel: {exported}")
+    print("To translate with it:")
+    print(f"  echo {shlex.quote(corpus.test.pairs[0][0])} | python -m keras_transformer translate {quoted(run_dir)}")
+    print(f"  python -m keras_transformer translate {quoted(run_dir)} --input FILE --output FILE")
+    return 0
+
+
+def parse(argv):
+    """The run folder, the `RunConfig`, and whether to resume."""
+    parser = argparse.ArgumentParser(
+        prog="train_keras.py",
+        description="Trains a translator, scores it on held-out sentences and exports a SavedModel. Without flags: "
+        "on the embedded corpus, in a few minutes.",
+        epilog="What wins over what: a flag, then --config, then the data set's recipe, then the preset.",
+    )
+    parser.add_argument("--run-dir", metavar="DIR", help="run folder to write (default: runs/DATASET-PRESET)")
+    parser.add_argument("--preset", default=argparse.SUPPRESS, help="size of the model: tiny, small, base or big")
+    parser.add_argument("--config", metavar="FILE", help="JSON file of settings, such as the config.json of a run")
+    parser.add_argument("--resume", action="store_true", help="go on with the run in the run folder, exactly")
+    parser.add_argument("--overwrite", action="store_true", help="delete the run in the run folder first")
+    add_flags(parser, "data", "tokenizer", "model", "training", "decoding")
+    flags = vars(parser.parse_args(argv))
+    run_dir, file, resume, overwrite = (flags.pop(name) for name in ("run_dir", "config", "resume", "overwrite"))
+    with user_errors():
+        settings = [flags, read_config_file(file) if file else {}]
+        config = RunConfig.make(*settings)
+        own = "own" if config.data.train_source else config.data.dataset
+        run_dir = Path(run_dir or Path("runs", f"{own}-{config.preset}"))
+        if resume:
+            config = RunConfig.make(*settings, read_config_file(run_dir / "config.json"))
+        elif overwrite and (run_dir / "config.json").is_file():
+            shutil.rmtree(run_dir)
+        elif run_dir.exists() and (not run_dir.is_dir() or any(run_dir.iterdir())):
+            raise ConfigError(
+                f"{run_dir} exists: a run folder is never overwritten by itself. Go on with --resume, delete that run "
+                "with --overwrite (only a folder with a config.json is deleted), or choose another --run-dir."
+            )
+        run_dir.mkdir(parents=True, exist_ok=True)
+    return run_dir, config, resume
+
+
+def prepare_run(run_dir, config, corpus, resume):
+    """Writes config, package versions and tokenizers into the run folder; returns the tokenizers."""
+    from keras_transformer.tokenizers import Tokenizer
+    from keras_transformer.translator import load_tokenizers, save_tokenizers
+
+    write_json(run_dir / "config.json", config.to_dict())
+    packages = ("tensorflow", "tensorflow-text", "keras", "keras-nlp", "sentencepiece", "sacrebleu", "numpy")
+    versions = {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}
+    write_json(run_dir / "versions.json", versions)
+    settings = config.tokenizer
+    if resume:
+        try:
+            return load_tokenizers(run_dir, settings.separate_vocabularies)
+        except ValueError:
+            pass  # The run was stopped before it had its tokenizers.
+    sides = list(zip(*corpus.train.pairs, strict=True))
+    texts = sides if settings.separate_vocabularies else [sides[0] + sides[1]]
+    tokenizers = [
+        Tokenizer.train(side, settings.vocabulary_size, settings.tokenizer, config.training.seed) for side in texts
+    ]
+    save_tokenizers(run_dir, tokenizers)
+    print(f"tokenizer: {settings.tokenizer}, " + " and ".join(f"{t.vocabulary_size:,} ids" for t in tokenizers))
+    return tokenizers
+
+
+def encode(text, tokenizers, data):
+    """Token ids of a `ParallelText`; says what was left out."""
+    from keras_transformer.data import encode_pairs
+
+    pairs = encode_pairs(text.pairs, tokenizers[0], tokenizers[-1], data.max_length, data.over_long)
+    left_out = [f"{text.num_empty:,} dropped with an empty side"] if text.num_empty else []
+    if pairs.num_over_long:
+        done = "dropped" if data.over_long == "drop" else "cut"
+        left_out.append(f"{pairs.num_over_long:,} {done} for more than {data.max_length} tokens")
+    print(f"{text.name}: {len(pairs.source):,} pairs{' (' + ', '.join(left_out) + ')' if left_out else ''}", flush=True)
+    return pairs
+
+
+def translation_settings(config):
+    """The arguments of `Translator` that a config decides."""
+    return {
+        "num_beams": config.decoding.num_beams,
+        "length_penalty": config.decoding.length_penalty,
+        "max_source_length": config.data.max_length,
+        "max_length": config.decoding.decoding_max_length,
+    }
+
+
+def score(translator, text, title=None):
+    """sacreBLEU of a `ParallelText`; printed under `title`."""
+    from keras_transformer.scoring import corpus_scores
+
+    sources, references = zip(*text.pairs, strict=True)
+    scores = corpus_scores(translator.translate(sources), references)
+    if title:
+        print(f"\n{title}, {text.name}, {len(sources):,} sentences:\n{scores}", flush=True)
+    return scores
+
+
+def show_samples(translator, text, count=5):
+    """Prints source, reference and translation of sentences spread over a `ParallelText`."""
+    pairs = text.pairs[:: max(1, len(text.pairs) // count)][:count]
+    for (source, reference), translation in zip(pairs, translator.translate([s for s, _ in pairs]), strict=True):
+        print(f"\n  source       {source}\n  reference    {reference}\n  translation  {translation}")
+
+
+def write_json(path, content):
+    """Writes beside `path` and renames: a reader finds the old content or the new."""
+    temporary = path.with_name(f".writing-{path.name}")
+    temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    temporary.replace(path)
+
+
+def quoted(path):
+    return shlex.quote(str(path))
+
+
+def command(run_dir, flag):
+    return f"python train_keras.py --run-dir {quoted(run_dir)} {flag}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
