@@ -33,9 +33,9 @@ class MultiHeadAttention(keras.layers.Layer):
     Call arguments:
         query: (B, T, D).
         value: (B, S, D'), or `None` for self-attention.
-        mask, query_mask, value_mask: padding masks (B, L), True = real token. Keras fills them with the masks that
-            the tensors carry: `mask` when the layer is called with one tensor, the others when it is called with
-            several. The mask of the values keeps padding from being attended to.
+        mask, query_mask, value_mask: padding masks (B, L), True = real token. Keras fills those that are not given
+            with the masks that the tensors carry: `mask` when the layer is called with one tensor, the others when
+            it is called with several. The mask of the values keeps padding from being attended to.
         attention_mask: boolean (B, T, S), True = attend.
         use_causal_mask: whether position t sees only positions up to t. Defaults to False.
         return_attention_scores: whether to return the attention scores too. Defaults to False.
@@ -51,9 +51,7 @@ class MultiHeadAttention(keras.layers.Layer):
         TensorShape([1, 5, 8])
     """
 
-    def __init__(
-        self, num_heads, key_dim, dropout=0.0, kernel_initializer="glorot_uniform", use_bias=True, **kwargs
-    ):
+    def __init__(self, num_heads, key_dim, dropout=0.0, kernel_initializer="glorot_uniform", use_bias=True, **kwargs):
         super().__init__(**kwargs)
         if num_heads < 1 or key_dim < 1:
             raise ValueError(
@@ -110,7 +108,7 @@ class MultiHeadAttention(keras.layers.Layer):
                     "Received: value=None. Call `attention(query, value)`."
                 )
             query, key, value = self._project(self.query_key_value_dense, query)
-            value_mask = next((m for m in (value_mask, query_mask, mask) if m is not None), None)
+            value_mask = next((m for m in (mask, value_mask, query_mask) if m is not None), None)
         else:
             if self.is_self_attention:
                 raise ValueError(
@@ -123,7 +121,8 @@ class MultiHeadAttention(keras.layers.Layer):
         attention_mask = masks.combine(value_mask, attention_mask, causal_mask)
         if attention_mask is not None:
             attention_mask = attention_mask[:, None]  # (B, 1, T, S): the same for every head
-        if return_attention_scores or (training and self.dropout):
+        # The fused attention of JAX has no float16 on CPUs.
+        if return_attention_scores or (training and self.dropout) or self.compute_dtype == "float16":
             context, scores = self._attend(query, key, value, attention_mask, training)
         else:
             context, scores = ops.dot_product_attention(query, key, value, mask=attention_mask), None

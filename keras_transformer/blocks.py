@@ -74,6 +74,8 @@ class _Block(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        if num_heads < 1:
+            raise ValueError(f"`num_heads` must be at least 1. Received: num_heads={num_heads}.")
         self.supports_masking = True
         self.num_heads = num_heads
         self.intermediate_dim = intermediate_dim
@@ -82,9 +84,7 @@ class _Block(keras.layers.Layer):
         self.activation = keras.activations.get(activation)
         self.normalize_first = normalize_first
         self.layer_norm_epsilon = layer_norm_epsilon
-        self.feed_forward = FeedForward(
-            intermediate_dim, self.activation, dtype=self.dtype_policy, name="feed_forward"
-        )
+        self.feed_forward = FeedForward(intermediate_dim, self.activation, dtype=self.dtype_policy, name="feed_forward")
         self.feed_forward_norm = self._norm("feed_forward_norm")
         self.dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 

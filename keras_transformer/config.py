@@ -7,6 +7,7 @@ import argparse
 import contextlib
 import dataclasses
 import json
+import math
 import sys
 import types
 import typing
@@ -48,7 +49,7 @@ class DataConfig:
     """Where the sentence pairs come from and how they become batches."""
 
     dataset: str = _setting(
-        "phrasebook", "phrasebook is embedded; multi30k is downloaded or read from --data-dir", ("phrasebook", "multi30k")
+        "phrasebook", "phrasebook: embedded; multi30k: downloaded, or read from --data-dir", ("phrasebook", "multi30k")
     )
     data_dir: str | None = _setting(None, "folder with the Multi30k files (default: download and cache)")
     variant: str = _setting("", "Multi30k text: empty for raw, lc.norm.tok for the lower-cased, tokenised form")
@@ -82,7 +83,7 @@ class TrainingConfig:
     """The recipe: section 5 of the paper unless said otherwise."""
 
     epochs: int = _setting(30, "passes over the training pairs at most")
-    max_minutes: float | None = _setting(None, "stop after the epoch in which this many minutes are over (default: never)")
+    max_minutes: float | None = _setting(None, "stop after the epoch in which they are over (default: never)")
     learning_rate: float | None = _setting(
         None, "peak learning rate (default: the paper's, (hidden_dim * warmup_steps)^-0.5)"
     )
@@ -135,7 +136,14 @@ RECIPES = {
         "dropout": 0.1,
         "tokens_per_batch": 2048,
     },
-    "multi30k": {"learning_rate": 5e-3, "warmup_steps": 2000, "epochs": 60},
+    "multi30k": {
+        "vocabulary_size": 5000,
+        "epochs": 40,
+        "learning_rate": 3e-3,
+        "warmup_steps": 2000,
+        "ema_momentum": 0.998,
+        "tokens_per_batch": 2048,
+    },
 }
 
 
@@ -159,15 +167,20 @@ class RunConfig:
     @classmethod
     def make(cls, *settings):
         """A config from flat dictionaries of settings; where several name one setting, the first wins."""
+        named = {key for layer in settings for key in layer}
+        defaults = {"preset": "tiny", "dataset": "phrasebook"}
         given = {}
-        for layer in reversed(settings):
+        for layer in reversed([*settings, {key: value for key, value in defaults.items() if key not in named}]):
+            # A preset or data set that is named here changes what was said further back, not what is said here.
+            dataset = _one_of("dataset", layer.get("dataset", given.get("dataset", "phrasebook")), RECIPES)
+            recipe = {} if named & {"train_source", "train_target"} else RECIPES[dataset]
+            if "preset" in layer:
+                sizes = PRESETS[_one_of("preset", layer["preset"], PRESETS)]
+                given.update({key: recipe.get(key, value) for key, value in sizes.items()})
+            if "dataset" in layer:
+                given.update(recipe)
             given.update(layer)
-        preset = given.pop("preset", "tiny")
-        if preset not in PRESETS:
-            raise ConfigError(f"`preset` must be one of {tuple(PRESETS)}. Received: {preset!r}.")
-        own_files = given.get("train_source") or given.get("train_target")
-        recipe = {} if own_files else RECIPES.get(given.get("dataset", "phrasebook"), {})
-        given = {**PRESETS[preset], **recipe, **given}
+        preset = given.pop("preset")
         sections = {}
         for name, section in SECTIONS.items():
             fields = [f.name for f in dataclasses.fields(section)]
@@ -188,6 +201,12 @@ class RunConfig:
         return flat
 
 
+def _one_of(name, value, choices):
+    if value not in tuple(choices):
+        raise ConfigError(f"`{name}` must be one of {tuple(choices)}. Received: {value!r}.")
+    return value
+
+
 def _types(section, name):
     hint = typing.get_type_hints(section)[name]
     return typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
@@ -202,18 +221,27 @@ def _checked(section, name, value):
         expected = " or ".join("null" if t is types.NoneType else t.__name__ for t in allowed)
         raise ConfigError(f"`{name}` must be {expected}. Received: {value!r}.")
     choices = next(f for f in dataclasses.fields(section) if f.name == name).metadata["choices"]
-    if choices and value not in choices:
-        raise ConfigError(f"`{name}` must be one of {choices}. Received: {value!r}.")
-    at_least_one = ("num_layers", "num_decoder_layers", "num_heads", "hidden_dim", "intermediate_dim", "epochs",
-                    "warmup_steps", "num_beams", "max_length", "tokens_per_batch", "patience", "decoding_max_length")  # fmt: skip
-    if name in at_least_one and value is not None and value < 1:
-        raise ConfigError(f"`{name}` must be at least 1. Received: {value!r}.")
-    rates = ("dropout", "attention_dropout", "label_smoothing", "ema_momentum")
-    if name in rates and value is not None and not 0 <= value < 1:
-        raise ConfigError(f"`{name}` must be in [0, 1). Received: {value!r}.")
-    if name in ("learning_rate", "max_minutes") and value is not None and value <= 0:
-        raise ConfigError(f"`{name}` must be positive. Received: {value!r}.")
+    if choices:
+        _one_of(name, value, choices)
+    for names, holds, rule in _RULES:
+        if name in names and value is not None and not holds(value):
+            raise ConfigError(f"`{name}` must be {rule}. Received: {value!r}.")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"`{name}` must be a finite number. Received: {value!r}.")
     return value
+
+
+_COUNTS = (
+    "num_layers num_decoder_layers num_heads hidden_dim intermediate_dim epochs warmup_steps num_beams max_length "
+    "tokens_per_batch patience decoding_max_length vocabulary_size"
+)
+_RULES = (
+    (_COUNTS.split(), lambda value: value >= 1, "at least 1"),
+    (("dropout", "attention_dropout", "label_smoothing", "ema_momentum"), lambda value: 0 <= value < 1, "in [0, 1)"),
+    (("learning_rate", "max_minutes", "layer_norm_epsilon"), lambda value: value > 0, "positive"),
+    (("clip_norm",), lambda value: value >= 0, "at least 0"),
+    (("seed",), lambda value: 0 <= value < 2**32, "between 0 and 2^32 - 1"),
+)
 
 
 def read_config_file(path):

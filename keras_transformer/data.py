@@ -51,7 +51,14 @@ def encode_pairs(pairs, source_tokenizer, target_tokenizer, max_length, over_lon
 
     Returns:
         `EncodedPairs`.
+
+    Raises:
+        ValueError: no pair is left, or `over_long` is neither of the two.
     """
+    if over_long not in ("drop", "cut"):
+        raise ValueError(f"`over_long` must be 'drop' or 'cut'. Received: {over_long!r}.")
+    if not pairs:
+        raise ValueError("There must be sentence pairs to encode. Received: none.")
     sides = []
     for tokenizer, texts in zip((source_tokenizer, target_tokenizer), zip(*pairs, strict=True), strict=True):
         sides.append([np.array([*ids, END_TOKEN_ID], "int32") for ids in tokenizer.tokenize(texts)])
@@ -60,6 +67,11 @@ def encode_pairs(pairs, source_tokenizer, target_tokenizer, max_length, over_lon
         sides = [[ids for ids, fit in zip(side, fits, strict=True) if fit] for side in sides]
     else:
         sides = [[ids[:max_length] for ids in side] for side in sides]
+    if not sides[0]:
+        raise ValueError(
+            f"Every pair is longer than `max_length`, and all were dropped. Received: max_length={max_length}, "
+            f"{len(pairs):,} pairs. Raise max_length, or cut them with over_long='cut'."
+        )
     return EncodedPairs(*sides, num_over_long=fits.count(False))
 
 
@@ -83,12 +95,16 @@ def plan_batches(source_lengths, target_lengths, tokens_per_batch, rng=None):
     difference = (target_lengths - source_lengths).astype("float64")
     if rng is not None:
         difference += rng.uniform(-1, 1, len(difference))
-    batches = []
+    batches, left_over = [], np.empty(0, "int64")
     for low, high in _buckets(widths.max()):
-        bucket = np.flatnonzero((widths > low) & (widths <= high))
+        bucket = np.concatenate([left_over, np.flatnonzero((widths > low) & (widths <= high))])
         bucket = bucket[np.argsort(difference[bucket], kind="stable")]
         batch_size = max(1, tokens_per_batch // high)
-        batches += [bucket[i : i + batch_size] for i in range(0, len(bucket), batch_size)]
+        # Few left-over pairs join the next, wider bucket: a batch of them would be a whole optimizer step.
+        num_left_over = len(bucket) % batch_size
+        keep = len(bucket) - (num_left_over if num_left_over < batch_size / 2 and high < widths.max() else 0)
+        left_over = bucket[keep:]
+        batches += [bucket[i : i + batch_size] for i in range(0, keep, batch_size)]
     if rng is not None:
         rng.shuffle(batches)
     return batches

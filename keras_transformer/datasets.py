@@ -51,7 +51,8 @@ def load_corpus(data):
     Raises:
         DataError: see `read_parallel` and `multi30k`.
     """
-    own = {split: (getattr(data, f"{split}_source"), getattr(data, f"{split}_target")) for split in ("train", "val", "test")}
+    splits = ("train", "val", "test")
+    own = {split: (getattr(data, f"{split}_source"), getattr(data, f"{split}_target")) for split in splits}
     if any(path for paths in own.values() for path in paths):
         for split, paths in own.items():
             if any(paths) != all(paths) or (split != "test" and not all(paths)):
@@ -63,8 +64,7 @@ def load_corpus(data):
         return Corpus(train, validation, read_parallel(*own["test"]) if all(own["test"]) else validation)
     if data.dataset == "multi30k":
         return multi30k(data.data_dir, data.source_language, data.target_language, data.test_set, data.variant)
-    splits = phrasebook()
-    return Corpus(*(ParallelText(splits[name], 0, f"phrasebook {name}") for name in ("train", "validation", "test")))
+    return Corpus(*(ParallelText(pairs, 0, f"phrasebook {name}") for name, pairs in phrasebook().items()))
 
 
 def read_parallel(source_path, target_path):
@@ -83,7 +83,7 @@ def read_parallel(source_path, target_path):
         )
     pairs = [(s, t) for s, t in zip(source, target, strict=True) if s and t]
     if not pairs:
-        raise DataError(f"{source_path} and {target_path} hold no pair of sentences: every line is empty in one of them.")
+        raise DataError(f"{source_path} and {target_path} hold no pair: every line is empty in one of them.")
     return ParallelText(pairs, len(source) - len(pairs), f"{source_path}, {target_path}")
 
 
@@ -114,7 +114,7 @@ def read_lines(path):
             text.append(line.decode("utf-8-sig" if number == 1 else "utf-8").strip())
         except UnicodeDecodeError as error:
             raise DataError(
-                f"{path}, line {number}: not UTF-8 (byte {line[error.start]:#04x} at column {error.start + 1}). "
+                f"{path}, line {number}: not UTF-8 (byte {error.object[error.start]:#04x}, column {error.start + 1}). "
                 "Convert the file, for example with: iconv -f ISO-8859-1 -t UTF-8."
             ) from error
     return text
@@ -125,7 +125,7 @@ def multi30k(data_dir=None, source="en", target="de", test_set="test_2016_flickr
 
     Args:
         data_dir: folder with the files, named like `train.en.gz` or `train.en`. By default they are downloaded from
-            the data set's public repository, checked, and cached in `~/.keras/datasets`.
+            the data set's public repository, checked, and cached in `~/.keras/datasets/multi30k`.
         source, target: language codes. Default to `"en"`, `"de"`.
         test_set: Defaults to `"test_2016_flickr"`.
         variant: `""` for raw text, or `"lc.norm.tok"` for the data set's lower-cased, tokenised form.
@@ -160,10 +160,14 @@ def _multi30k_file(data_dir, split, variant, language):
 
     try:
         return keras.utils.get_file(
-            name, MULTI30K_URL + name, file_hash=MULTI30K_SHA256[name], cache_subdir="datasets/multi30k"
+            name,
+            MULTI30K_URL + name,
+            file_hash=MULTI30K_SHA256[name],
+            hash_algorithm="sha256",
+            cache_subdir="datasets/multi30k",
         )
     except Exception as error:  # get_file raises a bare Exception for whatever went wrong on the way.
         raise DataError(
-            f"{name} could not be downloaded: {error}. Download the files by hand and pass --data-dir, or train on "
-            "the embedded corpus with --dataset phrasebook."
+            f"{name} could not be downloaded: {str(error).rstrip('.')}. Download the files by hand and pass "
+            "--data-dir, or train on the embedded corpus with --dataset phrasebook."
         ) from error

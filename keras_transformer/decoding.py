@@ -120,15 +120,13 @@ def beam_search(
         best_log_prob = live_log_probs[:, 0]
         # Log probabilities only fall. Of the divisors still possible, the largest one is kindest to a negative sum.
         reachable = ops.maximum(
-            best_log_prob / length_penalty_divisor(float(max_length), length_penalty),
+            best_log_prob / length_penalty_divisor(ops.cast(max_length, "float32"), length_penalty),
             best_log_prob / length_penalty_divisor(ops.cast(index + 1, "float32"), length_penalty),
         )
         return ops.logical_and(index < max_length, ops.any(reachable > ended_scores[:, -1]))
 
     def body(index, live_ids, live_log_probs, ended_ids, ended_scores, cache):
-        newest = ops.where(
-            index == 0, start_token_id, ops.take(live_ids, ops.maximum(index - 1, 0), axis=2)
-        )  # (B, K)
+        newest = ops.where(index == 0, start_token_id, ops.take(live_ids, ops.maximum(index - 1, 0), axis=2))  # (B, K)
         logits, cache = step(ops.reshape(newest, (-1,)), cache, index)
         log_probs = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
         log_probs = ops.reshape(log_probs, (-1, num_beams, vocabulary_size)) + live_log_probs[..., None]  # (B, K, V)
@@ -158,7 +156,7 @@ def beam_search(
     state = (ops.convert_to_tensor(0, "int32"), ids, zeros + first, ids, zeros + 2 * IMPOSSIBLE, cache)
     index, live_ids, live_log_probs, ended_ids, ended_scores, _ = ops.while_loop(unfinished, body, state)
 
-    cut_scores = live_log_probs / length_penalty_divisor(float(max_length), length_penalty)
+    cut_scores = live_log_probs / length_penalty_divisor(ops.cast(max_length, "float32"), length_penalty)
     cut_scores = ops.where(index == max_length, cut_scores, 2 * IMPOSSIBLE)
     scores, best = ops.top_k(ops.concatenate([ended_scores, cut_scores], axis=1), num_beams)
     return Hypotheses(_take_rows(ops.concatenate([ended_ids, live_ids], axis=1), best), scores)

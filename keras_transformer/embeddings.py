@@ -79,6 +79,7 @@ class PositionalEmbedding(keras.layers.Layer):
         start_index: the position of the first column, an integer or a scalar integer tensor. Defaults to 0; cached
             decoding passes the step.
         training: whether dropout is active.
+        reverse: take hidden states (..., D) and return logits (..., V); see `project`. Defaults to False.
 
     Returns:
         Floats of shape (B, L, D) with a Keras mask of shape (B, L).
@@ -132,9 +133,7 @@ class PositionalEmbedding(keras.layers.Layer):
             dtype=self.dtype_policy,
             name="token_embedding",
         )
-        # The projection ends the mask's way: logits carry none, weights in the data say which tokens count. Saying so
-        # keeps Keras from warning that the mask is lost.
-        self.token_embedding.supports_masking = True
+        self.token_embedding.supports_masking = True  # So that `project` does not warn that it ends a mask's way.
         self.dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, token_ids_shape):
@@ -147,20 +146,33 @@ class PositionalEmbedding(keras.layers.Layer):
                 autocast=False,
             )
 
-    def call(self, token_ids, start_index=0, training=None):
+    def call(self, token_ids, start_index=0, training=None, reverse=False):
+        if reverse:
+            return self.token_embedding(token_ids, reverse=True)
+        if keras.backend.is_float_dtype(token_ids.dtype):
+            raise ValueError(
+                f"Token ids must be integers: floats of half precision cannot count to {self.vocabulary_size}. "
+                f"Received: dtype={token_ids.dtype}. Declare the input with keras.Input(..., dtype='int32')."
+            )
         x = ops.cast(self.token_embedding(token_ids), "float32") * self.hidden_dim**0.5
         x = x + self._positions(token_ids, start_index)
         return self.dropout_layer(ops.cast(x, self.compute_dtype), training=training)
 
     def project(self, hidden):
         """Logits (..., V) of hidden states (..., D): the pre-softmax projection of section 3.4."""
-        return self.token_embedding(hidden, reverse=True)
+        # A call of this layer, not of the inner one: a functional model that is saved must know whose weights they are.
+        return self(hidden, reverse=True)
 
     def compute_mask(self, token_ids, mask=None):
+        if keras.backend.is_float_dtype(token_ids.dtype):
+            return None  # `project`: logits carry no mask, weights in the data say which tokens count.
         return ops.not_equal(token_ids, self.pad_token_id)
 
-    def compute_output_shape(self, token_ids_shape):
-        return (*token_ids_shape, self.hidden_dim)
+    def compute_output_shape(self, token_ids_shape, reverse=False):
+        return (*token_ids_shape[:-1], self.vocabulary_size) if reverse else (*token_ids_shape, self.hidden_dim)
+
+    def compute_output_spec(self, token_ids, start_index=0, training=None, reverse=False):
+        return keras.KerasTensor(self.compute_output_shape(token_ids.shape, reverse), dtype=self.compute_dtype)
 
     def _positions(self, token_ids, start_index):
         """Rows start_index .. start_index + L - 1 of the position table, float32, (L, D)."""
@@ -194,7 +206,8 @@ class PositionalEmbedding(keras.layers.Layer):
             part = _round_to_bits(turns, significant_bits)
             turns = turns - part
             product = positions * ops.convert_to_tensor(part.astype("float32"))  # (L, d/2)
-            phase = phase + (product - ops.floor(product))
+            phase = phase + (product - ops.round(product))
+        phase = phase - ops.round(phase)  # Within half a turn, where a float32 angle is finest.
         angles = phase * (2 * np.pi)
         pair = ops.stack if self.layout == "interleaved" else ops.concatenate
         return ops.reshape(pair([ops.sin(angles), ops.cos(angles)], axis=-1), (-1, self.hidden_dim))

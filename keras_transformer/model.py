@@ -73,7 +73,7 @@ class Transformer(keras.Model):
         dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         num_decoder_layers = num_layers if num_decoder_layers is None else num_decoder_layers
         target_vocabulary_size = target_vocabulary_size or vocabulary_size
-        _check(tie_embeddings, vocabulary_size, target_vocabulary_size)
+        _check(tie_embeddings, vocabulary_size, target_vocabulary_size, num_layers, num_decoder_layers)
 
         def embedding(vocabulary_size, tie_weights, name):
             return PositionalEmbedding(
@@ -219,7 +219,12 @@ class Transformer(keras.Model):
         return step, self.init_cache(ops.shape(encoder_token_ids)[0] * num_beams, max_length)
 
 
-def _check(tie_embeddings, vocabulary_size, target_vocabulary_size):
+def _check(tie_embeddings, vocabulary_size, target_vocabulary_size, num_layers, num_decoder_layers):
+    if num_layers < 1 or num_decoder_layers < 1:
+        raise ValueError(
+            "`num_layers` and `num_decoder_layers` must be at least 1. "
+            f"Received: num_layers={num_layers}, num_decoder_layers={num_decoder_layers}."
+        )
     if tie_embeddings not in TIE_EMBEDDINGS:
         raise ValueError(f"`tie_embeddings` must be one of {TIE_EMBEDDINGS}. Received: {tie_embeddings!r}.")
     if tie_embeddings == "all" and vocabulary_size != target_vocabulary_size:

@@ -11,6 +11,7 @@ Special ids are the same for all: 0 padding, 1 unknown, 2 start, 3 end. `tokeniz
 
 import io
 import re
+import unicodedata
 from pathlib import Path
 
 PAD_TOKEN_ID, UNKNOWN_TOKEN_ID, START_TOKEN_ID, END_TOKEN_ID = range(4)
@@ -33,7 +34,7 @@ class Tokenizer:
         suffix: of the file that `save` writes.
 
     Example:
-        >>> tokenizer = Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=20)
+        >>> tokenizer = Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=17)
         >>> ids = tokenizer.tokenize(["a small cat"])
         >>> tokenizer.detokenize(ids)
         ['a small cat']
@@ -45,7 +46,8 @@ class Tokenizer:
 
         Args:
             texts: an iterable of strings; for a shared vocabulary, the sentences of both languages.
-            vocabulary_size: number of ids, or `None` for 8,000 or what the text supports, whichever is less.
+            vocabulary_size: number of ids, or `None` for 8,000 or what the text supports, whichever is less. WordPiece
+                may learn somewhat fewer than asked.
             kind: one of `KINDS`. Defaults to `"unigram"`.
             seed: used where a very large text is sampled. Defaults to 0.
 
@@ -62,6 +64,8 @@ class Tokenizer:
                 "`vocabulary_size` must be at least 8: four ids are special, and words need pieces. "
                 f"Received: vocabulary_size={vocabulary_size}. 8,000 suits most corpora."
             )
+        if isinstance(texts, str):
+            raise TokenizerError("`texts` must be an iterable of sentences. Received: one string.")
         texts = [text for text in texts if text.strip()]
         if not texts:
             raise TokenizerError("A tokenizer needs text to learn from. Received: no sentence that is not empty.")
@@ -79,8 +83,12 @@ class Tokenizer:
         for cls in (SentencePieceTokenizer, WordPieceTokenizer):
             file = path if path.suffix == cls.suffix else path.with_name(path.name + cls.suffix)
             if file.is_file():
-                return cls._load(file)
-        raise TokenizerError(f"No tokenizer at {path}: neither {path}.spm nor {path}.vocab is a file.")
+                try:
+                    return cls._load(file)
+                except (RuntimeError, ValueError) as error:
+                    raise TokenizerError(f"{file} cannot be used as a tokenizer: {error}") from error
+        stem = path.with_suffix("") if path.suffix in (".spm", ".vocab") else path
+        raise TokenizerError(f"No tokenizer at {path}: neither {stem}.spm nor {stem}.vocab is a file.")
 
     def save(self, path):
         """Writes `path` + `suffix` and returns that file's path."""
@@ -94,7 +102,7 @@ class Tokenizer:
         raise NotImplementedError
 
     def detokenize(self, token_ids):
-        """A list of lists of ids -> a list of strings; special ids vanish, the unknown id becomes " ⁇ "."""
+        """A list of lists of ids -> a list of strings; special ids vanish, the unknown id becomes "⁇"."""
         raise NotImplementedError
 
     def pieces(self, token_ids):
@@ -127,6 +135,8 @@ class SentencePieceTokenizer(Tokenizer):
         import sentencepiece
         from sentencepiece import sentencepiece_model_pb2
 
+        if not model:
+            raise TokenizerError("A SentencePiece model is never empty. Received: 0 bytes.")
         self.model = model
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         proto = sentencepiece_model_pb2.ModelProto.FromString(model)
@@ -142,53 +152,27 @@ class SentencePieceTokenizer(Tokenizer):
 
     @classmethod
     def _train(cls, texts, vocabulary_size, kind, seed):
-        import sentencepiece
-
-        sentencepiece.set_random_generator_seed(seed)
-        model = io.BytesIO()
-        options = {
-            "sentence_iterator": iter(texts),
-            "model_writer": model,
-            "model_type": kind,
-            "vocab_size": vocabulary_size or AUTOMATIC_VOCABULARY_SIZE,
-            # An automatic size is an upper bound; a size that was asked for is met or refused.
-            "hard_vocab_limit": vocabulary_size is not None,
-            "pad_id": PAD_TOKEN_ID,
-            "unk_id": UNKNOWN_TOKEN_ID,
-            "bos_id": START_TOKEN_ID,
-            "eos_id": END_TOKEN_ID,
-            # These three keep the ids identical in the fast in-graph and on-device implementations.
-            "normalization_rule_name": "nmt_nfkc",
-            "byte_fallback": False,
-            "character_coverage": 1.0,
-            "input_sentence_size": 2_000_000,
-            "shuffle_input_sentence": True,
-            "max_sentence_length": 65_536,
-            "num_threads": 1,  # More would make the model depend on the machine.
-            "minloglevel": 2,
-        }
+        size = vocabulary_size or AUTOMATIC_VOCABULARY_SIZE
         try:
-            sentencepiece.SentencePieceTrainer.train(**options)
+            return cls(_learn(texts, size, kind, seed, exact=vocabulary_size is not None))
         except RuntimeError as error:
             possible = _possible_size(str(error))
             if possible is None:
                 raise TokenizerError(f"SentencePiece could not learn a vocabulary: {error}") from error
-            if vocabulary_size is None and possible < AUTOMATIC_VOCABULARY_SIZE:
-                return cls._train(texts, possible, kind, seed)
-            too = "large" if possible < options["vocab_size"] else "small"
+            if vocabulary_size is None:
+                return cls(_learn(texts, possible, kind, seed, exact=False))
+            too = "large" if possible < size else "small"
+            if too == "small":  # There may be less to learn than that.
+                possible = min(possible, cls._train(texts, None, kind, seed).vocabulary_size)
             raise TokenizerError(
                 f"`vocabulary_size` is too {too} for this text: there must be room for every character, and a piece "
                 f"must occur to be learned. Received: vocabulary_size={vocabulary_size} for {len(texts):,} sentences. "
                 f"Try {possible}."
             ) from error
-        return cls(model.getvalue())
 
     @classmethod
     def _load(cls, path):
-        try:
-            return cls(path.read_bytes())
-        except RuntimeError as error:
-            raise TokenizerError(f"{path} is not a SentencePiece model: {error}") from error
+        return cls(path.read_bytes())
 
     def _serialized(self):
         return self.model
@@ -197,31 +181,65 @@ class SentencePieceTokenizer(Tokenizer):
         return self._processor.encode(list(texts))
 
     def detokenize(self, token_ids):
-        return self._processor.decode([[int(i) for i in ids] for ids in token_ids])
+        rows = [[int(i) for i in ids] for ids in token_ids]
+        return self._processor.decode(rows) if rows else []  # It takes [] for one empty text.
 
     def pieces(self, token_ids):
         return [self._processor.id_to_piece(int(i)) for i in token_ids]
 
     def _graph_tokenizer(self):
         if self._graph is None:
+            import tensorflow as tf
             import tensorflow_text
 
             # FastSentencepiece lives in the graph as a constant and exists on devices, but it is a Viterbi
             # segmentation whatever the model says: right for unigram, silently wrong for BPE.
-            cls = tensorflow_text.FastSentencepieceTokenizer if self.kind == "unigram" else (
-                tensorflow_text.SentencepieceTokenizer
+            cls = (
+                tensorflow_text.FastSentencepieceTokenizer
+                if self.kind == "unigram"
+                else (tensorflow_text.SentencepieceTokenizer)
             )
-            self._graph = cls(self.model)
+            with tf.init_scope():  # Not in the graph that happens to be traced first: it would die with that graph.
+                self._graph = cls(self.model)
         return self._graph
 
     def graph_tokenize(self, text):
         return self._graph_tokenizer().tokenize(text)
 
     def graph_detokenize(self, token_ids):
-        return self._graph_tokenizer().detokenize(token_ids)
+        return self._graph_tokenizer().detokenize(_without_special(token_ids))
 
     def graph_resources(self):
         return [] if self.kind == "unigram" else [self._graph_tokenizer()]
+
+
+def _learn(texts, vocabulary_size, kind, seed, exact):
+    """A serialized SentencePiece model; with `exact=False`, the size is an upper bound."""
+    import sentencepiece
+
+    sentencepiece.set_random_generator_seed(seed)
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts),
+        model_writer=model,
+        model_type=kind,
+        vocab_size=vocabulary_size,
+        hard_vocab_limit=exact,
+        pad_id=PAD_TOKEN_ID,
+        unk_id=UNKNOWN_TOKEN_ID,
+        bos_id=START_TOKEN_ID,
+        eos_id=END_TOKEN_ID,
+        # These three keep the ids identical in the fast in-graph and on-device implementations.
+        normalization_rule_name="nmt_nfkc",
+        byte_fallback=False,
+        character_coverage=1.0,
+        input_sentence_size=2_000_000,
+        shuffle_input_sentence=True,
+        max_sentence_length=65_536,
+        num_threads=1,  # More would make the model depend on the machine.
+        minloglevel=2,
+    )
+    return model.getvalue()
 
 
 def _possible_size(message):
@@ -230,6 +248,16 @@ def _possible_size(message):
     if not match:
         return None
     return int(match[1]) if match[1] else int(match[2]) + 64  # Single characters alone would make no words.
+
+
+def _without_special(token_ids):
+    """(B, L) or ragged -> ragged, without padding, start and end."""
+    import tensorflow as tf
+
+    if not isinstance(token_ids, tf.RaggedTensor):
+        token_ids = tf.RaggedTensor.from_tensor(token_ids)
+    special = (token_ids == PAD_TOKEN_ID) | (token_ids == START_TOKEN_ID) | (token_ids == END_TOKEN_ID)
+    return tf.ragged.boolean_mask(token_ids, ~special)
 
 
 class WordPieceTokenizer(Tokenizer):
@@ -248,6 +276,8 @@ class WordPieceTokenizer(Tokenizer):
     def __init__(self, vocabulary):
         if tuple(vocabulary[:4]) != self.SPECIAL:
             raise TokenizerError(f"A WordPiece vocabulary must begin with {self.SPECIAL}. Received: {vocabulary[:4]}.")
+        if len(set(vocabulary)) != len(vocabulary) or "" in vocabulary:
+            raise TokenizerError("The pieces of a WordPiece vocabulary must be unique and not empty.")
         self.vocabulary = list(vocabulary)
         self.vocabulary_size = len(self.vocabulary)
         self._graph = None
@@ -258,12 +288,16 @@ class WordPieceTokenizer(Tokenizer):
         import tensorflow as tf
 
         wanted = vocabulary_size or AUTOMATIC_VOCABULARY_SIZE
-        vocabulary = keras_nlp.tokenizers.compute_word_piece_vocabulary(
-            tf.data.Dataset.from_tensor_slices(texts).batch(1000),
-            vocabulary_size=wanted,
-            lowercase=False,
-            reserved_tokens=list(cls.SPECIAL),
-        )
+        try:
+            texts = [unicodedata.normalize("NFC", text) for text in texts]
+            vocabulary = keras_nlp.tokenizers.compute_word_piece_vocabulary(
+                tf.data.Dataset.from_tensor_slices(texts).batch(1000),
+                vocabulary_size=wanted,
+                lowercase=False,
+                reserved_tokens=list(cls.SPECIAL),
+            )
+        except StopIteration as error:  # The learner found no word.
+            raise TokenizerError("WordPiece could not learn a vocabulary: the text holds no words.") from error
         # The learner may miss the size by a little; less than half means that the text holds no more.
         if vocabulary_size and len(vocabulary) < wanted / 2:
             raise TokenizerError(
@@ -302,28 +336,30 @@ class WordPieceTokenizer(Tokenizer):
             import tensorflow as tf
             import tensorflow_text
 
-            normalizer = tensorflow_text.FastBertNormalizer()  # Drops control characters, keeps case.
-            tokenizer = tensorflow_text.FastWordpieceTokenizer(
-                self.vocabulary,
-                unknown_token=self.SPECIAL[UNKNOWN_TOKEN_ID],
-                token_out_type=tf.int32,
-                support_detokenization=True,
-            )
+            with tf.init_scope():  # Not in the graph that happens to be traced first: it would die with that graph.
+                normalizer = tensorflow_text.FastBertNormalizer()  # Control characters become spaces; case stays.
+                tokenizer = tensorflow_text.FastWordpieceTokenizer(
+                    self.vocabulary,
+                    unknown_token=self.SPECIAL[UNKNOWN_TOKEN_ID],
+                    token_out_type=tf.int32,
+                    support_detokenization=True,
+                )
             self._graph = normalizer, tokenizer
         return self._graph
 
     def graph_tokenize(self, text):
+        import tensorflow_text
+
         normalizer, tokenizer = self._graph_tokenizer()
-        return tokenizer.tokenize(normalizer.normalize(text))
+        return tokenizer.tokenize(normalizer.normalize(tensorflow_text.normalize_utf8(text, "NFC")))
 
     def graph_detokenize(self, token_ids):
         import tensorflow as tf
 
-        if not isinstance(token_ids, tf.RaggedTensor):
-            token_ids = tf.RaggedTensor.from_tensor(token_ids)
-        special = (token_ids == PAD_TOKEN_ID) | (token_ids == START_TOKEN_ID) | (token_ids == END_TOKEN_ID)
         _, tokenizer = self._graph_tokenizer()
-        text = tokenizer.detokenize(tf.ragged.boolean_mask(token_ids, ~special))
+        token_ids = _without_special(token_ids)
+        known = (token_ids >= 0) & (token_ids < self.vocabulary_size)  # The kernel reads out of bounds.
+        text = tokenizer.detokenize(tf.where(known, token_ids, UNKNOWN_TOKEN_ID))
         text = tf.strings.regex_replace(text, re.escape(self.SPECIAL[UNKNOWN_TOKEN_ID]), "⁇")
         for pattern, replacement in self._SPACING:
             text = tf.strings.regex_replace(text, pattern, replacement)

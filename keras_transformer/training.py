@@ -177,22 +177,26 @@ class BLEUCallback(keras.callbacks.Callback):
 
 
 class TimeLeft(keras.callbacks.Callback):
-    """Prints after every epoch how long the remaining epochs will take at most."""
+    """Prints between epochs how long the remaining ones will take at most."""
 
     def on_train_begin(self, logs=None):
         self._began, self._epochs_done = time.monotonic(), 0
 
+    def on_epoch_begin(self, epoch, logs=None):
+        if self._epochs_done:
+            left = self.params["epochs"] - epoch
+            per_epoch = (time.monotonic() - self._began) / self._epochs_done
+            print(f"{left} epochs to go, at most {_duration(left * per_epoch)}", flush=True)
+
     def on_epoch_end(self, epoch, logs=None):
         self._epochs_done += 1
-        left = self.params["epochs"] - epoch - 1
-        per_epoch = (time.monotonic() - self._began) / self._epochs_done
-        if left:
-            print(f"  {left} epochs to go, about {_duration(left * per_epoch)} left", flush=True)
 
 
 def _duration(seconds):
     minutes = round(seconds / 60)
-    return f"{round(seconds)} s" if seconds < 100 else f"{minutes // 60} h {minutes % 60} min" if minutes > 99 else f"{minutes} min"
+    if seconds < 100:
+        return f"{round(seconds)} s"
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
 
 
 class RunCheckpoint(keras.callbacks.Callback):
@@ -212,6 +216,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         self.folder, self.monitor = Path(folder), monitor
         self.patience, self.max_minutes = patience, max_minutes
         self.state = {"epoch": 0, "best": None, "best_epoch": None, "minutes": 0.0}
+        self._reason = self._plain = None
 
     def restore(self, model):
         """Puts the newest whole checkpoint into a compiled model.
@@ -221,7 +226,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         """
         for path in sorted((self.folder / "checkpoints").glob("epoch-*.npz"), reverse=True):
             try:
-                with np.load(path) as file:
+                with open(path, "rb") as opened, np.load(opened) as file:
                     arrays = {name: file[name] for name in file.files}  # Reading checks the checksum of each.
                 state = json.loads(arrays.pop("state").tobytes())
             except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
@@ -245,22 +250,26 @@ class RunCheckpoint(keras.callbacks.Callback):
         self._began = time.monotonic() - 60 * self.state["minutes"]
 
     def on_epoch_end(self, epoch, logs=None):
-        value, best = float(logs[self.monitor]), self.state["best"]
-        if not np.isfinite(logs["loss"]):
-            self.model.stop_training = True
-            print(f"Stopped: the loss is {logs['loss']}. Lower --learning-rate, or train in float32.", flush=True)
+        if not np.isfinite(logs["loss"]):  # Its weights are lost: neither the best model nor a checkpoint.
+            self._stop(f"the loss is {logs['loss']}. Try a lower --learning-rate, or --dtype float32")
             return
+        value, best = float(logs[self.monitor]), self.state["best"]
         if best is None or (value > best if self.monitor == "val_bleu" else value < best):
             self.state |= {"best": value, "best_epoch": epoch}
-            save_model(self.model, self.folder / "model.keras")
+            self._plain = save_model(self.model, self.folder / "model.keras", self._plain)
         self.state |= {"epoch": epoch + 1, "minutes": (time.monotonic() - self._began) / 60}
         self._save_checkpoint(epoch + 1)
         if self.patience and epoch - self.state["best_epoch"] >= self.patience:
-            self.model.stop_training = True
-            print(f"Stopped: {self.patience} epochs without a better {self.monitor}.", flush=True)
+            self._stop(f"{self.patience} epochs without a better {self.monitor}")
         if self.max_minutes and self.state["minutes"] >= self.max_minutes:
-            self.model.stop_training = True
-            print(f"Stopped: {self.max_minutes:g} minutes are over.", flush=True)
+            self._stop(f"{self.max_minutes:g} minutes are over")
+
+    def _stop(self, reason):
+        self.model.stop_training, self._reason = True, reason
+
+    def on_train_end(self, logs=None):
+        if self._reason:
+            print(f"Stopped: {self._reason}.", flush=True)
 
     def _save_checkpoint(self, epoch):
         folder = self.folder / "checkpoints"
@@ -285,12 +294,26 @@ def _variables(model):
     return names
 
 
-def save_model(model, path):
-    """Writes a `.keras` file, without optimizer, beside `path` and renames it; with an EMA, the averaged weights."""
-    temporary = path.with_name(f".writing-{path.name}")
+def save_model(model, path, plain=None):
+    """Writes a `.keras` file beside `path` and renames it; with an EMA, the averaged weights are what is saved.
+
+    What is saved is a copy that was never compiled: Keras would put the optimizer into the file, three times the size.
+
+    Args:
+        model: a model with `get_config`.
+        path: where the file appears.
+        plain: a copy that an earlier call returned, to spare building another.
+
+    Returns:
+        The copy.
+    """
+    plain = plain or type(model).from_config(model.get_config())
     with averaged_weights(model):
-        model.save(temporary, include_optimizer=False)
+        plain.set_weights(model.get_weights())
+    temporary = path.with_name(f".writing-{path.name}")
+    plain.save(temporary)
     os.replace(temporary, path)
+    return plain
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import numpy as np
 from keras import ops
 
 from keras_transformer import decoding
-from keras_transformer.model import Transformer
+from keras_transformer.model import Transformer  # noqa: F401  (registers the classes that a saved model needs)
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, Tokenizer
 
 # Sources are padded to a multiple of this, batches to a power of two: few shapes, few compilations.
@@ -42,7 +42,7 @@ class Translator:
             and seconds of compilation for every new shape of a batch. JAX always compiles. Defaults to False.
 
     Example:
-        >>> tokenizer = Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=20)
+        >>> tokenizer = Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=17)
         >>> model = Transformer(tokenizer.vocabulary_size, num_layers=1, num_heads=1, hidden_dim=8, intermediate_dim=8)
         >>> len(Translator(model, tokenizer).translate(["a big cat", ""]))
         2
@@ -73,7 +73,7 @@ class Translator:
             if tokenizer.vocabulary_size != size:
                 raise ValueError(
                     f"The {side} tokenizer and the model must have one vocabulary. Received: a tokenizer with "
-                    f"{tokenizer.vocabulary_size} ids, a model with {size}. Use the tokenizer the model was trained with."
+                    f"{tokenizer.vocabulary_size} ids, a model with {size}. Use the tokenizer of its training."
                 )
 
     @classmethod
@@ -105,7 +105,9 @@ class Translator:
         model = keras.saving.load_model(folder / "model.keras", compile=False)
         return cls(model, *tokenizers, **{**settings, **kwargs})
 
-    def translate(self, texts, num_beams=None, length_penalty=None, num_hypotheses=1, return_scores=False, batch_size=64):
+    def translate(
+        self, texts, num_beams=None, length_penalty=None, num_hypotheses=1, return_scores=False, batch_size=64
+    ):
         """Translates, keeping the order; '' is translated to ''.
 
         Args:
@@ -145,14 +147,15 @@ class Translator:
 
     def _search(self, sources, num_beams, length_penalty):
         """Token ids (B, K, L) and scores (B, K), NumPy, for the ids of B sources."""
+        limit = self.model.max_length or 1 << 30  # Learned positions end somewhere.
         longest = max(len(ids) for ids in sources) + 1
-        length = -(-longest // LENGTH_MULTIPLE) * LENGTH_MULTIPLE
+        length = min(-(-longest // LENGTH_MULTIPLE) * LENGTH_MULTIPLE, max(longest, limit))
         batch_size = 1 << (len(sources) - 1).bit_length()
         token_ids = np.full((batch_size, length), PAD_TOKEN_ID, "int32")
         token_ids[:, 0] = END_TOKEN_ID  # Rows that only fill up the batch are empty sentences.
         for row, ids in zip(token_ids, sources, strict=False):
             row[: len(ids) + 1] = [*ids, END_TOKEN_ID]
-        max_length = min(self.max_length or default_max_length(length), self.model.max_length or 1 << 30)
+        max_length = min(self.max_length or default_max_length(length), limit)
         key = (num_beams, length_penalty)
         if key not in self._compiled:
             self._compiled[key] = self._compile(lambda ids, max_length: search(self.model, ids, max_length, *key))

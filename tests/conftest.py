@@ -1,0 +1,41 @@
+"""One tiny model that is really trained, for every test that needs translations."""
+
+import os
+from typing import NamedTuple
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import pytest
+
+
+class Golden(NamedTuple):
+    """A run folder, and what is in it."""
+
+    run_dir: object
+    model: object
+    tokenizer: object
+    translator: object
+    texts: list
+
+
+@pytest.fixture(scope="session")
+def golden(tmp_path_factory):
+    """A run of the training script on a handful of sentences that it learns by heart."""
+    import train_keras
+    from keras_transformer.phrasebook import phrasebook
+    from keras_transformer.translator import Translator
+
+    folder = tmp_path_factory.mktemp("golden")
+    pairs = phrasebook()["train"][:16]
+    files = []
+    for split, times in (("train", 40), ("val", 1)):  # Many times over: few epochs, each with many steps.
+        for name, side in (("source", 0), ("target", 1)):
+            path = folder / f"{split}.{name}"
+            path.write_text("".join(pair[side] + "\n" for pair in pairs * times), encoding="utf-8")
+            files += [f"--{split}-{name}", str(path)]
+    sizes = "--num-layers 2 --num-heads 2 --hidden-dim 64 --intermediate-dim 96 --dropout 0 --normalize-first"
+    recipe = "--epochs 4 --learning-rate 0.003 --warmup-steps 30 --tokens-per-batch 200 --label-smoothing 0.05"
+    run_dir = folder / "run"
+    assert train_keras.main([*files, *sizes.split(), *recipe.split(), "--run-dir", str(run_dir)]) == 0
+    translator = Translator.load(run_dir)
+    return Golden(run_dir, translator.model, translator.source_tokenizer, translator, [en for en, _ in pairs])

@@ -1,0 +1,453 @@
+"""Multi-head attention: parity with Keras' layer, masks that are never lost, cached steps."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_transformer.attention import MultiHeadAttention
+
+B, T, S, N, H, D, D_VALUE, V = 2, 5, 7, 3, 11, 13, 17, 19
+POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
+QUERY_IDS = np.array([[3, 8, 5, 9, 2], [4, 7, 6, 0, 0]], "int32")
+VALUE_IDS = np.array([[5, 9, 4, 0, 0, 0, 0], [6, 3, 8, 2, 7, 0, 0]], "int32")
+
+
+def to_numpy(x):
+    return ops.convert_to_numpy(ops.cast(x, "float32"))
+
+
+def random(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape).astype("float32")
+
+
+def randomize(layer, seed=0):
+    """Gives every weight, biases too, values that a mistake cannot hide behind."""
+    layer.set_weights([0.5 * random(*w.shape, seed=seed + i) for i, w in enumerate(layer.weights)])
+    return layer
+
+
+def embed(ids, width, seed=0):
+    """Random vectors (B, L, width) that carry the Keras mask `ids != 0`."""
+    layer = keras.layers.Embedding(V, width, mask_zero=True)
+    layer.build((None, None))
+    return randomize(layer, seed)(ids)
+
+
+def keras_mask(x):
+    mask = getattr(x, "_keras_mask", None)
+    return None if mask is None else ops.convert_to_numpy(mask)
+
+
+def make(cross=False, query_width=D, seed=0, **kwargs):
+    layer = MultiHeadAttention(**{"num_heads": N, "key_dim": H, **kwargs})
+    layer.build((None, None, query_width), *([(None, None, D_VALUE)] if cross else []))
+    return randomize(layer, seed)
+
+
+def copy_weights(source, target):
+    """From `keras.layers.MultiHeadAttention` to ours: (D, N, H) kernels side by side as (D, parts * N * H)."""
+
+    def side_by_side(*denses):
+        kernels = [to_numpy(dense.kernel).reshape(dense.kernel.shape[0], N * H) for dense in denses]
+        return [np.concatenate(kernels, axis=1), np.concatenate([to_numpy(dense.bias).ravel() for dense in denses])]
+
+    query, key, value = source.query_dense, source.key_dense, source.value_dense
+    if target.is_self_attention:
+        target.query_key_value_dense.set_weights(side_by_side(query, key, value))
+    else:
+        target.query_dense.set_weights(side_by_side(query))
+        target.key_value_dense.set_weights(side_by_side(key, value))
+    kernel = to_numpy(source.output_dense.kernel)
+    target.output_dense.set_weights([kernel.reshape(N * H, -1), to_numpy(source.output_dense.bias)])
+
+
+def input_and_weight_gradients(layer, x, *args, **kwargs):
+    """Gradients of sum(output * constants) by `x` and by every weight, as NumPy arrays."""
+
+    def loss(outputs):
+        output = ops.cast(outputs[0] if isinstance(outputs, tuple) else outputs, "float32")
+        return ops.sum(output * random(*output.shape, seed=99))
+
+    x = ops.convert_to_tensor(x)
+    weights = [w.value for w in layer.trainable_variables]
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            value = loss(layer(x, *args, **kwargs))
+        gradients = tape.gradient(value, [x, *weights])
+    else:
+        import jax
+
+        others = [w.value for w in layer.non_trainable_variables]
+
+        def function(x, weights):
+            return loss(layer.stateless_call(weights, others, x, *args, **kwargs)[0])
+
+        gradient, weight_gradients = jax.grad(function, argnums=(0, 1))(x, weights)
+        gradients = [gradient, *weight_gradients]
+    return [to_numpy(g) for g in gradients]
+
+
+# Parity with Keras
+
+
+@pytest.mark.parametrize("cross", [False, True], ids=["self", "cross"])
+@pytest.mark.parametrize("padding", [False, True], ids=["full", "padding"])
+@pytest.mark.parametrize("pair_mask", [False, True], ids=["", "attention_mask"])
+@pytest.mark.parametrize("causal", [False, True], ids=["", "causal"])
+def test_equals_the_keras_layer(cross, padding, pair_mask, causal):
+    value_ids = VALUE_IDS if cross else QUERY_IDS
+    value_ids = value_ids[:, :T] if causal else value_ids  # a causal mask is square
+    query_ids = QUERY_IDS if padding else np.maximum(QUERY_IDS, 1)
+    value_ids = value_ids if padding else np.maximum(value_ids, 1)
+    theirs, ours = keras.layers.MultiHeadAttention(N, H), make(cross)
+    theirs.build((None, None, D), (None, None, D_VALUE if cross else D))
+    randomize(theirs)
+    copy_weights(theirs, ours)
+    kwargs = {"use_causal_mask": causal}
+    if pair_mask:
+        pair = np.random.default_rng(3).random((B, T, value_ids.shape[1])) < 0.6
+        pair[:, :, 0] = True  # every query may see one real key
+        kwargs["attention_mask"] = pair
+
+    def tensors():  # anew for each layer, as Keras' one takes the masks away
+        query = embed(query_ids, D)
+        return query, embed(value_ids, D_VALUE, seed=1) if cross else query
+
+    expected, expected_scores = theirs(*tensors(), return_attention_scores=True, **kwargs)
+    inputs = tensors() if cross else tensors()[:1]
+    output, scores = ours(*inputs, return_attention_scores=True, **kwargs)
+    fused = ours(*inputs, **kwargs)
+    real = query_ids != 0
+    assert scores.shape == expected_scores.shape == (B, N, T, value_ids.shape[1])
+    np.testing.assert_allclose(to_numpy(output)[real], to_numpy(expected)[real], atol=1e-5)
+    np.testing.assert_allclose(to_numpy(fused)[real], to_numpy(expected)[real], atol=1e-5)
+    per_query = [np.swapaxes(to_numpy(x), 1, 2)[real] for x in (scores, expected_scores)]
+    np.testing.assert_allclose(*per_query, atol=1e-5)
+
+
+# Masks come by themselves and stay
+
+
+def with_explicit_masks(layer, inputs, **kwargs):
+    """The same call on tensors that carry no masks."""
+    plain = [ops.convert_to_tensor(to_numpy(x)) for x in inputs]
+    assert all(keras_mask(x) is None for x in plain)
+    return to_numpy(layer(*plain, **kwargs))
+
+
+def test_mask_of_one_tensor_is_filled():
+    layer, x = make(), embed(QUERY_IDS, D)
+    expected = with_explicit_masks(layer, [x], mask=QUERY_IDS != 0)
+    np.testing.assert_allclose(to_numpy(layer(x)), expected, atol=1e-6)
+    assert np.abs(expected - with_explicit_masks(layer, [x]))[1].max() > 1e-2
+
+
+def test_masks_of_two_tensors_are_filled():
+    layer, query, value = make(cross=True), embed(QUERY_IDS, D), embed(VALUE_IDS, D_VALUE)
+    expected = with_explicit_masks(layer, [query, value], value_mask=VALUE_IDS != 0)
+    np.testing.assert_allclose(to_numpy(layer(query, value)), expected, atol=1e-6)
+    assert np.abs(expected - with_explicit_masks(layer, [query, value])).max() > 1e-2
+
+
+def test_mask_is_filled_when_the_attention_mask_is_a_second_tensor():
+    layer, x = make(), embed(QUERY_IDS, D)
+    pair = ops.convert_to_tensor(np.tril(np.ones((B, T, T), bool), 1))
+    expected = with_explicit_masks(layer, [x], mask=QUERY_IDS != 0, attention_mask=pair)
+    np.testing.assert_allclose(to_numpy(layer(x, attention_mask=pair)), expected, atol=1e-6)
+    assert np.abs(expected - with_explicit_masks(layer, [x], attention_mask=pair))[1].max() > 1e-2
+
+
+def test_query_mask_restricts_no_key_in_cross_attention():
+    layer, query, value = make(cross=True), embed(QUERY_IDS, D), random(B, S, D_VALUE)
+    np.testing.assert_allclose(to_numpy(layer(query, value)), with_explicit_masks(layer, [query, value]), atol=1e-6)
+
+
+@pytest.mark.parametrize("as_tensor", [False, True], ids=["numpy", "tensor"])
+def test_a_mask_that_is_given_wins_over_the_mask_that_is_carried(as_tensor):
+    layer, x = make(), embed(QUERY_IDS, D)
+    given = np.array([[True, False, True, True, False], [True, False, False, False, True]])
+    expected = with_explicit_masks(layer, [x], mask=given)
+    output = layer(x, mask=ops.convert_to_tensor(given) if as_tensor else given)
+    np.testing.assert_allclose(to_numpy(output), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("scores", [False, True])
+def test_inputs_keep_their_masks_and_the_output_carries_the_one_of_the_query(scores):
+    x, query, value = embed(QUERY_IDS, D), embed(QUERY_IDS, D), embed(VALUE_IDS, D_VALUE)
+    for layer, inputs in ((make(), [x]), (make(cross=True), [query, value])):
+        output = layer(*inputs, return_attention_scores=scores)
+        output = output[0] if scores else output
+        np.testing.assert_array_equal(keras_mask(output), QUERY_IDS != 0)
+        for tensor, ids in zip(inputs, (QUERY_IDS, VALUE_IDS), strict=False):
+            np.testing.assert_array_equal(keras_mask(tensor), ids != 0)
+
+
+def test_every_reader_of_one_tensor_sees_its_mask_in_a_functional_model():
+    ids = keras.Input((None,), dtype="int32"), keras.Input((None,), dtype="int32")
+    query = keras.layers.Embedding(V, D, mask_zero=True)(ids[0])
+    value = keras.layers.Embedding(V, D_VALUE, mask_zero=True)(ids[1])
+    layers = [MultiHeadAttention(N, H) for _ in range(3)]
+    model = keras.Model(ids, [layer(query, value, return_attention_scores=True)[1] for layer in layers])
+    for scores in model([QUERY_IDS, VALUE_IDS]):
+        scores = to_numpy(scores)
+        np.testing.assert_array_equal(scores != 0, np.broadcast_to((VALUE_IDS != 0)[:, None, None], scores.shape))
+
+
+def test_keras_own_layer_hides_the_mask_from_the_second_reader():
+    """Why there is a layer of ours. When this fails, Keras has mended it."""
+    query, value = embed(QUERY_IDS, D), embed(VALUE_IDS, D_VALUE)
+    first, second = (
+        keras.layers.MultiHeadAttention(N, H)(query, value, return_attention_scores=True)[1] for _ in range(2)
+    )
+    padding = np.broadcast_to((VALUE_IDS == 0)[:, None, None], first.shape)
+    real = np.broadcast_to((QUERY_IDS != 0)[:, None, :, None], first.shape)
+    assert np.all(to_numpy(first)[padding & real] == 0)
+    assert np.all(to_numpy(second)[padding & real] > 0.01)
+    assert keras_mask(query) is None and keras_mask(value) is None
+
+
+class Recorder(keras.layers.Layer):
+    """Notes which masks Keras fills in."""
+
+    def __init__(self):
+        super().__init__()
+        self.supports_masking = True
+
+    def call(self, query, value=None, mask=None, query_mask=None, value_mask=None):
+        masks = {"mask": mask, "query_mask": query_mask, "value_mask": value_mask}
+        self.filled = {name for name, value in masks.items() if value is not None}
+        return query
+
+
+@pytest.mark.parametrize("symbolic", [False, True], ids=["eager", "symbolic"])
+def test_keras_fills_mask_for_one_tensor_and_argument_masks_for_several(symbolic):
+    recorder = Recorder()
+    if symbolic:
+        query = keras.layers.Embedding(V, D, mask_zero=True)(keras.Input((None,), dtype="int32"))
+        value = keras.layers.Embedding(V, D, mask_zero=True)(keras.Input((None,), dtype="int32"))
+    else:
+        query, value = embed(QUERY_IDS, D), embed(VALUE_IDS, D)
+    recorder(query)
+    assert recorder.filled == {"mask"}
+    recorder(query, value)
+    assert recorder.filled == {"query_mask", "value_mask"}
+
+
+def test_plus_drops_a_mask():
+    assert keras_mask(embed(QUERY_IDS, D) + embed(QUERY_IDS, D)) is None
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        lambda x: keras.layers.Add()([x, x]),
+        lambda x: keras.layers.LayerNormalization()(x),
+        lambda x: keras.layers.Dense(23)(x),
+        lambda x: keras.layers.Dropout(0.5)(x),
+    ],
+    ids=["Add", "LayerNormalization", "Dense", "Dropout"],
+)
+def test_keras_layers_keep_a_mask(layer):
+    np.testing.assert_array_equal(keras_mask(layer(embed(QUERY_IDS, D))), QUERY_IDS != 0)
+
+
+# Scores
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("cross", [False, True], ids=["self", "cross"])
+def test_rows_of_scores_sum_to_one_and_masked_keys_get_exactly_zero(cross, policy):
+    layer = make(cross, dtype=policy)
+    inputs = [embed(QUERY_IDS, D)] + ([embed(VALUE_IDS, D_VALUE)] if cross else [])
+    scores = to_numpy(layer(*inputs, return_attention_scores=True)[1])
+    mask = np.broadcast_to(((VALUE_IDS if cross else QUERY_IDS) != 0)[:, None, None, :], scores.shape)
+    np.testing.assert_allclose(scores.sum(-1), 1, atol=1e-6 if policy == "float32" else 2e-2)
+    assert np.all(scores[~mask] == 0)
+    assert np.all(scores[mask] >= 0) and np.any(scores[mask] > 0.3)
+
+
+@pytest.mark.parametrize(
+    ("policy", "tolerance"), [("float32", 1e-5), ("mixed_bfloat16", 0.15), ("mixed_float16", 0.02)]
+)
+@pytest.mark.parametrize("cross", [False, True], ids=["self", "cross"])
+@pytest.mark.parametrize("causal", [False, True], ids=["", "causal"])
+def test_fused_path_equals_the_path_with_scores(cross, causal, policy, tolerance):
+    layer = make(cross, dtype=policy)
+    inputs = [embed(QUERY_IDS, D)] + ([embed(VALUE_IDS[:, :T], D_VALUE)] if cross else [])
+    fused = layer(*inputs, use_causal_mask=causal)
+    output, _ = layer(*inputs, use_causal_mask=causal, return_attention_scores=True)
+    assert keras.backend.standardize_dtype(fused.dtype) == layer.compute_dtype
+    np.testing.assert_allclose(to_numpy(fused), to_numpy(output), atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("policy", "cross"), [*((policy, False) for policy in POLICIES), ("float32", True)], ids=[*POLICIES, "cross"]
+)
+@pytest.mark.parametrize("scores", [False, True], ids=["fused", "scores"])
+def test_a_query_that_sees_nothing_gets_zeros_and_finite_gradients(scores, cross, policy):
+    layer = make(cross, dtype=policy)
+    keys = S if cross else T
+    pair = np.ones((B, T, keys), bool)
+    pair[1] = False  # a sentence of padding only
+    pair[0, 2] = False  # one query
+    empty = ~pair.any(-1)
+    x, others = random(B, T, D), [random(B, S, D_VALUE, seed=1)] if cross else []
+    kwargs = {"attention_mask": pair, "return_attention_scores": scores}
+    output = layer(x, *others, **kwargs)
+    if scores:
+        output, weights = output
+        assert np.all(np.swapaxes(to_numpy(weights), 1, 2)[empty] == 0)
+    bias = to_numpy(ops.cast(layer.output_dense.bias, layer.compute_dtype))  # the context is zero, the bias remains
+    np.testing.assert_array_equal(to_numpy(output)[empty], np.broadcast_to(bias, (empty.sum(), D)))
+    assert np.all(np.isfinite(to_numpy(output)))
+    gradients = input_and_weight_gradients(layer, x, *others, **kwargs)
+    assert all(np.all(np.isfinite(g)) for g in gradients)
+    assert all(np.any(g != 0) for g in gradients)
+    if not cross:
+        assert np.all(gradients[0][1] == 0)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_sentence_of_padding_only_changes_no_other_sentence(policy):
+    layer = make(cross=True, dtype=policy)
+    query, value = random(B, T, D), random(B, S, D_VALUE)
+    mask = np.stack([np.ones(S, bool), np.zeros(S, bool)])
+    output = to_numpy(layer(query, value, value_mask=mask))
+    np.testing.assert_allclose(output[:1], to_numpy(layer(query[:1], value[:1])), atol=1e-5)
+
+
+def test_dropout_on_scores_acts_in_training_only():
+    layer = make(dropout=0.5)
+    plain = make()
+    x = random(B, T, D)
+    expected = to_numpy(plain(x))
+    np.testing.assert_allclose(to_numpy(layer(x)), expected, atol=1e-5)
+    np.testing.assert_allclose(to_numpy(layer(x, training=False)), expected, atol=1e-5)
+    first, second = to_numpy(layer(x, training=True)), to_numpy(layer(x, training=True))
+    assert np.abs(first - expected).max() > 1e-2
+    assert np.abs(first - second).max() > 1e-2
+
+
+def test_dropout_returns_the_scores_before_they_are_dropped():
+    _, scores = make(dropout=0.5)(random(B, T, D), return_attention_scores=True, training=True)
+    np.testing.assert_allclose(to_numpy(scores).sum(-1), 1, atol=1e-6)
+
+
+def test_training_without_dropout_is_the_same_as_inference():
+    layer, x = make(), random(B, T, D)
+    np.testing.assert_array_equal(to_numpy(layer(x, training=True)), to_numpy(layer(x)))
+
+
+# One position at a time
+
+
+@pytest.mark.parametrize("index_as_tensor", [False, True], ids=["int", "tensor"])
+def test_cached_steps_equal_the_causal_call(index_as_tensor):
+    layer, x, length = make(), random(B, T, D), 7
+    expected = to_numpy(layer(x, use_causal_mask=True))
+    cache = layer.init_cache(B, length)
+    for t in range(T):
+        index = ops.convert_to_tensor(t, dtype="int32") if index_as_tensor else t
+        output, cache = layer.decode_step(ops.convert_to_tensor(x[:, t]), cache, index, np.arange(length) <= t)
+        assert [tuple(part.shape) for part in cache] == [(B, N, length, H)] * 2
+        np.testing.assert_allclose(to_numpy(output), expected[:, t], atol=1e-5)
+    assert all(np.all(to_numpy(part)[:, :, T:] == 0) for part in cache)
+
+
+def test_what_lies_in_the_cache_after_the_step_does_not_matter():
+    layer, x, length = make(), random(B, 2, D), 5
+    clean = layer.init_cache(B, length)
+    dirty = tuple(ops.convert_to_tensor(random(B, N, length, H, seed=i)) for i in range(2))
+    outputs = []
+    for cache in (clean, dirty):
+        for t in range(2):
+            output, cache = layer.decode_step(ops.convert_to_tensor(x[:, t]), cache, t, np.arange(length) <= t)
+        outputs.append(to_numpy(output))
+    np.testing.assert_array_equal(*outputs)
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_cross_step_equals_the_full_call_for_every_beam(beams):
+    layer = make(cross=True)
+    queries, value, mask = random(B * beams, T, D), random(B, S, D_VALUE), VALUE_IDS != 0
+    expected = to_numpy(layer(queries, np.repeat(value, beams, 0), value_mask=np.repeat(mask, beams, 0)))
+    key, projected = layer.project_value(ops.convert_to_tensor(value))
+    assert tuple(key.shape) == tuple(projected.shape) == (B, N, S, H)
+    for t in range(T):
+        output = layer.cross_step(ops.convert_to_tensor(queries[:, t]), key, projected, mask[:, None, None])
+        np.testing.assert_allclose(to_numpy(output), expected[:, t], atol=1e-5)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_cross_step_of_a_sentence_of_padding_only_is_the_bias(policy):
+    layer = make(cross=True, dtype=policy)
+    query = ops.cast(random(B, D), layer.compute_dtype)
+    key, value = layer.project_value(ops.cast(random(B, S, D_VALUE), layer.compute_dtype))
+    output = layer.cross_step(query, key, value, np.zeros((B, 1, 1, S), bool))
+    bias = to_numpy(ops.cast(layer.output_dense.bias, layer.compute_dtype))
+    np.testing.assert_array_equal(to_numpy(output), np.broadcast_to(bias, (B, D)))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_cache_has_the_compute_dtype(policy):
+    layer = make(dtype=policy)
+    assert {keras.backend.standardize_dtype(part.dtype) for part in layer.init_cache(B, S)} == {layer.compute_dtype}
+
+
+# Weights, configuration, misuse
+
+
+@pytest.mark.parametrize("use_bias", [False, True])
+def test_weights_are_those_of_the_projections(use_bias):
+    biases = [(3 * N * H,), (D,)] if use_bias else []
+    shapes = [tuple(w.shape) for w in make(use_bias=use_bias).weights]
+    assert sorted(shapes) == sorted([(D, 3 * N * H), (N * H, D), *biases])
+    biases = [(N * H,), (2 * N * H,), (D,)] if use_bias else []
+    shapes = [tuple(w.shape) for w in make(cross=True, use_bias=use_bias).weights]
+    assert sorted(shapes) == sorted([(D, N * H), (D_VALUE, 2 * N * H), (N * H, D), *biases])
+
+
+def test_an_initializer_with_a_seed_is_used_for_every_projection():
+    layer = MultiHeadAttention(N, H, kernel_initializer=keras.initializers.RandomNormal(stddev=0.25, seed=7))
+    layer.build((None, None, N * H))
+    query_key_value, output = (to_numpy(w) for w in layer.weights if len(w.shape) == 2)
+    for kernel in (query_key_value, output):
+        assert kernel.std() == pytest.approx(0.25, rel=0.1)
+
+
+def test_a_self_attention_layer_takes_no_value():
+    with pytest.raises(ValueError, match=r"`value` may not be given to layer 'mine': it was built for self-attention"):
+        make(name="mine")(random(B, T, D), random(B, S, D))
+
+
+def test_a_cross_attention_layer_needs_a_value():
+    with pytest.raises(ValueError, match=r"`value` must be given to layer 'mine': it was built for cross-attention"):
+        make(cross=True, name="mine")(random(B, T, D))
+
+
+@pytest.mark.parametrize(("num_heads", "key_dim"), [(0, H), (N, 0), (-1, H)])
+def test_sizes_must_be_positive(num_heads, key_dim):
+    match = f"`num_heads` and `key_dim` must be at least 1. Received: num_heads={num_heads}, key_dim={key_dim}"
+    with pytest.raises(ValueError, match=match):
+        MultiHeadAttention(num_heads, key_dim)
+
+
+@pytest.mark.parametrize("dropout", [-0.1, 1.5])
+def test_dropout_must_be_a_rate(dropout):
+    with pytest.raises(ValueError, match=rf"(rate|dropout).*{dropout}"):
+        MultiHeadAttention(N, H, dropout=dropout)
+
+
+def test_config_holds_every_argument():
+    config = MultiHeadAttention(
+        N, H, dropout=0.25, kernel_initializer="he_normal", use_bias=False, name="mine", dtype="mixed_float16"
+    ).get_config()
+    copy = MultiHeadAttention.from_config(config)
+    assert copy.get_config() == config
+    assert (copy.num_heads, copy.key_dim, copy.dropout, copy.use_bias, copy.name) == (N, H, 0.25, False, "mine")
+    assert isinstance(copy.kernel_initializer, keras.initializers.HeNormal)
+    assert copy.dtype_policy.name == "mixed_float16"

@@ -1,0 +1,256 @@
+"""The commands as a user calls them: what they print, write and refuse."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import train_keras
+from keras_transformer import __main__ as command_line
+
+ROOT = Path(__file__).parent.parent
+
+
+def run(*arguments, text=None, module="keras_transformer"):
+    """A command in a process of its own."""
+    call = [sys.executable, "-m", module, *map(str, arguments)]
+    return subprocess.run(call, input=text, capture_output=True, text=True, timeout=300)
+
+
+# The run folder.
+
+
+def test_a_run_folder_holds_everything(golden):
+    names = {path.name for path in golden.run_dir.iterdir()}
+    assert names == {
+        "checkpoints", "config.json", "export", "log.csv", "model.keras", "scores.json", "tensorboard",
+        "tokenizer.spm", "versions.json",
+    }  # fmt: skip
+    scores = json.loads((golden.run_dir / "scores.json").read_text())
+    assert scores["after_training"]["bleu"] > 90 > scores["before_training"]["bleu"]
+    assert "version:" in scores["after_training"]["bleu_signature"]
+    log = (golden.run_dir / "log.csv").read_text().splitlines()
+    assert log[0].split(",")[:4] == ["epoch", "loss", "perplexity", "token_accuracy"]
+    assert len(log) == 5
+    assert "keras" in json.loads((golden.run_dir / "versions.json").read_text())
+
+
+# translate
+
+
+def test_translate_reads_a_pipe_and_writes_a_line_per_line(golden):
+    texts = [golden.texts[0], "", golden.texts[1]]
+    done = run("translate", golden.run_dir, text="\n".join(texts) + "\n")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == golden.translator.translate(texts)
+
+
+def test_translate_reads_and_writes_files(golden, tmp_path):
+    source, target = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("\n".join(golden.texts), encoding="utf-8")
+    assert command_line.main(["translate", str(golden.run_dir), "--input", str(source), "--output", str(target)]) == 0
+    assert target.read_text(encoding="utf-8").splitlines() == golden.translator.translate(golden.texts)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "out.txt"]
+
+
+def test_translate_prints_scores_and_n_best(golden, tmp_path, capsys):
+    source = tmp_path / "in.txt"
+    source.write_text(golden.texts[0], encoding="utf-8")
+    flags = ["--input", str(source), "--num-hypotheses", "3", "--num-beams", "3", "--scores"]
+    assert command_line.main(["translate", str(golden.run_dir), *flags]) == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    expected = golden.translator.translate(golden.texts[:1], num_beams=3, num_hypotheses=3, return_scores=True)[0]
+    assert rows == [[f"{hypothesis.score:.4f}", hypothesis.text] for hypothesis in expected]
+
+
+def test_a_large_input_is_translated_in_chunks(golden, tmp_path, monkeypatch):
+    monkeypatch.setattr(command_line, "CHUNK", 3)
+    source, target = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("\n".join(golden.texts), encoding="utf-8")
+    assert command_line.main(["translate", str(golden.run_dir), "--input", str(source), "--output", str(target)]) == 0
+    assert target.read_text(encoding="utf-8").splitlines() == golden.translator.translate(golden.texts)
+
+
+# score
+
+
+def test_score_prints_bleu_of_the_test_set_and_of_files(golden, tmp_path, capsys):
+    expected = json.loads((golden.run_dir / "scores.json").read_text())["after_training"]
+    assert command_line.main(["score", str(golden.run_dir)]) == 0
+    printed = capsys.readouterr().out
+    assert f"BLEU {expected['bleu']:.2f}  ({expected['bleu_signature']})" in printed
+    assert f"chrF {expected['chrf']:.2f}" in printed
+    source, reference = tmp_path / "s", tmp_path / "r"
+    source.write_text("\n".join(golden.texts), encoding="utf-8")
+    reference.write_text("\n".join(golden.translator.translate(golden.texts)), encoding="utf-8")
+    files = ["--source", str(source), "--reference", str(reference)]
+    assert command_line.main(["score", str(golden.run_dir), *files]) == 0
+    assert "BLEU 100.00" in capsys.readouterr().out
+
+
+# export
+
+
+def test_export_prints_the_folder_it_wrote(golden, tmp_path, capsys):
+    output = tmp_path / "servable"
+    flags = ["--num-beams", "2", "--output", str(output)]
+    assert command_line.main(["export", "saved_model", str(golden.run_dir), *flags]) == 0
+    assert capsys.readouterr().out.strip() == str(output / "1")
+    assert json.loads((output / "1" / "metadata.json").read_text())["num_beams"] == 2
+
+
+# Help and mistakes.
+
+
+@pytest.mark.parametrize("command", ["train", "translate", "score", "export"])
+def test_help_is_there_for_every_command(command):
+    done = run(command, "--help")
+    assert done.returncode == 0
+    assert "usage:" in done.stdout
+
+
+def write(path, content):
+    path.write_bytes(content)
+    return str(path)
+
+
+def own_files(folder, **changes):
+    """Flags for training on small own files; `changes` replaces the content of some."""
+    flags = []
+    for name in ("train_source", "train_target", "val_source", "val_target"):
+        content = changes.get(name, b"a small dog\na small cat\na big dog\n" * 20)
+        flags += [f"--{name.replace('_', '-')}", write(folder / name, content)]
+    return flags
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"train_target": b"one line\n"}, "must have the same number of lines"),
+        ({"train_source": b""}, "train_source is empty"),
+        ({"train_source": b"caf\xe9\n" * 60}, "train_source, line 1: not UTF-8"),
+        ({"train_source": b"\x7fELF\0\0\0\n" * 60}, "a NUL byte; this is not a text file"),
+        ({"train_source": b"\x1f\x8bnot really gzip"}, "Cannot read"),
+        ({"train_source": b"\n" * 60}, "is empty"),
+        ({"train_source": b"x\n\n", "train_target": b"\ny\n"}, "hold no pair"),
+    ],
+)
+def test_training_text_that_cannot_be_used(tmp_path, capsys, changes, message):
+    with pytest.raises(SystemExit, match="2"):
+        train_keras.main([*own_files(tmp_path, **changes), "--run-dir", str(tmp_path / "run")])
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--data-dir", "/does/not/exist", "--dataset", "multi30k"], "`--data-dir` must be a folder"),
+        (["--preset", "huge"], "`preset` must be one of ('tiny', 'small', 'base', 'big'). Received: 'huge'"),
+        (["--epoch", "x"], "invalid int value: 'x'"),
+        (["--no-such-flag"], "unrecognized arguments: --no-such-flag"),
+        (["--dropout", "1.5"], "`dropout` must be in [0, 1). Received: 1.5"),
+        (["--hidden-dim", "10", "--num-heads", "3"], "`hidden_dim` must be divisible by `num_heads`"),
+        (["--hidden-dim", "9", "--num-heads", "3"], "`hidden_dim` must be an even number"),
+        (["--activation", "rele"], "rele"),
+        (["--train-source", "a.en"], "Own files come in pairs"),
+        (["--config", "missing.json"], "Cannot read the config file missing.json"),
+        (["--vocabulary-size", "100000"], "`vocabulary_size` is too large for this text"),
+        (["--max-length", "2"], "Every pair is longer than `max_length`"),
+        (["--separate-vocabularies"], "`tie_embeddings='all'` needs one vocabulary"),
+        (["--resume"], "Cannot read the config file"),
+    ],
+)
+def test_flags_that_cannot_be(tmp_path, capsys, flags, message):
+    with pytest.raises(SystemExit, match="2"):
+        train_keras.main([*flags, "--run-dir", str(tmp_path / "run")])
+    assert message in capsys.readouterr().err
+
+
+def test_a_run_folder_that_exists_is_never_overwritten_by_itself(golden, tmp_path, capsys):
+    kept = (golden.run_dir / "model.keras").read_bytes()
+    with pytest.raises(SystemExit, match="2"):
+        train_keras.main(["--run-dir", str(golden.run_dir)])
+    assert "a run folder is never overwritten by itself" in capsys.readouterr().err
+    assert (golden.run_dir / "model.keras").read_bytes() == kept
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(SystemExit, match="2"):  # --overwrite deletes runs, not other folders.
+        train_keras.main(["--run-dir", str(tmp_path), "--overwrite"])
+    assert (tmp_path / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_run_folder_that_cannot_be_written(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SystemExit, match="2"):
+        train_keras.main(["--run-dir", str(tmp_path / "file" / "run")])
+    assert "Not a directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["translate"], ["score"], ["export", "saved_model"]])
+def test_a_folder_that_is_no_run(tmp_path, capsys, command):
+    with pytest.raises(SystemExit, match="2"):
+        command_line.main([*command, str(tmp_path)])
+    assert "is not the folder of a trained run" in capsys.readouterr().err
+
+
+def test_bad_flags_of_translate_and_score(golden, tmp_path, capsys):
+    for flags, message in (
+        (["translate", "--num-hypotheses", "5", "--num-beams", "2", "--input", __file__], "`num_hypotheses` must be"),
+        (["translate", "--num-beams", "0"], "must be at least 1"),
+        (["translate", "--input", str(tmp_path / "none")], "No such file"),
+        (["score", "--source", "x"], "--source and --reference go together"),
+    ):
+        with pytest.raises(SystemExit, match="2"):
+            command_line.main([flags[0], str(golden.run_dir), *flags[1:]])
+        assert message in capsys.readouterr().err
+
+
+# Resuming.
+
+
+def train_flags(folder, run_dir):
+    sizes = "--num-layers 1 --num-heads 1 --hidden-dim 8 --intermediate-dim 8 --num-beams 1 --epochs 6"
+    return [*own_files(folder), *sizes.split(), "--tokens-per-batch", "60", "--run-dir", str(run_dir)]
+
+
+def final_weights(run_dir):
+    import numpy as np
+
+    with np.load(run_dir / "checkpoints" / "epoch-00006.npz") as file:
+        return {name: file[name].tobytes() for name in file.files if name != "state"}
+
+
+def test_a_killed_training_resumes_to_the_same_weights(tmp_path):
+    """kill -9 in the middle, then --resume: every weight, optimizer and random state as if nothing had happened."""
+    straight, killed = tmp_path / "straight", tmp_path / "killed"
+    done = run(*train_flags(tmp_path, straight), module="train_keras")
+    assert done.returncode == 0, done.stderr[-2000:]
+    call = [sys.executable, "-m", "train_keras", *train_flags(tmp_path, killed)]
+    with subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 240
+        while not list(killed.glob("checkpoints/epoch-*.npz")) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        os.kill(process.pid, signal.SIGKILL)
+    done = run("--run-dir", killed, "--resume", module="train_keras")
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "resuming: " in done.stdout
+    assert final_weights(killed) == final_weights(straight)
+
+
+def test_ctrl_c_leaves_a_usable_run(tmp_path, monkeypatch, capsys):
+    """Interrupted in its first epoch, the run folder translates."""
+    import keras
+
+    class Interrupt(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("keras_transformer.training.TimeLeft", Interrupt)
+    assert train_keras.main(train_flags(tmp_path, tmp_path / "run")) == 130
+    assert "--resume" in capsys.readouterr().out
+    assert command_line.main(["translate", str(tmp_path / "run"), "--input", str(tmp_path / "val_source")]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 60

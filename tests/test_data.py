@@ -1,0 +1,286 @@
+"""Batches: every pair once, a budget of tokens, real tokens alone have weight, the same batches for the same seed."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_transformer.data import EncodedPairs, encode_pairs, make_batches, plan_batches
+from keras_transformer.phrasebook import phrasebook
+from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, Tokenizer
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return phrasebook()["train"]
+
+
+@pytest.fixture(scope="module")
+def text_pairs(corpus):
+    return corpus[:400]
+
+
+@pytest.fixture(scope="module")
+def tokenizer(text_pairs):
+    return Tokenizer.train([text for pair in text_pairs for text in pair], vocabulary_size=300)
+
+
+def lengths_like_captions(n, seed=0):
+    """Lengths of both sides of `n` sentence pairs: log-normal, mean 13, standard deviation 4, and correlated."""
+    rng = np.random.default_rng(seed)
+    sigma = np.sqrt(np.log(1 + (4 / 13) ** 2))
+    source = np.clip(np.round(rng.lognormal(np.log(13) - sigma**2 / 2, sigma, n)), 2, 60).astype(int)
+    return source, np.clip(source + np.round(rng.normal(0, 2, n)), 2, None).astype(int)
+
+
+def pairs_with(source_lengths, target_lengths, seed=0):
+    """`EncodedPairs` of random ids, each side of the given length, the end token included."""
+    rng = np.random.default_rng(seed)
+    sides = [
+        [np.append(rng.integers(4, 99, length - 1), END_TOKEN_ID).astype("int32") for length in lengths]
+        for lengths in (source_lengths, target_lengths)
+    ]
+    return EncodedPairs(*sides, num_over_long=0)
+
+
+def arrays(dataset, count=None):
+    """The batches of a data set as nested lists, for comparing."""
+    dataset = dataset if count is None else dataset.take(count)
+    return [tf.nest.map_structure(lambda x: x.tolist(), element) for element in dataset.as_numpy_iterator()]
+
+
+def rows(batches):
+    """The (source, target) of every row of `arrays`, without padding, sorted."""
+    return sorted(
+        tuple(tuple(token for token in row if token != PAD_TOKEN_ID) for row in pair)
+        for inputs, labels, _ in batches
+        for pair in zip(inputs["encoder_token_ids"], labels, strict=True)
+    )
+
+
+# Text -> ids.
+
+
+def test_each_side_is_its_tokens_and_the_end_token(text_pairs, tokenizer):
+    pairs = encode_pairs(text_pairs, tokenizer, tokenizer, max_length=1000)
+    for side, texts in zip((pairs.source, pairs.target), zip(*text_pairs, strict=True), strict=True):
+        assert [ids.tolist() for ids in side] == [[*ids, END_TOKEN_ID] for ids in tokenizer.tokenize(texts)]
+        assert {ids.dtype for ids in side} == {np.dtype("int32")}
+    assert pairs.num_over_long == 0
+
+
+def test_each_side_has_its_own_tokenizer(text_pairs, tokenizer):
+    other = Tokenizer.train([target for _, target in text_pairs], vocabulary_size=100)
+    pairs = encode_pairs(text_pairs[:5], tokenizer, other, max_length=1000)
+    assert pairs.source[0].tolist() == [*tokenizer.tokenize([text_pairs[0][0]])[0], END_TOKEN_ID]
+    assert pairs.target[0].tolist() == [*other.tokenize([text_pairs[0][1]])[0], END_TOKEN_ID]
+
+
+@pytest.fixture(scope="module")
+def uneven(tokenizer):
+    """Pairs whose sides are short or long, and the number of tokens of a short side, the end token included."""
+    short, long = "Das ist ein Haus.", "Das ist ein Haus und das ist ein Haus und das ist ein Haus."
+    limit = len(tokenizer.tokenize([short])[0]) + 1
+    assert len(tokenizer.tokenize([long])[0]) + 1 > limit
+    return [(short, short), (long, short), (short, long), (long, long)], limit
+
+
+def test_pairs_with_a_longer_side_are_dropped_and_counted(tokenizer, uneven):
+    pairs = encode_pairs(uneven[0], tokenizer, tokenizer, max_length=uneven[1])
+    assert (len(pairs.source), len(pairs.target), pairs.num_over_long) == (1, 1, 3)
+    assert len(pairs.source[0]) == len(pairs.target[0]) == uneven[1]
+
+
+def test_the_end_token_counts(tokenizer, uneven):
+    """A side of exactly `max_length` tokens fits; one token less and it does not."""
+    short, limit = uneven[0][:1], uneven[1]
+    assert encode_pairs(short, tokenizer, tokenizer, max_length=limit).num_over_long == 0
+    assert encode_pairs(short, tokenizer, tokenizer, max_length=limit - 1, over_long="cut").num_over_long == 1
+
+
+def test_cut_sides_have_no_end_token(tokenizer, uneven):
+    whole = encode_pairs(uneven[0], tokenizer, tokenizer, max_length=1000)
+    pairs = encode_pairs(uneven[0], tokenizer, tokenizer, max_length=uneven[1], over_long="cut")
+    assert (len(pairs.source), len(pairs.target), pairs.num_over_long) == (4, 4, 3)
+    for side, whole_side in ((pairs.source, whole.source), (pairs.target, whole.target)):
+        assert [ids.tolist() for ids in side] == [ids[: uneven[1]].tolist() for ids in whole_side]
+    assert [END_TOKEN_ID in ids for ids in pairs.target] == [True, True, False, False]
+
+
+# Lengths -> plan.
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_plan_has_every_pair_once_within_the_budget(seed):
+    """For lengths of any shape; only a single pair that is longer than the budget may exceed it."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 400))
+    source, target = rng.integers(1, int(rng.integers(2, 120)), n), rng.integers(1, int(rng.integers(2, 120)), n)
+    budget = int(rng.integers(1, 500))
+    fixed = plan_batches(source, target, budget)
+    mixed = plan_batches(source, target, budget, rng)
+    for plan in (fixed, mixed):
+        assert sorted(np.concatenate(plan).tolist()) == list(range(n))
+        for batch in plan:
+            width = np.maximum(source, target)[batch].max()
+            assert len(batch) == 1 or len(batch) * width <= budget
+    assert len(mixed) == len(fixed)
+    assert sorted(map(len, mixed)) == sorted(map(len, fixed))
+
+
+def test_a_pair_longer_than_the_budget_has_its_own_batch():
+    plan = plan_batches([3, 50, 3], [3, 2, 3], tokens_per_batch=8)
+    assert sorted(sorted(batch.tolist()) for batch in plan) == [[0, 2], [1]]
+
+
+def test_the_longer_side_decides():
+    """Three pairs of width 10 in a budget of 20: two batches, whichever side is long."""
+    assert sorted(map(len, plan_batches([10, 1, 10], [1, 10, 10], tokens_per_batch=20))) == [1, 2]
+
+
+def test_without_a_generator_the_plan_is_fixed():
+    lengths = lengths_like_captions(200)
+    first, second = plan_batches(*lengths, 256), plan_batches(*lengths, 256)
+    assert [batch.tolist() for batch in first] == [batch.tolist() for batch in second]
+
+
+def test_a_generator_mixes_pairs_not_only_batches():
+    lengths = lengths_like_captions(500)
+    plans = [plan_batches(*lengths, 256, np.random.default_rng(seed)) for seed in (1, 2)]
+    members = [{frozenset(batch.tolist()) for batch in plan} for plan in plans]
+    assert len(members[0] & members[1]) < len(members[0]) / 2
+
+
+def test_batches_are_nearly_as_full_as_the_budget_allows():
+    source, target = lengths_like_captions(10_000)
+    plan = plan_batches(source, target, 1024)
+    full = np.maximum(source, target).sum() / 1024
+    assert full <= len(plan) < 1.2 * full
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("tokens_per_batch", [1024, 4096])
+def test_less_than_a_tenth_is_padding(mixed, tokens_per_batch):
+    lengths = lengths_like_captions(10_000)
+    rng = np.random.default_rng(1) if mixed else None
+    plan = plan_batches(*lengths, tokens_per_batch, rng)
+    padded = sum(len(batch) * side[batch].max() for batch in plan for side in lengths)
+    assert sum(side.sum() for side in lengths) > 0.9 * padded
+
+
+# Plan -> tensors.
+
+
+def test_one_batch_by_hand():
+    """Labels end with the end token; the decoder reads the labels behind the start token, and never the end token."""
+    source, target = [[11, 12, 3], [13, 14, 15, 3]], [[21, 22, 23, 3], [24, 3]]
+    pairs = EncodedPairs(*([np.array(ids, "int32") for ids in side] for side in (source, target)), 0)
+    ((inputs, labels, weights),) = arrays(make_batches(pairs, tokens_per_batch=8).dataset)
+    assert inputs == {
+        "encoder_token_ids": [[13, 14, 15, 3], [11, 12, 3, 0]],  # Shortest target relative to its source first.
+        "decoder_token_ids": [[2, 24, 0, 0], [2, 21, 22, 23]],
+    }
+    assert labels == [[24, 3, 0, 0], [21, 22, 23, 3]]
+    assert weights == [[1, 1, 0, 0], [1, 1, 1, 1]]
+    assert (PAD_TOKEN_ID, START_TOKEN_ID, END_TOKEN_ID) == (0, 2, 3)
+
+
+def test_a_cut_target_keeps_its_last_token_as_a_label():
+    pairs = EncodedPairs([np.array([11, 3], "int32")], [np.array([21, 22, 23], "int32")], 1)
+    ((inputs, labels, weights),) = arrays(make_batches(pairs, tokens_per_batch=8).dataset)
+    assert inputs["decoder_token_ids"] == [[2, 21, 22]]
+    assert labels == [[21, 22, 23]]
+    assert weights == [[1, 1, 1]]
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_one_pass_has_every_pair_once_and_weight_for_real_tokens_alone(shuffle):
+    source, target = lengths_like_captions(300)
+    pairs = pairs_with(source, target)
+    batches = make_batches(pairs, 256, shuffle=shuffle)
+    one_pass = arrays(batches.dataset, batches.steps_per_epoch)
+    expected = sorted(zip((tuple(s) for s in pairs.source), (tuple(t) for t in pairs.target), strict=True))
+    assert rows(one_pass) == expected
+    assert sum(np.sum(weights) for *_, weights in one_pass) == target.sum()
+    for inputs, labels, weights in one_pass:
+        labels, decoder = np.array(labels), np.array(inputs["decoder_token_ids"])
+        assert np.array_equal(np.array(weights) == 1, labels != PAD_TOKEN_ID)
+        assert (decoder[:, 0] == START_TOKEN_ID).all()
+        assert not np.isin(decoder[:, 1:], [START_TOKEN_ID, END_TOKEN_ID]).any()
+        assert np.array_equal(decoder[:, 1:], np.where(labels == END_TOKEN_ID, 0, labels)[:, :-1])
+        assert (labels[:, -1] != PAD_TOKEN_ID).any()  # No column is padding alone.
+        assert max(labels.size, np.size(inputs["encoder_token_ids"])) <= 256
+
+
+def test_elements_have_known_types_and_ranks():
+    batches = make_batches(pairs_with([3], [4]), 64)
+    ids = tf.TensorSpec((None, None), tf.int32)
+    inputs = {"encoder_token_ids": ids, "decoder_token_ids": ids}
+    assert batches.dataset.element_spec == (inputs, ids, tf.TensorSpec((None, None), tf.float32))
+
+
+def test_without_shuffling_it_is_one_pass_of_known_length_the_same_each_time():
+    batches = make_batches(pairs_with(*lengths_like_captions(200)), 256)
+    first, second = arrays(batches.dataset), arrays(batches.dataset)
+    assert len(first) == len(batches.dataset) == batches.steps_per_epoch
+    assert first == second
+
+
+def test_with_shuffling_it_is_endless():
+    batches = make_batches(pairs_with([3, 4], [4, 3]), 64, shuffle=True)
+    assert len(arrays(batches.dataset, 7 * batches.steps_per_epoch)) == 7 * batches.steps_per_epoch
+
+
+def test_padding_is_measured():
+    batches = make_batches(pairs_with(*lengths_like_captions(300)), 512)
+    sides = [np.array(side) for inputs, labels, _ in arrays(batches.dataset)
+             for side in (inputs["encoder_token_ids"], labels)]  # fmt: skip
+    assert batches.padding == pytest.approx(np.mean(np.concatenate([side.ravel() for side in sides]) == PAD_TOKEN_ID))
+    assert make_batches(pairs_with([5, 5], [5, 5]), 64).padding == 0
+
+
+def test_less_than_a_tenth_of_the_phrasebook_is_padding(corpus, tokenizer):
+    lengths = [[len(ids) + 1 for ids in tokenizer.tokenize(side)] for side in zip(*corpus, strict=True)]
+    assert make_batches(pairs_with(*lengths), 2048).padding < 0.1
+
+
+# Order.
+
+
+@pytest.fixture(scope="module")
+def many():
+    return pairs_with(*lengths_like_captions(300))
+
+
+def test_the_same_seed_gives_the_same_batches(many):
+    first, second = (make_batches(many, 256, shuffle=True, seed=5) for _ in range(2))
+    steps = 2 * first.steps_per_epoch
+    assert arrays(first.dataset, steps) == arrays(second.dataset, steps)
+
+
+def test_another_seed_gives_other_batches(many):
+    first, second = (make_batches(many, 256, shuffle=True, seed=seed) for seed in (5, 6))
+    steps = first.steps_per_epoch
+    one, other = arrays(first.dataset, steps), arrays(second.dataset, steps)
+    assert one != other
+    assert rows(one) == rows(other)
+
+
+def test_every_epoch_has_the_same_pairs_in_other_batches(many):
+    batches = make_batches(many, 256, shuffle=True)
+    steps = batches.steps_per_epoch
+    both = arrays(batches.dataset, 2 * steps)
+    assert both[:steps] != both[steps:]
+    assert rows(both[:steps]) == rows(both[steps:])
+
+
+@pytest.mark.parametrize("epoch", [1, 3])
+def test_beginning_at_an_epoch_goes_on_as_if_never_stopped(many, epoch):
+    whole = make_batches(many, 256, shuffle=True, seed=2)
+    steps = whole.steps_per_epoch
+    resumed = make_batches(many, 256, shuffle=True, seed=2, start_epoch=epoch)
+    assert arrays(resumed.dataset, 2 * steps) == arrays(whole.dataset, (epoch + 2) * steps)[epoch * steps :]
+
+
+def test_a_data_set_that_is_read_twice_begins_anew(many):
+    batches = make_batches(many, 256, shuffle=True)
+    assert arrays(batches.dataset, 5) == arrays(batches.dataset, 5)

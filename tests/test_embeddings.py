@@ -1,0 +1,320 @@
+"""Positional encodings and the embedding layer that adds them."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_transformer.embeddings import PositionalEmbedding, positional_encoding
+
+B, L, D, V = 3, 5, 14, 23
+POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
+
+
+def to_numpy(x):
+    return ops.convert_to_numpy(ops.cast(x, "float32"))
+
+
+def make_layer(**kwargs):
+    return PositionalEmbedding(**{"vocabulary_size": V, "hidden_dim": D, **kwargs})
+
+
+def random_ids(batch=B, length=L, seed=0):
+    return np.random.default_rng(seed).integers(1, V, (batch, length)).astype("int32")
+
+
+def silence_tokens(layer):
+    """Sets every token's vector to zero, so that the layer's output is what it adds."""
+    layer.token_embedding.embeddings.assign(np.zeros((V, layer.hidden_dim), "float32"))
+
+
+def float64_table(positions, hidden_dim, max_wavelength, layout):
+    """The formula of section 3.5, one entry after the other, in float64."""
+    table = np.zeros((len(positions), hidden_dim))
+    for i in range(hidden_dim // 2):
+        angle = positions / float(max_wavelength) ** (2 * i / hidden_dim)
+        sine, cosine = (2 * i, 2 * i + 1) if layout == "interleaved" else (i, hidden_dim // 2 + i)
+        table[:, sine], table[:, cosine] = np.sin(angle), np.cos(angle)
+    return table
+
+
+# The table
+
+
+def test_table_equals_the_worked_example():
+    expected = [
+        [0, 1, 0, 1],
+        [0.84147098, 0.54030231, 0.09983342, 0.99500417],
+        [0.90929743, -0.41614684, 0.19866933, 0.98006658],
+        [0.14112001, -0.9899925, 0.29552021, 0.95533649],
+    ]
+    table = positional_encoding(4, 4, max_wavelength=100)
+    assert table.dtype == "float32"
+    np.testing.assert_allclose(table, expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
+@pytest.mark.parametrize("max_wavelength", [10000, 37.5])
+def test_table_equals_the_formula_written_out(layout, max_wavelength):
+    table = positional_encoding(101, D, max_wavelength, layout)
+    np.testing.assert_allclose(table, float64_table(np.arange(101), D, max_wavelength, layout), atol=1e-7)
+
+
+def test_layouts_are_permutations_of_each_other():
+    interleaved, concatenated = positional_encoding(11, D), positional_encoding(11, D, layout="concatenated")
+    np.testing.assert_array_equal(concatenated, np.concatenate([interleaved[:, 0::2], interleaved[:, 1::2]], axis=-1))
+
+
+@pytest.mark.parametrize("offset", [0, 1, 7, 50])
+def test_one_rotation_per_offset_takes_every_position_to_the_shifted_one(offset):
+    """Section 3.5: PE(pos + k) is a linear function of PE(pos)."""
+    length, table = 53, positional_encoding(53 + 50, D)
+    rotation = np.zeros((D, D))
+    for i in range(D // 2):
+        angle = offset * 10000 ** (-2 * i / D)
+        block = [[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]]
+        rotation[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = block
+    np.testing.assert_allclose(table[:length] @ rotation.T, table[offset : offset + length], atol=1e-6)
+
+
+def test_table_of_no_positions_is_empty():
+    assert positional_encoding(0, D).shape == (0, D)
+
+
+@pytest.mark.parametrize("hidden_dim", [-2, 0, 1, 7])
+def test_hidden_dim_must_be_even_for_sinusoids(hidden_dim):
+    match = rf"`hidden_dim` must be an even number.*Received: hidden_dim={hidden_dim}\. Try hidden_dim=\d*[02468]\."
+    with pytest.raises(ValueError, match=match):
+        positional_encoding(L, hidden_dim)
+    with pytest.raises(ValueError, match=match):
+        PositionalEmbedding(V, hidden_dim)
+
+
+@pytest.mark.parametrize("max_wavelength", [0, -1.5])
+def test_max_wavelength_must_be_positive(max_wavelength):
+    match = f"`max_wavelength` must be positive. Received: max_wavelength={max_wavelength}"
+    with pytest.raises(ValueError, match=match):
+        positional_encoding(L, D, max_wavelength)
+    with pytest.raises(ValueError, match=match):
+        make_layer(max_wavelength=max_wavelength)
+
+
+def test_layout_must_be_known():
+    with pytest.raises(ValueError, match=r"`layout` must be one of .*Received: layout='sines'"):
+        positional_encoding(L, D, layout="sines")
+    with pytest.raises(ValueError, match=r"`layout` must be one of .*Received: layout='sines'"):
+        make_layer(layout="sines")
+
+
+# Positions known only at run time
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
+@pytest.mark.parametrize("max_wavelength", [10000, 37.5])
+def test_run_time_sinusoids_equal_the_float64_table_up_to_position_65000(layout, max_wavelength):
+    layer = make_layer(layout=layout, max_wavelength=max_wavelength)
+    rows = to_numpy(layer._sinusoids(ops.arange(65001, dtype="int32")))
+    expected = float64_table(np.arange(65001), D, max_wavelength, layout)
+    np.testing.assert_allclose(rows, expected, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("position_type", ["sinusoidal", "learned"])
+@pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
+@pytest.mark.parametrize("as_tensor", [False, True], ids=["int", "tensor"])
+def test_start_index_gives_the_rows_of_the_full_sequence(position_type, layout, as_tensor):
+    layer = make_layer(position_type=position_type, max_length=31, layout=layout)
+    ids = random_ids(length=31)
+    full = to_numpy(layer(ids))
+    for start in (0, 1, 13, 31 - L):
+        start_index = ops.convert_to_tensor(start, dtype="int32") if as_tensor else start
+        part = to_numpy(layer(ids[:, start : start + L], start_index=start_index))
+        np.testing.assert_allclose(part, full[:, start : start + L], atol=1e-6)
+
+
+def test_sinusoidal_positions_have_no_maximum_length():
+    layer = make_layer(max_length=L)
+    assert layer(random_ids(1, 4001)).shape == (1, 4001, D)
+    silence_tokens(layer)
+    added = to_numpy(layer(random_ids(1, 1), start_index=50_000))[0]
+    np.testing.assert_allclose(added, float64_table(np.array([50_000]), D, 10000, "interleaved"), atol=1e-6)
+
+
+# The layer
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
+def test_output_is_the_scaled_embedding_plus_the_position(layout):
+    layer = make_layer(layout=layout)
+    ids = random_ids()
+    output = to_numpy(layer(ids))
+    matrix = to_numpy(layer.token_embedding.embeddings)
+    np.testing.assert_allclose(output, matrix[ids] * D**0.5 + positional_encoding(L, D, layout=layout), atol=1e-6)
+
+
+def test_learned_output_is_the_scaled_embedding_plus_a_trained_row():
+    layer = make_layer(position_type="learned", max_length=7)
+    ids = random_ids()
+    output = to_numpy(layer(ids))
+    matrix, table = to_numpy(layer.token_embedding.embeddings), to_numpy(layer.position_table)
+    assert table.shape == (7, D)
+    assert any(weight is layer.position_table for weight in layer.trainable_weights)
+    np.testing.assert_allclose(output, matrix[ids] * D**0.5 + table[:L], atol=1e-6)
+
+
+def test_new_embeddings_have_unit_variance_after_the_scaling():
+    layer = PositionalEmbedding(997, 64)
+    layer.build((None, None))
+    assert np.std(to_numpy(layer.token_embedding.embeddings) * 64**0.5) == pytest.approx(1, abs=0.02)
+
+
+def test_a_functional_model_with_open_length_gives_the_same_as_the_layer():
+    layer = make_layer()
+    inputs = keras.Input((None,), dtype="int32")
+    model = keras.Model(inputs, layer(inputs))
+    for length in (L, 11):
+        ids = random_ids(length=length)
+        np.testing.assert_allclose(model.predict(ids, verbose=0), to_numpy(layer(ids)), atol=1e-6)
+
+
+@pytest.mark.parametrize("position_type", ["sinusoidal", "learned"])
+@pytest.mark.parametrize("start_index", [None, 2], ids=["static", "tensor"])
+@pytest.mark.parametrize("pad_token_id", [0, 4])
+def test_output_carries_the_mask_of_pad_token_id(pad_token_id, start_index, position_type):
+    layer = make_layer(pad_token_id=pad_token_id, position_type=position_type, max_length=11)
+    ids = np.array([[7, 4, 0], [4, 0, 9]], "int32")
+    kwargs = {} if start_index is None else {"start_index": ops.convert_to_tensor(start_index)}
+    mask = keras.ops.convert_to_numpy(layer(ids, **kwargs)._keras_mask)
+    np.testing.assert_array_equal(mask, ids != pad_token_id)
+
+
+@pytest.mark.parametrize("as_tensor", [False, True], ids=["int", "tensor"])
+def test_neighbouring_positions_stay_different_in_bfloat16(as_tensor):
+    """bfloat16 has 8 significant bits: as a bfloat16 number 301 is 300. What is added is the float32 row, cast once."""
+    layer = make_layer(dtype="mixed_bfloat16")
+    start = ops.convert_to_tensor(300, dtype="int32") if as_tensor else 300
+    layer(random_ids(1, 2), start_index=start)
+    silence_tokens(layer)
+    output = layer(random_ids(1, 2), start_index=start)
+    assert keras.backend.standardize_dtype(output.dtype) == "bfloat16"
+    rows = to_numpy(output)[0]
+    table = float64_table(np.array([300, 301]), D, 10000, "interleaved")
+    assert np.abs(table[1] - table[0]).max() > 0.5
+    assert np.abs(rows[1] - rows[0]).max() > 0.5
+    np.testing.assert_allclose(rows, table, atol=2**-8)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_learned_positions_are_kept_in_float32_and_the_sum_is_cast_once(policy):
+    layer = make_layer(position_type="learned", max_length=L, dtype=policy)
+    ids = random_ids()
+    output = layer(ids)
+    assert keras.backend.standardize_dtype(layer.position_table.dtype) == "float32"
+    tokens = to_numpy(ops.cast(layer.token_embedding.embeddings, layer.compute_dtype))[ids]
+    expected = ops.cast(tokens * np.float32(D**0.5) + to_numpy(layer.position_table), layer.compute_dtype)
+    np.testing.assert_array_equal(to_numpy(output), to_numpy(expected))
+
+
+def test_learned_positions_need_a_max_length():
+    with pytest.raises(
+        ValueError, match=r"`max_length` must be given for learned positions.*Received: max_length=None"
+    ):
+        make_layer(position_type="learned")
+
+
+@pytest.mark.parametrize(("length", "start_index"), [(8, 0), (1, 7), (L, 3)])
+def test_learned_positions_end_at_max_length(length, start_index):
+    layer = make_layer(position_type="learned", max_length=7)
+    assert layer(random_ids(length=length - 1), start_index=start_index).shape == (B, length - 1, D)
+    with pytest.raises(ValueError, match=r"may not be longer than `max_length`.*Received: 8 positions, max_length=7"):
+        layer(random_ids(length=length), start_index=start_index)
+
+
+def test_position_type_must_be_known():
+    with pytest.raises(ValueError, match=r"`position_type` must be one of .*Received: 'rotary'"):
+        make_layer(position_type="rotary")
+
+
+def test_dropout_is_active_in_training_only():
+    layer = make_layer(dropout=0.5)
+    ids = random_ids(7, 11)
+    plain = to_numpy(layer(ids))
+    np.testing.assert_array_equal(to_numpy(layer(ids, training=False)), plain)
+    dropped = to_numpy(layer(ids, training=True))
+    zeros = dropped == 0
+    assert 0.4 < zeros.mean() < 0.6
+    np.testing.assert_allclose(dropped[~zeros], 2 * plain[~zeros], rtol=1e-5)
+
+
+# The projection to logits
+
+
+def test_tied_projection_uses_the_embedding_matrix():
+    layer = make_layer()
+    layer.build((None, None))
+    assert [tuple(weight.shape) for weight in layer.weights] == [(V, D)]
+    hidden = np.random.default_rng(1).normal(size=(B, L, D)).astype("float32")
+    expected = hidden @ to_numpy(layer.token_embedding.embeddings).T
+    np.testing.assert_allclose(to_numpy(layer.project(hidden)), expected, atol=1e-5)
+
+
+def test_untied_projection_uses_its_own_matrix():
+    layer = make_layer(tie_weights=False)
+    layer.build((None, None))
+    assert sorted(tuple(weight.shape) for weight in layer.weights) == [(D, V), (V, D)]
+    hidden = np.random.default_rng(1).normal(size=(B, L, D)).astype("float32")
+    expected = hidden @ to_numpy(layer.token_embedding.reverse_embeddings)
+    silence_tokens(layer)
+    np.testing.assert_allclose(to_numpy(layer.project(hidden)), expected, atol=1e-5)
+    assert np.abs(expected).max() > 0.1
+
+
+def test_projection_of_one_position_without_a_time_axis():
+    layer = make_layer()
+    layer.build((None, None))
+    hidden = np.random.default_rng(1).normal(size=(B, L, D)).astype("float32")
+    np.testing.assert_allclose(to_numpy(layer.project(hidden[:, 2])), to_numpy(layer.project(hidden))[:, 2], atol=1e-5)
+
+
+# Saving
+
+
+CONFIG = {
+    "vocabulary_size": V,
+    "hidden_dim": D,
+    "position_type": "learned",
+    "max_length": 7,
+    "max_wavelength": 37.5,
+    "layout": "concatenated",
+    "dropout": 0.25,
+    "pad_token_id": 4,
+    "tie_weights": False,
+}
+
+
+def test_config_holds_every_argument():
+    config = PositionalEmbedding(**CONFIG, name="positions", dtype="mixed_bfloat16").get_config()
+    assert {key: config[key] for key in CONFIG} == CONFIG
+    copy = PositionalEmbedding.from_config(config)
+    assert copy.get_config() == config
+    assert copy.name == "positions" and copy.dtype_policy.name == "mixed_bfloat16"
+
+
+@pytest.mark.parametrize("position_type", ["learned", "sinusoidal"])
+def test_saved_and_loaded_layer_gives_the_same_output(position_type, tmp_path):
+    inputs = keras.Input((None,), dtype="int32")
+    model = keras.Model(inputs, PositionalEmbedding(**{**CONFIG, "position_type": position_type})(inputs))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    ids = random_ids()
+    np.testing.assert_array_equal(to_numpy(loaded(ids)), to_numpy(model(ids)))
+
+
+@pytest.mark.parametrize("tie_weights", [True, False], ids=["tied", "untied"])
+def test_a_functional_model_with_a_projection_can_be_saved_and_loaded(tie_weights, tmp_path):
+    inputs, layer = keras.Input((None,), dtype="int32"), make_layer(tie_weights=tie_weights)
+    model = keras.Model(inputs, layer.project(layer(inputs)))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    ids = random_ids()
+    assert loaded.count_params() == model.count_params()
+    np.testing.assert_array_equal(to_numpy(loaded(ids)), to_numpy(model(ids)))

@@ -1,0 +1,497 @@
+"""The whole model: its size, its masks, its cache, its files."""
+
+import json
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_transformer.config import PRESETS
+from keras_transformer.model import Transformer
+
+B, T, S, D, F, V, V_TARGET = 3, 5, 7, 22, 13, 23, 19
+SMALL = {
+    "vocabulary_size": V,
+    "num_layers": 1,
+    "num_heads": 2,
+    "hidden_dim": D,
+    "intermediate_dim": F,
+    "dropout": 0.0,
+}
+POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
+# Largest difference, between two ways to the same logits, that rounding explains; the logits are of size 3 or so.
+TOLERANCES = {"float32": 1e-5, "mixed_bfloat16": 0.15, "mixed_float16": 0.02}
+SOURCE = np.array([[5, 9, 4, 3, 8, 6, 2], [6, 3, 8, 2, 0, 0, 0], [7, 2, 0, 0, 0, 0, 0]], "int32")
+TARGET = np.array([[1, 8, 5, 9, 4], [1, 7, 6, 0, 0], [1, 3, 9, 7, 0]], "int32")
+
+
+def to_numpy(x):
+    return ops.convert_to_numpy(ops.cast(x, "float32"))
+
+
+def make(seed=1, **settings):
+    """A small model whose biases, normalisations and positions are not at their initial values."""
+    keras.utils.set_random_seed(seed)
+    model = Transformer(**{**SMALL, **settings})
+    generator = np.random.default_rng(seed)
+    model.set_weights([w + 0.1 * generator.normal(size=w.shape).astype("float32") for w in model.get_weights()])
+    return model
+
+
+def logits(model, source=SOURCE, target=TARGET):
+    return to_numpy(model({"encoder_token_ids": source, "decoder_token_ids": target}))
+
+
+def pad(token_ids, columns, pad_token_id=0):
+    return np.pad(token_ids, ((0, 0), (0, columns)), constant_values=pad_token_id)
+
+
+def weight_gradients(model, inputs):
+    """Path of every trainable weight -> its gradient of sum(logits * constants), or None."""
+
+    def loss(output):
+        constants = np.random.default_rng(99).normal(size=output.shape).astype("float32")
+        return ops.sum(ops.cast(output, "float32") * constants)
+
+    weights = [w.value for w in model.trainable_variables]
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        with tf.GradientTape() as tape:
+            value = loss(model(inputs))
+        gradients = [g if g is None else tf.convert_to_tensor(g) for g in tape.gradient(value, weights)]
+    else:
+        import jax
+
+        others = [w.value for w in model.non_trainable_variables]
+
+        gradients = jax.grad(lambda weights: loss(model.stateless_call(weights, others, inputs)[0]))(weights)
+    paths = [w.path for w in model.trainable_variables]
+    return {path: g if g is None else to_numpy(g) for path, g in zip(paths, gradients, strict=True)}
+
+
+# Size
+
+
+def expected_parameters(
+    vocabulary_size,
+    num_layers,
+    hidden_dim,
+    intermediate_dim,
+    target_vocabulary_size=None,
+    num_decoder_layers=None,
+    normalize_first=False,
+    tie_embeddings="all",
+    learned_positions=0,
+    **_,
+):
+    """Table 3 of the paper from its formulas: weights and biases of every matrix, scale and shift of every norm."""
+    d, f, target = hidden_dim, intermediate_dim, target_vocabulary_size or vocabulary_size
+    attention, feed_forward, norm = 4 * (d * d + d), d * f + f + f * d + d, 2 * d
+    encoder = num_layers * (attention + feed_forward + 2 * norm)
+    decoder = (num_decoder_layers or num_layers) * (2 * attention + feed_forward + 3 * norm)
+    tables = 1 if tie_embeddings == "all" else 2
+    matrices = {"all": vocabulary_size, "target": vocabulary_size + target, "none": vocabulary_size + 2 * target}
+    embeddings = matrices[tie_embeddings] * d + tables * learned_positions * d
+    return encoder + decoder + embeddings + (2 * norm if normalize_first else 0)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"normalize_first": True},
+        {"num_layers": 1, "num_decoder_layers": 3},
+        {"tie_embeddings": "target", "target_vocabulary_size": V_TARGET},
+        {"tie_embeddings": "none", "target_vocabulary_size": V_TARGET},
+        {"position_type": "learned", "max_length": 11},
+        {"position_type": "learned", "max_length": 11, "tie_embeddings": "none"},
+    ],
+    ids=lambda settings: " ".join(f"{key}={value}" for key, value in settings.items()) or "default",
+)
+def test_parameter_count_is_the_formula(settings):
+    expected = expected_parameters(**{**SMALL, **settings}, learned_positions=settings.get("max_length", 0))
+    model = Transformer(**{**SMALL, **settings})
+    assert model.count_params() == expected
+    assert sum(int(np.prod(w.shape)) for w in model.trainable_weights) == expected
+
+
+@pytest.mark.parametrize(
+    ("preset", "vocabulary_size", "low", "high"),
+    [
+        ("tiny", 9_700, 2.5e6, 2.7e6),
+        ("tiny", 10_000, 2.5e6, 2.7e6),
+        ("base", 37_000, 63e6, 65e6),
+        ("big", 37_000, 210e6, 215e6),
+    ],
+)
+def test_presets_have_the_published_sizes(preset, vocabulary_size, low, high):
+    assert low < expected_parameters(vocabulary_size, **PRESETS[preset]) < high
+
+
+@pytest.mark.parametrize("preset", ["tiny", "small"])
+def test_presets_build_at_their_size(preset):
+    model = Transformer(97, **PRESETS[preset])
+    assert model.count_params() == expected_parameters(97, **PRESETS[preset])
+
+
+def test_the_defaults_are_the_base_model():
+    model = Transformer(37_000)
+    assert model.count_params() == expected_parameters(37_000, **PRESETS["base"]) == 63_082_496
+    config = model.get_config()
+    assert {key: config[key] for key in PRESETS["base"]} == PRESETS["base"]
+
+
+def test_presets_fit_the_model():
+    for settings in PRESETS.values():
+        assert settings["hidden_dim"] % settings["num_heads"] == 0
+
+
+# Which matrices are shared
+
+
+def embedding_matrices(model):
+    return sorted(tuple(w.shape) for w in model.weights if w.name in ("embeddings", "reverse_embeddings"))
+
+
+def test_tie_all_has_one_matrix():
+    model = make(tie_embeddings="all")
+    assert model.encoder_embedding is model.decoder_embedding
+    assert embedding_matrices(model) == [(V, D)]
+
+
+def test_tie_target_has_a_source_matrix_and_a_target_matrix():
+    model = make(tie_embeddings="target", target_vocabulary_size=V_TARGET)
+    assert embedding_matrices(model) == [(V_TARGET, D), (V, D)]
+    before = logits(model)
+    matrix = model.decoder_embedding.token_embedding.embeddings
+    changed = to_numpy(matrix)
+    changed[17] += 1  # a token that no sentence has: only its logit can change
+    matrix.assign(changed)
+    assert sorted(set(np.nonzero(np.abs(logits(model) - before) > 1e-6)[-1])) == [17]
+
+
+def test_tie_none_has_three_matrices():
+    model = make(tie_embeddings="none", target_vocabulary_size=V_TARGET)
+    assert embedding_matrices(model) == sorted([(V, D), (V_TARGET, D), (D, V_TARGET)])
+    before = logits(model)
+    matrix = model.decoder_embedding.token_embedding.embeddings
+    changed = to_numpy(matrix)
+    changed[17] += 1
+    matrix.assign(changed)
+    np.testing.assert_array_equal(logits(model), before)
+    matrix = model.decoder_embedding.token_embedding.reverse_embeddings
+    changed = to_numpy(matrix)
+    changed[:, 17] += 1
+    matrix.assign(changed)
+    assert sorted(set(np.nonzero(np.abs(logits(model) - before) > 1e-6)[-1])) == [17]
+
+
+@pytest.mark.parametrize("tie_embeddings", ["target", "none"])
+def test_logits_are_over_the_target_vocabulary(tie_embeddings):
+    model = Transformer(**{**SMALL, "target_vocabulary_size": V_TARGET, "tie_embeddings": tie_embeddings})
+    assert model.output.shape == (None, None, V_TARGET)
+    assert logits(model, source=np.full((B, S), V - 1, "int32")).shape == (B, T, V_TARGET)
+    assert np.all(np.isfinite(logits(model)))
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({"tie_embeddings": "both"}, r"`tie_embeddings` must be one of .*'none'.*Received: 'both'"),
+        (
+            {"target_vocabulary_size": V_TARGET},
+            rf"`tie_embeddings='all'` needs one vocabulary.*vocabulary_size={V}, target_vocabulary_size={V_TARGET}",
+        ),
+        ({"num_heads": 3}, r"`hidden_dim` must be divisible by `num_heads`.*hidden_dim=22, num_heads=3.*num_heads=2\."),
+        ({"num_heads": 1, "hidden_dim": 21}, r"`hidden_dim` must be an even number.*hidden_dim=21.*hidden_dim=22"),
+        ({"position_type": "rotary"}, r"`position_type` must be one of .*Received: 'rotary'"),
+        ({"position_type": "learned"}, r"`max_length` must be given for learned positions.*max_length=None"),
+        ({"dropout": 1.5}, r"(rate|dropout).*1\.5"),
+        ({"attention_dropout": -0.1}, r"(rate|dropout).*-0\.1"),
+        ({"activation": "no_such"}, "no_such"),
+        ({"dtype": "float31"}, "float31"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else " ".join(f"{k}={v}" for k, v in value.items()),
+)
+def test_settings_that_cannot_be_are_named(settings, match):
+    with pytest.raises((ValueError, TypeError), match=match):
+        Transformer(**{**SMALL, **settings})
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_learned_positions_end_at_max_length(side):
+    model = make(position_type="learned", max_length=S)
+    long = {side: pad(SOURCE, 1)}
+    with pytest.raises(ValueError, match=r"may not be longer than `max_length`.*Received: 8 positions, max_length=7"):
+        logits(model, **long)
+
+
+def test_sinusoidal_positions_have_no_maximum_length():
+    model = make(max_length=S)
+    assert np.all(np.isfinite(logits(model, np.ones((1, 307), "int32"), np.ones((1, 211), "int32"))))
+
+
+# Padding and causality
+
+norms = pytest.mark.parametrize("normalize_first", [False, True], ids=["post-norm", "pre-norm"])
+
+
+@norms
+@pytest.mark.parametrize("pad_token_id", [0, 21])
+def test_padding_never_changes_a_result(normalize_first, pad_token_id):
+    model = make(num_layers=3, normalize_first=normalize_first, pad_token_id=pad_token_id)
+    source, target = (np.where(ids == 0, pad_token_id, ids) for ids in (SOURCE, TARGET))
+    real = target != pad_token_id
+    expected = logits(model, source, target)
+    padded = logits(model, pad(source, 4, pad_token_id), pad(target, 6, pad_token_id))
+    np.testing.assert_allclose(padded[:, :T][real], expected[real], atol=1e-5)
+    s, t = (source[1] != pad_token_id).sum(), real[1].sum()
+    alone = logits(model, source[1:2, :s], target[1:2, :t])
+    np.testing.assert_allclose(alone[0], expected[1, :t], atol=1e-5)
+
+
+@norms
+def test_the_vector_of_the_pad_token_does_not_matter(normalize_first):
+    model = make(num_layers=3, normalize_first=normalize_first, tie_embeddings="none")
+    expected = logits(model)[TARGET != 0]
+    for embedding in (model.encoder_embedding, model.decoder_embedding):
+        matrix = to_numpy(embedding.token_embedding.embeddings)
+        matrix[0] += 100
+        embedding.token_embedding.embeddings.assign(matrix)
+    np.testing.assert_allclose(logits(model)[TARGET != 0], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_source_of_padding_only_gives_finite_logits(policy):
+    assert np.all(np.isfinite(logits(make(dtype=policy), source=np.zeros_like(SOURCE))))
+
+
+@norms
+def test_a_target_token_changes_no_logits_before_it_and_all_after_it(normalize_first):
+    model = make(num_layers=3, normalize_first=normalize_first)
+    source, target = SOURCE[:1], TARGET[:1]
+    before = logits(model, source, target)
+    for j in range(T):
+        changed = target.copy()
+        changed[:, j] = 20
+        after = logits(model, source, changed)
+        np.testing.assert_allclose(after[:, :j], before[:, :j], atol=1e-6)
+        assert np.abs(after[:, j:] - before[:, j:]).max(axis=(0, 2)).min() > 1e-3
+
+
+@norms
+def test_every_source_token_changes_all_logits(normalize_first):
+    model = make(normalize_first=normalize_first)
+    source, target = SOURCE[:1], TARGET[:1]
+    before = logits(model, source, target)
+    for j in range(S):
+        changed = source.copy()
+        changed[:, j] = 20
+        assert np.abs(logits(model, changed, target) - before).max(axis=(0, 2)).min() > 1e-4
+
+
+def test_inputs_are_taken_by_name_whatever_their_order():
+    model = make()
+    inputs = {"decoder_token_ids": TARGET, "encoder_token_ids": SOURCE}
+    np.testing.assert_allclose(to_numpy(model(inputs)), logits(model), atol=1e-6)
+
+
+def test_dropout_is_active_in_training_only():
+    model = make(dropout=0.5)
+    inputs = {"encoder_token_ids": SOURCE, "decoder_token_ids": TARGET}
+    np.testing.assert_array_equal(to_numpy(model(inputs, training=False)), logits(model))
+    assert np.abs(to_numpy(model(inputs, training=True)) - logits(model)).max() > 1e-2
+
+
+# Cached decoding
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"num_layers": 2},
+        {"normalize_first": True, "num_layers": 1, "num_decoder_layers": 3},
+        {"position_type": "learned", "max_length": 11, "tie_embeddings": "none", "target_vocabulary_size": V_TARGET},
+    ],
+    ids=["post-norm", "pre-norm, 1 and 3 layers", "learned positions"],
+)
+def test_cached_steps_equal_the_full_forward_pass(settings, policy):
+    model, max_length = make(dtype=policy, **settings), 11
+    expected = logits(model)
+    encoder_sequence, mask = model.encode(SOURCE)
+    np.testing.assert_array_equal(ops.convert_to_numpy(mask), SOURCE != 0)
+    cache, cross_cache = model.init_cache(B, max_length), model.init_cross_cache(encoder_sequence)
+    assert len(cache) == len(cross_cache) == len(model.decoder_blocks)
+    for t in range(T):
+        index = t if t % 2 else ops.convert_to_tensor(t, dtype="int32")
+        step_logits, cache = model.decode_step(ops.convert_to_tensor(TARGET[:, t]), cache, index, cross_cache, mask)
+        real = TARGET[:, t] != 0
+        np.testing.assert_allclose(to_numpy(step_logits)[real], expected[real, t], atol=TOLERANCES[policy])
+
+
+def test_start_decoding_gives_the_full_forward_pass_for_every_beam():
+    model, beams = make(), 2
+    targets = np.random.default_rng(0).integers(1, V, (B * beams, T)).astype("int32")
+    expected = logits(model, np.repeat(SOURCE, beams, axis=0), targets)
+    step, cache = model.start_decoding(SOURCE, T, num_beams=beams)
+    for t in range(T):
+        step_logits, cache = step(ops.convert_to_tensor(targets[:, t]), cache, t)
+        np.testing.assert_allclose(to_numpy(step_logits), expected[:, t], atol=1e-5)
+
+
+@norms
+def test_encode_equals_the_encoder_of_the_graph(normalize_first):
+    model = make(normalize_first=normalize_first)
+    last = model.encoder_norm or model.encoder_blocks[-1]
+    encoder = keras.Model(model.input["encoder_token_ids"], last.output)
+    sequence, _ = model.encode(SOURCE)
+    np.testing.assert_allclose(to_numpy(sequence), to_numpy(encoder(SOURCE)), atol=1e-6)
+
+
+# Saving
+
+SAVED = [
+    {},
+    {
+        "normalize_first": True,
+        "num_layers": 1,
+        "num_decoder_layers": 3,
+        "activation": "gelu",
+        "dtype": "mixed_bfloat16",
+        "name": "mine",
+    },
+    {
+        "position_type": "learned",
+        "max_length": 11,
+        "tie_embeddings": "none",
+        "target_vocabulary_size": V_TARGET,
+        "pad_token_id": 4,
+        "attention_dropout": 0.25,
+        "layer_norm_epsilon": 1e-3,
+    },
+    {"tie_embeddings": "target", "target_vocabulary_size": V_TARGET, "activation": keras.activations.silu},
+]
+
+RELOAD = """
+import sys
+import keras
+import numpy as np
+import keras_transformer.model
+data = np.load(sys.argv[1])
+inputs = {name: data[name] for name in ("encoder_token_ids", "decoder_token_ids")}
+for path in sys.argv[2:]:
+    model = keras.saving.load_model(path, safe_mode=True)
+    output = keras.ops.convert_to_numpy(keras.ops.cast(model(inputs), "float32"))
+    np.save(path + ".npy", output)
+    print(type(model).__module__, type(model).__name__, model.dtype_policy.name)
+"""
+
+
+def test_a_saved_model_gives_exactly_the_same_in_a_fresh_process(tmp_path):
+    np.savez(tmp_path / "inputs.npz", encoder_token_ids=SOURCE, decoder_token_ids=TARGET)
+    models, paths = [make(**settings) for settings in SAVED], []
+    for i, model in enumerate(models):
+        paths.append(str(tmp_path / f"{i}.keras"))
+        model.save(paths[-1])
+    command = [sys.executable, "-W", "error::UserWarning", "-c", RELOAD, str(tmp_path / "inputs.npz"), *paths]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr[-3000:]
+    expected = [f"keras_transformer.model Transformer {m.dtype_policy.name}" for m in models]
+    assert done.stdout.strip().splitlines()[-len(models) :] == expected
+    for model, path in zip(models, paths, strict=True):
+        np.testing.assert_array_equal(np.load(path + ".npy"), logits(model))
+
+
+@pytest.mark.parametrize("settings", SAVED, ids=["default", "pre-norm", "learned", "target"])
+def test_config_round_trip(settings):
+    model = make(**settings)
+    config = model.get_config()
+    copy = Transformer.from_config(config)
+    assert copy.get_config() == config
+    assert {key: config[key] for key in settings if key != "dtype"} == {
+        key: value for key, value in settings.items() if key != "dtype"
+    }
+    assert copy.dtype_policy.name == settings.get("dtype", "float32")
+    assert [w.path for w in copy.weights] == [w.path for w in model.weights]
+    copy.set_weights(model.get_weights())
+    np.testing.assert_array_equal(logits(copy), logits(model))
+
+
+def test_config_keeps_the_policy_that_was_the_default_when_the_model_was_made():
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        config = Transformer(**SMALL).get_config()
+    finally:
+        keras.config.set_dtype_policy("float32")
+    copy = Transformer.from_config(config)
+    assert copy.dtype_policy.name == "mixed_bfloat16"
+    assert copy.output.dtype == "bfloat16"
+
+
+def test_serialized_model_is_json():
+    model = make(**SAVED[1])
+    serialized = json.loads(json.dumps(keras.saving.serialize_keras_object(model)))
+    assert serialized["registered_name"] == "keras_transformer>Transformer"
+    copy = keras.saving.deserialize_keras_object(serialized)
+    assert copy.get_config() == model.get_config()
+
+
+def test_weights_can_be_saved_and_loaded(tmp_path):
+    model, other = make(), make(seed=2)
+    model.save_weights(tmp_path / "model.weights.h5")
+    assert np.abs(logits(other) - logits(model)).max() > 0.1
+    other.load_weights(tmp_path / "model.weights.h5")
+    np.testing.assert_array_equal(logits(other), logits(model))
+
+
+def test_the_names_of_weights_are_unique():
+    paths = [w.path for w in make(tie_embeddings="none", normalize_first=True).weights]
+    assert len(set(paths)) == len(paths)
+
+
+def test_summary_names_every_part():
+    model, lines = make(normalize_first=True, num_decoder_layers=3), []
+    model.summary(print_fn=lambda line, **_: lines.append(line), line_length=200)
+    text = "\n".join(lines)
+    names = ["encoder_token_ids", "decoder_token_ids", "embedding", "encoder_norm", "decoder_norm"]
+    names += ["encoder_block_0"] + [f"decoder_block_{i}" for i in range(3)]
+    assert [name for name in names if name not in text] == []
+    assert f"{model.count_params():,}" in text
+
+
+# Training
+
+
+def test_gradients_reach_every_weight():
+    model = make(tie_embeddings="none", position_type="learned", max_length=S, normalize_first=True)
+    gradients = weight_gradients(model, {"encoder_token_ids": SOURCE, "decoder_token_ids": TARGET})
+    assert len(gradients) == len(model.weights)
+    for path, gradient in gradients.items():
+        assert gradient is not None, path
+        assert np.all(np.isfinite(gradient)), path
+        assert np.any(gradient != 0), path
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_fit_lowers_the_loss_and_moves_every_weight(policy):
+    model = make(dtype=policy, dropout=0.1, attention_dropout=0.1, normalize_first=True)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    # Compiling with XLA takes most of the time; JAX cannot do without.
+    model.compile(keras.optimizers.Adam(1e-2), loss, jit_compile=keras.backend.backend() == "jax")
+    inputs = {"encoder_token_ids": SOURCE, "decoder_token_ids": TARGET}
+    labels = np.roll(TARGET, -1, axis=1)
+    before = model.get_weights()
+    history = model.fit(inputs, labels, sample_weight=(labels != 0) * 1.0, epochs=9, batch_size=B, verbose=0)
+    losses = history.history["loss"]
+    assert np.all(np.isfinite(losses))
+    assert losses[-1] < 0.8 * losses[0]
+    unchanged = [w.path for w, old in zip(model.weights, before, strict=True) if np.array_equal(to_numpy(w), old)]
+    assert unchanged == []

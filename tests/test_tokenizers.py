@@ -1,0 +1,422 @@
+"""Tokenizers: one id sequence in Python and in the graph, four special ids that text never has, exact files."""
+
+import re
+
+import pytest
+import sentencepiece
+import tensorflow as tf
+
+from keras_transformer.phrasebook import phrasebook
+from keras_transformer.tokenizers import (
+    END_TOKEN_ID,
+    KINDS,
+    PAD_TOKEN_ID,
+    START_TOKEN_ID,
+    UNKNOWN_TOKEN_ID,
+    SentencePieceTokenizer,
+    Tokenizer,
+    TokenizerError,
+    WordPieceTokenizer,
+)
+
+SENTENCEPIECE = ("unigram", "bpe")
+SMALL = ["a small dog", "a small cat", "a big dog"] * 9
+
+IN_VOCABULARY = [
+    "Das Haus ist nicht klein.",
+    "Wo ist mein Hund?",
+    "The woman is not a doctor.",
+    "Seine Söhne müssen im Juni eine Tür zumachen.",
+]
+HOSTILE = {
+    "NFC": "Grüße aus München, schöne Äpfel, Öl und Straße",
+    "NFD": "Gru\u0308ße aus Mu\u0308nchen, scho\u0308ne A\u0308pfel",
+    "stacked accents": "a\u0301\u0301\u0301\u0301 e\u0323\u0302",
+    "emoji": "🙂 hello 👍🏽",
+    "ZWJ emoji": "a 👨‍👩‍👧‍👦 family 🏳️‍🌈",
+    "CJK": "日本語のテキスト 中文 한국어",
+    "RTL": "שלום עולם مرحبا\u200f",
+    "control characters": "a\x01b\x07c\x1b d\x7f",
+    "NUL": "a\0b",
+    "NUL alone": "\0",
+    "tabs and newlines": "\tone\ttwo\n three\r\n",
+    "NBSP": "a\u00a0b\u2003c\u3000d",
+    "zero width": "\ufeffa\u200bb\u00adc",
+    "line separators": "a\u2028b\x85c",
+    "SentencePiece's space": "▁",
+    "SentencePiece's spaces": "▁the▁house ▁",
+    "SentencePiece's symbols": "<s> house </s> <pad> <unk>",
+    "WordPiece's symbols": "[START] house [END][PAD] [UNK]",
+    "WordPiece's prefix": "##e ##",
+    "unknown mark": "⁇ a⁇b",
+    "compatibility forms": "ﬁn ½ ① \uff21\uff42\uff43 ™",
+    "numbers and signs": "12,345.67 % - 10\u201320 €5 'so' „so“ (a) [b] {c}",
+    "empty": "",
+    "blank": " ",
+    "blanks": " \t \u00a0 ",
+    "one letter": "a",
+    "500 letters of one word": "haus" * 125,
+    "500 unknown letters": "語" * 500,
+    "many words": "the house is not small " * 60,
+    "noncharacters": "\ud7ff \ufffe \uffff \U0010ffff \ufffd",
+}
+
+
+@pytest.fixture(scope="module")
+def texts():
+    """Sentences of both languages."""
+    return [text for pair in phrasebook()["train"][:1500] for text in pair] + IN_VOCABULARY
+
+
+@pytest.fixture(scope="module")
+def trained(texts):
+    """A tokenizer of each kind; WordPiece's learner is slow, so it gets little text."""
+    return {
+        "unigram": Tokenizer.train(texts, 500),
+        "bpe": Tokenizer.train(texts, 500, "bpe"),
+        "wordpiece": Tokenizer.train(texts[:60] + IN_VOCABULARY, 200, "wordpiece"),
+    }
+
+
+@pytest.fixture(params=KINDS)
+def tokenizer(request, trained):
+    """A trained tokenizer as a fresh object: nothing of the graph is built yet."""
+    return fresh(trained[request.param])
+
+
+def fresh(tokenizer):
+    return type(tokenizer)(tokenizer.model if tokenizer.kind in SENTENCEPIECE else tokenizer.vocabulary)
+
+
+def in_graph(tokenizer, texts):
+    """Ids by `graph_tokenize` inside a `tf.function`."""
+    function = tf.function(tokenizer.graph_tokenize, input_signature=[tf.TensorSpec([None], tf.string)])
+    return function(tf.constant(texts, tf.string)).to_list()
+
+
+def from_graph(tokenizer, rows):
+    """Texts by `graph_detokenize` inside a `tf.function`, from rows padded to one length."""
+    length = max(map(len, rows))
+    padded = tf.constant([row + [PAD_TOKEN_ID] * (length - len(row)) for row in rows], tf.int32)
+    function = tf.function(tokenizer.graph_detokenize, input_signature=[tf.TensorSpec([None, None], tf.int32)])
+    return [text.decode() for text in function(padded).numpy()]
+
+
+# One id sequence everywhere.
+
+
+def test_python_and_graph_give_the_same_ids(tokenizer):
+    texts = [*IN_VOCABULARY, *HOSTILE.values()]
+    in_python = tokenizer.tokenize(texts)
+    assert dict(zip(texts, in_graph(tokenizer, texts), strict=True)) == dict(zip(texts, in_python, strict=True))
+
+
+def test_a_text_has_the_same_ids_alone_and_among_others(tokenizer):
+    texts = list(HOSTILE.values())
+    assert [tokenizer.tokenize([text])[0] for text in texts] == tokenizer.tokenize(texts)
+
+
+def test_the_graph_gives_ragged_int32(tokenizer):
+    ids = tokenizer.graph_tokenize(tf.constant(IN_VOCABULARY))
+    assert isinstance(ids, tf.RaggedTensor)
+    assert ids.dtype == tf.int32
+    assert ids.shape.as_list() == [len(IN_VOCABULARY), None]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [([], []), ([], [END_TOKEN_ID]), ([START_TOKEN_ID], [END_TOKEN_ID])],
+    ids=["padded", "end", "start and end"],
+)
+def test_python_and_graph_give_the_same_texts(tokenizer, before, after):
+    """Special ids vanish, wherever they stand."""
+    ids = tokenizer.tokenize([*IN_VOCABULARY, *HOSTILE.values()])
+    rows = [[*before, *row, *after] for row in ids]
+    assert tokenizer.detokenize(rows) == tokenizer.detokenize(ids)
+    assert from_graph(tokenizer, rows) == tokenizer.detokenize(ids)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("method", ["tokenize", "detokenize"])
+def test_use_in_a_graph_leaves_a_tokenizer_usable_outside_and_in_another_graph(trained, kind, method):
+    """Exporting a translator must not break it."""
+    tokenizer = fresh(trained[kind])
+    ids = trained[kind].tokenize(IN_VOCABULARY)
+    if method == "tokenize":
+        in_graph(tokenizer, IN_VOCABULARY)
+    else:
+        from_graph(tokenizer, ids)
+    assert tokenizer.tokenize(IN_VOCABULARY) == ids
+    assert tokenizer.graph_tokenize(tf.constant(IN_VOCABULARY)).to_list() == ids
+    assert in_graph(tokenizer, IN_VOCABULARY) == ids
+    assert from_graph(tokenizer, ids) == trained[kind].detokenize(ids)
+
+
+def test_a_reloaded_module_gives_the_same_ids_and_texts(tokenizer, tmp_path):
+    def ids(text):
+        return tokenizer.graph_tokenize(text).to_tensor(PAD_TOKEN_ID)
+
+    module = tf.Module()
+    module.ids = tf.function(ids, input_signature=[tf.TensorSpec([None], tf.string)])
+    module.text = tf.function(tokenizer.graph_detokenize, input_signature=[tf.TensorSpec([None, None], tf.int32)])
+    module.resources = tokenizer.graph_resources()
+    tf.saved_model.save(module, str(tmp_path / "saved"))
+    reloaded = tf.saved_model.load(str(tmp_path / "saved"))
+
+    texts = [*IN_VOCABULARY, *HOSTILE.values()]
+    expected = tokenizer.tokenize(texts)
+    rows = reloaded.ids(tf.constant(texts))
+    assert [row[: len(e)] for row, e in zip(rows.numpy().tolist(), expected, strict=True)] == expected
+    assert [text.decode() for text in reloaded.text(rows).numpy()] == tokenizer.detokenize(expected)
+
+
+def test_no_texts_no_ids(tokenizer):
+    assert tokenizer.tokenize([]) == []
+    assert tokenizer.detokenize([]) == []
+    assert tokenizer.graph_tokenize(tf.constant([], tf.string)).to_list() == []
+    assert tokenizer.graph_detokenize(tf.zeros((0, 4), tf.int32)).shape == (0,)
+
+
+def test_an_empty_text_has_no_ids(tokenizer):
+    assert tokenizer.tokenize(["", " ", "\t"]) == [[], [], []]
+    assert tokenizer.detokenize([[], [PAD_TOKEN_ID], [START_TOKEN_ID, END_TOKEN_ID]]) == ["", "", ""]
+
+
+# What the ids mean.
+
+
+def test_text_of_the_vocabulary_comes_back(tokenizer):
+    ids = tokenizer.tokenize(IN_VOCABULARY)
+    assert tokenizer.detokenize(ids) == IN_VOCABULARY
+    assert not any(UNKNOWN_TOKEN_ID in row for row in ids)
+
+
+def test_a_round_trip_happens_once(tokenizer):
+    """What comes back is a fixed point wherever nothing was unknown."""
+    ids = tokenizer.tokenize([*IN_VOCABULARY, *HOSTILE.values()])
+    known = [row for row in ids if UNKNOWN_TOKEN_ID not in row]
+    assert len(known) > len(IN_VOCABULARY)
+    texts = tokenizer.detokenize(known)
+    assert tokenizer.detokenize(tokenizer.tokenize(texts)) == texts
+
+
+def test_text_never_has_the_ids_of_padding_start_and_end(tokenizer):
+    ids = {i for row in tokenizer.tokenize([*IN_VOCABULARY, *HOSTILE.values()]) for i in row}
+    assert not ids & {PAD_TOKEN_ID, START_TOKEN_ID, END_TOKEN_ID}
+    assert max(ids) < tokenizer.vocabulary_size
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_symbols_in_the_training_text_are_text_too(kind):
+    """Learning from text like `<s>` does not open a way to the special ids."""
+    texts = ["<s> a </s>", "[START] b [END]", "<pad> <unk> [PAD] [UNK]"]
+    rows = Tokenizer.train(texts * 5, None, kind).tokenize(texts)
+    assert all(len(row) > 2 for row in rows)
+    assert not {i for row in rows for i in row} & {PAD_TOKEN_ID, START_TOKEN_ID, END_TOKEN_ID}
+
+
+def test_unknown_text_is_marked(tokenizer):
+    (ids,) = tokenizer.tokenize(["語"])
+    assert UNKNOWN_TOKEN_ID in ids
+    assert "⁇" in tokenizer.detokenize([ids])[0]
+
+
+def test_the_special_ids_are_0_to_3(tokenizer):
+    assert (PAD_TOKEN_ID, UNKNOWN_TOKEN_ID, START_TOKEN_ID, END_TOKEN_ID) == (0, 1, 2, 3)
+    names = {"wordpiece": ["[PAD]", "[UNK]", "[START]", "[END]"]}.get(tokenizer.kind, ["<pad>", "<unk>", "<s>", "</s>"])
+    assert tokenizer.pieces(range(4)) == names
+
+
+def test_pieces_spell_the_text(tokenizer):
+    pieces = tokenizer.pieces(tokenizer.tokenize(["Das Haus ist nicht klein."])[0])
+    assert "".join(pieces).replace("▁", "").replace("##", "") == "DasHausistnichtklein."
+    assert len(pieces) > 1
+
+
+@pytest.mark.parametrize("kind", SENTENCEPIECE)
+def test_composed_and_decomposed_accents_are_the_same_text(trained, kind):
+    assert trained[kind].tokenize(["Mu\u0308he"]) == trained[kind].tokenize(["Mühe"])
+
+
+def test_case_is_kept(tokenizer):
+    assert tokenizer.tokenize(["das"]) != tokenizer.tokenize(["Das"])
+
+
+def test_wordpiece_writes_punctuation_as_people_do():
+    words = ["it", "s", "well", "known", "a", "b", "5"]
+    tokenizer = WordPieceTokenizer([*WordPieceTokenizer.SPECIAL, *words, *"'\u2019-.,!?;:()[]%"])
+    texts = ["it's well-known, a (b).", "a: [b]; a? b! 5%", "it\u2019s"]
+    assert tokenizer.detokenize(tokenizer.tokenize(texts)) == texts
+
+
+# Training.
+
+
+@pytest.mark.parametrize("kind", SENTENCEPIECE)
+@pytest.mark.parametrize("size", [150, 400])
+def test_a_size_that_is_asked_for_is_met(texts, kind, size):
+    assert Tokenizer.train(texts, size, kind).vocabulary_size == size
+
+
+def test_wordpiece_has_at_most_the_size_that_is_asked_for():
+    assert 12 <= Tokenizer.train(SMALL, 24, "wordpiece").vocabulary_size <= 24
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_automatic_size_is_what_small_text_supports(kind):
+    tokenizer = Tokenizer.train(SMALL, None, kind)
+    assert 12 < tokenizer.vocabulary_size < 60
+    assert tokenizer.detokenize(tokenizer.tokenize(["a small cat"])) == ["a small cat"]
+    assert tokenizer.tokenize(["small"])[0] != tokenizer.tokenize(["smal"])[0]
+
+
+@pytest.mark.parametrize("kind", SENTENCEPIECE)
+def test_an_automatic_size_has_room_for_every_character(kind):
+    """Chinese and Japanese texts have thousands."""
+    characters = [chr(0x4E00 + i) for i in range(9000)]
+    assert Tokenizer.train(characters, None, kind).vocabulary_size > 9000
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_training_is_deterministic(texts, kind, tmp_path):
+    texts = SMALL if kind == "wordpiece" else texts
+    first, second = (Tokenizer.train(texts, None, kind).save(tmp_path / name) for name in ("a", "b"))
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_an_iterator_of_texts_is_taken_too():
+    assert Tokenizer.train(iter(SMALL)).model == Tokenizer.train(SMALL).model
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_empty_lines_are_left_out(kind):
+    assert (
+        Tokenizer.train(["", " ", *SMALL, "\n"], None, kind)._serialized()
+        == Tokenizer.train(SMALL, None, kind)._serialized()
+    )
+
+
+# Errors.
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_size_that_the_text_does_not_support_is_answered_with_one_that_it_does(kind):
+    message = (
+        r"`vocabulary_size` is too large for this text: .*Received: vocabulary_size=1000 for 27 sentences\. Try \d+\."
+    )
+    with pytest.raises(TokenizerError, match=message) as caught:
+        Tokenizer.train(SMALL, 1000, kind)
+    possible = int(re.search(r"Try (\d+)\.", str(caught.value))[1])
+    assert Tokenizer.train(SMALL, possible, kind).vocabulary_size == possible
+
+
+@pytest.mark.parametrize("kind", SENTENCEPIECE)
+@pytest.mark.parametrize("num_texts", [1, 27], ids=["a sentence", "little text"])
+def test_a_size_without_room_for_every_character_is_answered_with_one_that_has_it(kind, num_texts):
+    texts = SMALL[:num_texts]
+    message = (
+        rf"`vocabulary_size` is too small for this text: .*Received: vocabulary_size=9 for {num_texts} sentences\. Try"
+    )
+    with pytest.raises(TokenizerError, match=message) as caught:
+        Tokenizer.train(texts, 9, kind)
+    possible = int(re.search(r"Try (\d+)\.", str(caught.value))[1])
+    assert Tokenizer.train(texts, possible, kind).vocabulary_size == possible
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", [3, 0, -1])
+def test_a_size_without_room_for_pieces_is_refused(kind, size):
+    with pytest.raises(
+        TokenizerError, match=f"`vocabulary_size` must be at least 8: .*Received: vocabulary_size={size}"
+    ):
+        Tokenizer.train(SMALL, size, kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("texts", [[], [""], [" ", "\n\t"]])
+def test_there_must_be_text(kind, texts):
+    with pytest.raises(TokenizerError, match="A tokenizer needs text to learn from"):
+        Tokenizer.train(texts, None, kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_text_of_control_characters_alone_is_refused(kind):
+    with pytest.raises(TokenizerError, match=r"could not learn a vocabulary|needs text to learn from"):
+        Tokenizer.train(["\x01", "\x02"], None, kind)
+
+
+def test_an_unknown_kind_is_answered_with_the_kinds():
+    message = r"`kind` of a tokenizer must be one of \('unigram', 'bpe', 'wordpiece'\)\. Received: kind='char'"
+    with pytest.raises(TokenizerError, match=message):
+        Tokenizer.train(SMALL, None, "char")
+
+
+# Files.
+
+
+@pytest.mark.parametrize("with_suffix", [False, True])
+def test_a_saved_tokenizer_comes_back_exactly(tokenizer, tmp_path, with_suffix):
+    path = tmp_path / ("my.tokenizer" + (tokenizer.suffix if with_suffix else ""))
+    file = tokenizer.save(path)
+    assert file == tmp_path / f"my.tokenizer{tokenizer.suffix}"
+    assert [p.name for p in tmp_path.iterdir()] == [file.name]
+    for name in (file, str(file), tmp_path / "my.tokenizer"):
+        loaded = Tokenizer.load(name)
+        assert type(loaded) is type(tokenizer)
+        assert (loaded.kind, loaded.vocabulary_size) == (tokenizer.kind, tokenizer.vocabulary_size)
+        texts = [*IN_VOCABULARY, *HOSTILE.values()]
+        assert loaded.tokenize(texts) == tokenizer.tokenize(texts)
+    assert loaded.save(tmp_path / "again").read_bytes() == file.read_bytes()
+
+
+def test_wordpiece_vocabularies_may_have_windows_line_ends(tmp_path):
+    """Git on Windows puts them there."""
+    vocabulary = [*WordPieceTokenizer.SPECIAL, "a", "b"]
+    (tmp_path / "t.vocab").write_bytes("\r\n".join(vocabulary).encode())
+    assert Tokenizer.load(tmp_path / "t").vocabulary == vocabulary
+
+
+@pytest.mark.parametrize("name", ["no", "no.spm", "no.vocab", "folder"])
+def test_a_wrong_path_is_named(tmp_path, name):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(TokenizerError, match=f"No tokenizer at {re.escape(str(tmp_path / name))}: "):
+        Tokenizer.load(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda model: b"", lambda model: b"garbage", lambda model: model[: len(model) // 2]],
+    ids=["empty", "other bytes", "truncated"],
+)
+def test_a_damaged_sentencepiece_model_is_named(trained, tmp_path, damage):
+    path = tmp_path / "t.spm"
+    path.write_bytes(damage(trained["unigram"].model))
+    with pytest.raises(TokenizerError, match=re.escape(str(path))):
+        Tokenizer.load(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\xff\xfe\x00", b"a\nb\nc\nd\ne", b"[PAD]\n[UNK]\n[START]", b"[PAD]\n[UNK]\n[START]\n[END]\na\nb\na"],
+    ids=["empty", "not UTF-8", "other text", "truncated", "a piece twice"],
+)
+def test_a_damaged_wordpiece_vocabulary_is_named(tmp_path, content):
+    path = tmp_path / "t.vocab"
+    path.write_bytes(content)
+    with pytest.raises(TokenizerError, match=re.escape(str(path))):
+        Tokenizer.load(path)
+
+
+def test_a_sentencepiece_model_with_other_special_ids_is_refused(tmp_path):
+    path = tmp_path / "other"
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(SMALL), model_prefix=str(path), vocab_size=16, minloglevel=2
+    )
+    message = r"must have pad 0, unk 1, bos 2, eos 3: .*Received: \(-1, 0, 1, 2\)\. Train it with `Tokenizer.train`"
+    with pytest.raises(TokenizerError, match=message):
+        SentencePieceTokenizer(path.with_suffix(".model").read_bytes())
+
+
+def test_a_wordpiece_vocabulary_must_begin_with_the_special_pieces():
+    with pytest.raises(TokenizerError, match=r"must begin with \('\[PAD\]', .*Received: \['a', 'b'\]"):
+        WordPieceTokenizer(["a", "b"])

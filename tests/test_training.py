@@ -1,0 +1,263 @@
+"""Loss, schedule, metrics, optimizer and the checkpoints."""
+
+import math
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_transformer import training
+from keras_transformer.model import Transformer
+
+B, T, V = 3, 5, 11
+
+
+def logits_labels_weights(seed=0):
+    random = np.random.default_rng(seed)
+    weights = np.ones((B, T), "float32")
+    weights[1, 3:] = 0
+    weights[2, 1:] = 0
+    return random.normal(size=(B, T, V)).astype("float32") * 3, random.integers(0, V, (B, T)), weights
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1, 0.3])
+def test_smoothed_loss_equals_kerass_on_one_hot_labels(label_smoothing):
+    logits, labels, weights = logits_labels_weights()
+    ours = training.LabelSmoothedCrossEntropy(label_smoothing)(labels, logits, sample_weight=weights)
+    theirs = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=label_smoothing, reduction="none")
+    per_token = ops.convert_to_numpy(theirs(np.eye(V, dtype="float32")[labels], logits))
+    np.testing.assert_allclose(float(ours), (per_token * weights).sum() / weights.sum(), rtol=1e-5)
+
+
+def test_loss_is_the_mean_over_real_tokens():
+    """What padding holds changes nothing, and neither does more of it."""
+    logits, labels, weights = logits_labels_weights()
+    loss = training.LabelSmoothedCrossEntropy(0.1)
+    before = float(loss(labels, logits, sample_weight=weights))
+    logits[weights == 0] = 50.0
+    wider = [np.pad(x, [(0, 0), (0, 4)] + [(0, 0)] * (x.ndim - 2)) for x in (labels, logits, weights)]
+    np.testing.assert_allclose(float(loss(labels, logits, sample_weight=weights)), before, rtol=1e-6)
+    np.testing.assert_allclose(float(loss(wider[0], wider[1], sample_weight=wider[2])), before, rtol=1e-6)
+
+
+def test_loss_does_not_depend_on_the_keras_mask():
+    """Logits that carry a Keras mask give the same loss as logits that do not: only the weights count."""
+    _, labels, weights = logits_labels_weights()
+    embedding = keras.layers.Embedding(V, 7, mask_zero=True)
+    head = keras.layers.Dense(V)  # Dense keeps the mask, ours drops it: users may put either.
+    inputs = keras.Input((None,), dtype="int32")
+    masked = keras.Model(inputs, head(embedding(inputs)))
+    token_ids = np.where(weights > 0, labels % (V - 1) + 1, 0)
+    masked.compile(loss=training.LabelSmoothedCrossEntropy(0.1), jit_compile=False)
+    loss = masked.evaluate(token_ids, labels, sample_weight=weights, verbose=0)
+    plain = ops.convert_to_numpy(masked(token_ids))
+    expected = float(training.LabelSmoothedCrossEntropy(0.1)(labels, plain, sample_weight=weights))
+    np.testing.assert_allclose(loss, expected, rtol=1e-5)
+
+
+def test_perplexity_is_the_exponential_of_the_unsmoothed_cross_entropy():
+    logits, labels, weights = logits_labels_weights()
+    metric = training.Perplexity()
+    metric.update_state(labels, logits, sample_weight=weights)
+    cross_entropy = float(training.LabelSmoothedCrossEntropy(0.0)(labels, logits, sample_weight=weights))
+    np.testing.assert_allclose(float(metric.result()), math.exp(cross_entropy), rtol=1e-5)
+
+
+def test_token_accuracy_counts_real_tokens_only():
+    logits, labels, weights = logits_labels_weights()
+    metric = training.token_accuracy()
+    metric.update_state(labels, logits, sample_weight=weights)
+    right = (logits.argmax(-1) == labels) * weights
+    np.testing.assert_allclose(float(metric.result()), right.sum() / weights.sum(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("label_smoothing", [-0.1, 1.0])
+def test_label_smoothing_out_of_range_is_an_error(label_smoothing):
+    with pytest.raises(ValueError, match=r"`label_smoothing` must be in \[0, 1\)"):
+        training.LabelSmoothedCrossEntropy(label_smoothing)
+
+
+def test_schedule_is_the_papers_equation_and_peaks_at_warmup_steps():
+    hidden_dim, warmup_steps = 512, 40
+    schedule = training.InverseSquareRootSchedule(training.paper_learning_rate(hidden_dim, warmup_steps), warmup_steps)
+    rates = [float(schedule(iterations)) for iterations in range(200)]
+    paper = [hidden_dim**-0.5 * min(step**-0.5, step * warmup_steps**-1.5) for step in range(1, 201)]
+    np.testing.assert_allclose(rates, paper, rtol=1e-5)
+    assert int(np.argmax(rates)) + 1 == warmup_steps
+
+
+def test_schedule_without_warmup_steps_is_an_error():
+    with pytest.raises(ValueError, match="`warmup_steps` must be at least 1"):
+        training.InverseSquareRootSchedule(1.0, 0)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [training.LabelSmoothedCrossEntropy(0.2), training.InverseSquareRootSchedule(0.3, 7), training.Perplexity()],
+    ids=lambda part: type(part).__name__,
+)
+def test_parts_survive_keras_serialization(part):
+    copy = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(part))
+    assert type(copy) is type(part)
+    assert copy.get_config() == part.get_config()
+
+
+def test_optimizer_has_the_papers_constants_and_clips_by_global_norm():
+    optimizer = training.make_optimizer(0.1, clip_norm=0.5)
+    config = optimizer.get_config()
+    assert (config["beta_1"], config["beta_2"], config["epsilon"], config["global_clipnorm"]) == (0.9, 0.98, 1e-9, 0.5)
+    assert training.make_optimizer(0.1, clip_norm=0).global_clipnorm is None
+
+
+# Checkpoints, on a model small enough to train in a test.
+
+
+def tiny(ema_momentum=None, dropout=0.3):
+    keras.utils.set_random_seed(1)
+    model = Transformer(V, num_layers=1, num_heads=1, hidden_dim=6, intermediate_dim=7, dropout=dropout)
+    model.compile(
+        optimizer=training.make_optimizer(training.InverseSquareRootSchedule(0.01, 3), ema_momentum=ema_momentum),
+        loss=training.LabelSmoothedCrossEntropy(),
+        jit_compile=False,
+    )
+    return model
+
+
+def fit(model, callback, epochs, initial_epoch=0):
+    random = np.random.default_rng(0)
+    ids = random.integers(1, V, (12, T)).astype("int32")
+    inputs = {"encoder_token_ids": ids, "decoder_token_ids": ids}
+    model.fit(inputs, ids, sample_weight=np.ones((12, T), "float32"), validation_split=0.25, batch_size=3,
+              epochs=epochs, initial_epoch=initial_epoch, shuffle=False, verbose=0, callbacks=[callback])  # fmt: skip
+
+
+def weights_of(model):
+    return [ops.convert_to_numpy(v.value) for v in training._variables(model).values()]
+
+
+@pytest.mark.parametrize("ema_momentum", [None, 0.9])
+def test_resumed_training_ends_with_the_same_weights(tmp_path, ema_momentum):
+    """Weights, optimizer, random states of dropout: three epochs in one go equal two and one, bit for bit."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    straight = tiny(ema_momentum)
+    fit(straight, training.RunCheckpoint(tmp_path / "a"), epochs=3)
+    fit(tiny(ema_momentum), training.RunCheckpoint(tmp_path / "b"), epochs=2)
+    resumed = tiny(ema_momentum)
+    keras.utils.set_random_seed(99)  # Whatever else happened in the process must not matter.
+    checkpoint = training.RunCheckpoint(tmp_path / "b")
+    assert checkpoint.restore(resumed) == 2
+    fit(resumed, checkpoint, epochs=3, initial_epoch=2)
+    for a, b in zip(weights_of(straight), weights_of(resumed), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert checkpoint.state["epoch"] == 3
+
+
+@pytest.mark.parametrize("damage", ["truncated", "overwritten", "empty"])
+def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(tmp_path, damage, capsys):
+    fit(tiny(), training.RunCheckpoint(tmp_path), epochs=2)
+    newest = tmp_path / "checkpoints" / "epoch-00002.npz"
+    content = bytearray(newest.read_bytes())
+    if damage == "overwritten":
+        middle = len(content) // 2
+        content[middle : middle + 400] = bytes(400)  # Longer than any header: data is hit.
+    newest.write_bytes({"truncated": content[: len(content) // 2], "overwritten": content, "empty": b""}[damage])
+    assert training.RunCheckpoint(tmp_path).restore(tiny()) == 1
+    assert "is damaged" in capsys.readouterr().out
+
+
+def test_only_the_newest_two_checkpoints_are_kept_and_no_half_written_file(tmp_path):
+    fit(tiny(), training.RunCheckpoint(tmp_path), epochs=3)
+    names = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
+    assert names == ["epoch-00002.npz", "epoch-00003.npz"]
+    assert not list(tmp_path.glob(".writing-*"))
+
+
+def test_a_checkpoint_of_another_model_is_an_error(tmp_path):
+    fit(tiny(), training.RunCheckpoint(tmp_path), epochs=1)
+    other = Transformer(V, num_layers=2, num_heads=1, hidden_dim=6, intermediate_dim=7)
+    other.compile(optimizer=training.make_optimizer(0.1), loss=training.LabelSmoothedCrossEntropy())
+    with pytest.raises(ValueError, match="is from another model or optimizer: resume with the settings"):
+        training.RunCheckpoint(tmp_path).restore(other)
+
+
+def test_without_checkpoints_training_begins_at_the_beginning(tmp_path):
+    assert training.RunCheckpoint(tmp_path).restore(tiny()) == 0
+
+
+class Script(keras.callbacks.Callback):
+    """Replaces the logs of each epoch by given ones, as a wayward training would produce them."""
+
+    def __init__(self, losses):
+        super().__init__()
+        self.losses = losses
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs["val_loss"] = logs["loss"] = self.losses[epoch]
+
+
+def fit_scripted(folder, losses, **kwargs):
+    model, callback = tiny(), training.RunCheckpoint(folder, **kwargs)
+    script = keras.callbacks.CallbackList([Script(losses), callback], model=model)
+    script.on_train_begin()
+    model.stop_training = False
+    epochs = 0
+    for epoch in range(len(losses)):
+        script.on_epoch_end(epoch, {})
+        epochs += 1
+        if model.stop_training:
+            break
+    script.on_train_end()
+    return epochs, callback.state
+
+
+def test_the_best_epoch_is_the_one_with_the_least_loss(tmp_path):
+    epochs, state = fit_scripted(tmp_path, [3.0, 1.0, 2.0])
+    assert (epochs, state["best"], state["best_epoch"]) == (3, 1.0, 1)
+    assert (tmp_path / "model.keras").is_file()
+
+
+def test_patience_stops_after_epochs_without_a_better_one(tmp_path, capsys):
+    epochs, _ = fit_scripted(tmp_path, [3.0, 1.0, 2.0, 2.0, 0.5], patience=2)
+    assert epochs == 4
+    assert "Stopped: 2 epochs without a better val_loss." in capsys.readouterr().out
+
+
+def test_a_loss_that_is_not_a_number_stops_and_saves_nothing(tmp_path, capsys):
+    epochs, state = fit_scripted(tmp_path, [3.0, float("nan"), 1.0])
+    assert (epochs, state["epoch"]) == (2, 1)
+    assert "Stopped: the loss is nan. Try a lower --learning-rate" in capsys.readouterr().out
+
+
+def test_time_limit_stops_at_the_end_of_the_epoch(tmp_path, capsys):
+    epochs, _ = fit_scripted(tmp_path, [3.0, 2.0], max_minutes=1e-9)
+    assert epochs == 1
+    assert "minutes are over" in capsys.readouterr().out
+
+
+class SaveAtEpochEnd(keras.callbacks.Callback):
+    """Saves within training: Keras itself puts the averages into the model when `fit` ends."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.path = path
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.raw = self.model.get_weights()
+        training.save_model(self.model, self.path)
+        self.raw_after = self.model.get_weights()
+        with training.averaged_weights(self.model):
+            self.averaged = self.model.get_weights()
+
+
+def test_saved_model_is_without_optimizer_and_has_the_averaged_weights(tmp_path):
+    callback = SaveAtEpochEnd(tmp_path / "m.keras")
+    fit(tiny(ema_momentum=0.5), callback, epochs=1)
+    loaded = keras.saving.load_model(tmp_path / "m.keras")
+    assert not getattr(loaded, "optimizer", None)
+    everything = (callback.raw, callback.raw_after, callback.averaged, loaded.get_weights())
+    for raw, raw_after, averaged, saved in zip(*everything, strict=True):
+        np.testing.assert_array_equal(raw, raw_after)
+        np.testing.assert_array_equal(averaged, saved)
+    assert any(not np.array_equal(a, b) for a, b in zip(callback.raw, callback.averaged, strict=True))
