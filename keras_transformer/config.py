@@ -38,7 +38,9 @@ class ModelConfig:
     normalize_first: bool = _setting(False, "pre-norm instead of the paper's post-norm")
     layer_norm_epsilon: float = _setting(1e-6, "added to the variance in layer normalisation")
     tie_embeddings: str = _setting(
-        "all", "which of the two embeddings and the output projection are one matrix", ("all", "target", "none")
+        "all",
+        "which of the two embeddings and the output projection are one matrix (separate vocabularies: target)",
+        ("all", "target", "none"),
     )
     position_type: str = _setting("sinusoidal", "kind of positions", ("sinusoidal", "learned"))
     dtype: str = _setting("float32", "dtype policy", ("float32", "mixed_bfloat16", "mixed_float16"))
@@ -129,7 +131,6 @@ PRESETS = {
 # What a data set needs otherwise than the defaults: small corpora want other steps and rates than the paper's 4.5 M.
 RECIPES = {
     "phrasebook": {
-        "vocabulary_size": 1000,
         "epochs": 10,
         "learning_rate": 3e-3,
         "warmup_steps": 200,
@@ -181,6 +182,8 @@ class RunConfig:
                 given.update(recipe)
             given.update(layer)
         preset = given.pop("preset")
+        if given.get("separate_vocabularies") and "tie_embeddings" not in named:
+            given["tie_embeddings"] = "target"
         sections = {}
         for name, section in SECTIONS.items():
             fields = [f.name for f in dataclasses.fields(section)]

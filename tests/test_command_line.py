@@ -161,7 +161,7 @@ def test_training_text_that_cannot_be_used(tmp_path, capsys, changes, message):
         (["--config", "missing.json"], "Cannot read the config file missing.json"),
         (["--vocabulary-size", "100000"], "`vocabulary_size` is too large for this text"),
         (["--max-length", "2"], "Every pair is longer than `max_length`"),
-        (["--separate-vocabularies"], "`tie_embeddings='all'` needs one vocabulary"),
+        (["--separate-vocabularies", "--tie-embeddings", "all"], "`tie_embeddings='all'` needs one vocabulary"),
         (["--resume"], "Cannot read the config file"),
     ],
 )
