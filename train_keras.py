@@ -69,9 +69,10 @@ def main(argv=None):
     else:
         scores["before_training"] = score(translator, corpus.test, "before training")
 
+    log = keras.callbacks.CSVLogger(str(run_dir / "log.csv"), append=epochs_done > 0)
     callbacks = [
         checkpoint,
-        keras.callbacks.CSVLogger(str(run_dir / "log.csv"), append=epochs_done > 0),
+        log,
         keras.callbacks.TensorBoard(str(run_dir / "tensorboard"), write_graph=False),
         training.TimeLeft(),
     ]
@@ -91,6 +92,7 @@ def main(argv=None):
             callbacks=callbacks,
         )
     except KeyboardInterrupt:
+        log.on_train_end()  # Keras calls no callback now, and the file would stay open.
         if not (run_dir / "model.keras").exists():
             training.save_model(model, run_dir / "model.keras")
         print(f"\nInterrupted. {run_dir} holds the best model so far. To go on:\n  {command(run_dir, '--resume')}")

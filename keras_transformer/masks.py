@@ -22,7 +22,7 @@ def padding_mask(token_ids, pad_token_id=0):
         A boolean tensor of the same shape, `True` = real token.
 
     Example:
-        >>> padding_mask([[7, 5, 0], [4, 0, 0]]).tolist()
+        >>> np.asarray(padding_mask([[7, 5, 0], [4, 0, 0]])).tolist()
         [[True, True, False], [True, False, False]]
     """
     return ops.not_equal(token_ids, pad_token_id)
@@ -38,7 +38,7 @@ def causal_mask(length):
         A boolean tensor of shape (1, T, T): the lower triangle with its diagonal.
 
     Example:
-        >>> causal_mask(3)[0].tolist()
+        >>> np.asarray(causal_mask(3))[0].tolist()
         [[True, False, False], [True, True, False], [True, True, True]]
     """
     positions = ops.arange(length, dtype="int32")
@@ -56,7 +56,7 @@ def combine(*masks):
         One boolean attention mask that broadcasts to (B, T, S), or `None` when nothing restricts anything.
 
     Example:
-        >>> combine(padding_mask([[7, 5, 0]]), causal_mask(3)).tolist()
+        >>> np.asarray(combine(padding_mask([[7, 5, 0]]), causal_mask(3))).tolist()
         [[[True, False, False], [True, True, False], [True, True, False]]]
     """
     masks = [ops.cast(mask, "bool") for mask in masks if mask is not None]

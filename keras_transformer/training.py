@@ -38,8 +38,8 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
 
     Example:
         >>> loss = LabelSmoothedCrossEntropy(label_smoothing=0.0)
-        >>> float(loss(np.array([[1]]), np.zeros((1, 1, 4)), sample_weight=np.ones((1, 1)))) == np.float32(np.log(4))
-        True
+        >>> round(float(loss(np.array([[1]]), np.zeros((1, 1, 4)), sample_weight=np.ones((1, 1)))), 4)  # log(4)
+        1.3863
     """
 
     def __init__(
