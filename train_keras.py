@@ -132,6 +132,8 @@ def parse(argv):
         own = "own" if config.data.train_source else config.data.dataset
         run_dir = Path(run_dir or Path("runs", f"{own}-{config.preset}"))
         if resume:
+            if not (run_dir / "config.json").is_file():
+                raise ConfigError(f"{run_dir} has no run to go on with: no config.json. Start it without --resume.")
             config = RunConfig.make(*settings, read_config_file(run_dir / "config.json"))
         elif overwrite and (run_dir / "config.json").is_file():
             shutil.rmtree(run_dir)
@@ -145,26 +147,24 @@ def parse(argv):
 
 
 def prepare_run(run_dir, config, corpus, resume):
-    """Writes config, package versions and tokenizers into the run folder; returns the tokenizers."""
+    """Writes tokenizers, package versions and config into the run folder; returns the tokenizers."""
     from keras_transformer.tokenizers import Tokenizer
     from keras_transformer.translator import load_tokenizers, save_tokenizers
 
-    write_json(run_dir / "config.json", config.to_dict())
-    packages = ("tensorflow", "tensorflow-text", "keras", "keras-nlp", "sentencepiece", "sacrebleu", "numpy")
-    versions = {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}
-    write_json(run_dir / "versions.json", versions)
     settings = config.tokenizer
     if resume:
-        try:
-            return load_tokenizers(run_dir, settings.separate_vocabularies)
-        except ValueError:
-            pass  # The run was stopped before it had its tokenizers.
+        return load_tokenizers(run_dir, settings.separate_vocabularies)
     sides = list(zip(*corpus.train.pairs, strict=True))
     texts = sides if settings.separate_vocabularies else [sides[0] + sides[1]]
     tokenizers = [
         Tokenizer.train(side, settings.vocabulary_size, settings.tokenizer, config.training.seed) for side in texts
     ]
     save_tokenizers(run_dir, tokenizers)
+    packages = ("tensorflow", "tensorflow-text", "keras", "keras-nlp", "sentencepiece", "sacrebleu", "numpy")
+    versions = {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}
+    write_json(run_dir / "versions.json", versions)
+    # The config comes last: where there is one, there is a run to resume.
+    write_json(run_dir / "config.json", config.to_dict())
     print(f"tokenizer: {settings.tokenizer}, " + " and ".join(f"{t.vocabulary_size:,} ids" for t in tokenizers))
     return tokenizers
 

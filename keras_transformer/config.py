@@ -257,7 +257,8 @@ def read_config_file(path):
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"Cannot read the config file {path}: {error}") from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ConfigError(f"Cannot read the config file {path}: {reason}.") from error
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path}, line {error.lineno}: not JSON: {error.msg}.") from error
     if not isinstance(content, dict):
@@ -299,5 +300,7 @@ def user_errors():
     try:
         yield
     except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        on_file = isinstance(error, OSError) and error.strerror and error.filename
+        message = f"Cannot use {error.filename}: {error.strerror}." if on_file else error
+        print(f"error: {message}", file=sys.stderr)
         raise SystemExit(2) from error

@@ -186,7 +186,7 @@ class TimeLeft(keras.callbacks.Callback):
         if self._epochs_done:
             left = self.params["epochs"] - epoch
             per_epoch = (time.monotonic() - self._began) / self._epochs_done
-            print(f"{left} epochs to go, at most {_duration(left * per_epoch)}", flush=True)
+            print(f"{left} epoch{'s' if left > 1 else ''} to go, at most {_duration(left * per_epoch)}", flush=True)
 
     def on_epoch_end(self, epoch, logs=None):
         self._epochs_done += 1

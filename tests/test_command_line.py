@@ -162,7 +162,7 @@ def test_training_text_that_cannot_be_used(tmp_path, capsys, changes, message):
         (["--vocabulary-size", "100000"], "`vocabulary_size` is too large for this text"),
         (["--max-length", "2"], "Every pair is longer than `max_length`"),
         (["--separate-vocabularies", "--tie-embeddings", "all"], "`tie_embeddings='all'` needs one vocabulary"),
-        (["--resume"], "Cannot read the config file"),
+        (["--resume"], "has no run to go on with"),
     ],
 )
 def test_flags_that_cannot_be(tmp_path, capsys, flags, message):

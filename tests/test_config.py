@@ -256,9 +256,14 @@ def test_a_file_may_be_nested_flat_or_both(tmp_path):
 
 
 def test_null_in_a_file_undoes_a_recipe(tmp_path):
-    path = write(tmp_path / "c.json", {"vocabulary_size": None})
-    assert RECIPES["phrasebook"]["vocabulary_size"] is not None
+    path = write(tmp_path / "c.json", {"vocabulary_size": None, "dataset": "multi30k"})
+    assert RECIPES["multi30k"]["vocabulary_size"] is not None
     assert RunConfig.make(read_config_file(path)).tokenizer.vocabulary_size is None
+
+
+def test_separate_vocabularies_tie_the_target_alone_unless_told(tmp_path):
+    assert RunConfig.make({"separate_vocabularies": True}).model.tie_embeddings == "target"
+    assert RunConfig.make({"separate_vocabularies": True, "tie_embeddings": "none"}).model.tie_embeddings == "none"
 
 
 @pytest.mark.parametrize(
@@ -380,6 +385,12 @@ def test_user_errors_are_one_line_on_stderr_and_exit_2(capsys, error):
     assert caught.value.code == 2
     assert caught.value.__cause__ is error
     assert capsys.readouterr() == ("", f"error: {error}\n")
+
+
+def test_an_error_of_the_file_system_names_the_file(tmp_path, capsys):
+    with pytest.raises(SystemExit), user_errors():
+        open(tmp_path / "missing" / "file")
+    assert capsys.readouterr().err == f"error: Cannot use {tmp_path}/missing/file: No such file or directory.\n"
 
 
 def test_other_errors_keep_their_traceback():

@@ -20,7 +20,9 @@ ALLOWED = {
     "decoding": set(),
     "config": set(),
     "tokenizers": set(),
-    "phrasebook": set(),
+    "phrasebook_lexicon": set(),
+    "phrasebook_grammar": {"phrasebook_lexicon"},
+    "phrasebook": {"phrasebook_lexicon", "phrasebook_grammar"},
     "datasets": {"phrasebook"},
     "data": {"tokenizers"},
     "training": set(),
@@ -31,6 +33,8 @@ CORE = ("masks", "embeddings", "attention", "blocks", "model", "decoding")
 # What each file outside the core may load beyond the standard library, NumPy and Keras.
 HEAVY = {
     "config": set(),
+    "phrasebook_lexicon": set(),
+    "phrasebook_grammar": set(),
     "phrasebook": set(),
     "tokenizers": {"sentencepiece", "tensorflow_text", "tensorflow", "keras_nlp"},
     "datasets": set(),

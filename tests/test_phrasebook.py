@@ -9,7 +9,10 @@ from dataclasses import replace
 import pytest
 
 from keras_transformer import phrasebook as pb
-from keras_transformer.phrasebook import ACC, ADJECTIVE, DAT, NOUN, PRONOUN, VERB, Clause, Text
+from keras_transformer import phrasebook_grammar as grammar
+from keras_transformer import phrasebook_lexicon as lexicon
+from keras_transformer.phrasebook_grammar import PRONOUN, Clause, Text
+from keras_transformer.phrasebook_lexicon import ACC, ADJECTIVE, DAT, NOUN, VERB
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +70,8 @@ def test_every_word_of_the_lexicon_is_used(sentences):
     text = " ".join(f"{s.en} {s.de}" for s in sentences).lower()
     used = set(re.findall(r"[\w'-]+", text))
     expected = [noun.de for noun in NOUN.values()] + [adjective.en for adjective in ADJECTIVE.values()]
-    expected += [verb.participle for verb in pb.VERBS if "x" not in verb.uses]
-    expected += [word for table in (pb.DAYS, pb.MONTHS, pb.ORDINALS) for word in table.split()]
+    expected += [verb.participle for verb in lexicon.VERBS if "x" not in verb.uses]
+    expected += [word for table in (lexicon.DAYS, lexicon.MONTHS, lexicon.ORDINALS) for word in table.split()]
     assert [word for word in expected if word.lower() not in used] == []
 
 
@@ -98,7 +101,7 @@ def test_the_corpus_is_the_same_everywhere(corpus):
 def noun(text, determiner="the", plural=False):
     """ "old dog" -> its noun phrase."""
     *adjective, head = text.split()
-    return pb.noun_phrase(NOUN[head], determiner, ADJECTIVE[adjective[0]] if adjective else None, plural)
+    return grammar.noun_phrase(NOUN[head], determiner, ADJECTIVE[adjective[0]] if adjective else None, plural)
 
 
 def clause(subject, verb, *objects, **parts):
@@ -108,10 +111,10 @@ def clause(subject, verb, *objects, **parts):
 
 
 def place(en, de, case, text, determiner="the", **parts):
-    return pb.prepositional(en, de, case, noun(text, determiner, **parts))
+    return grammar.prepositional(en, de, case, noun(text, determiner, **parts))
 
 
-ANNA, PAUL = pb.name("Anna"), pb.name("Paul")
+ANNA, PAUL = grammar.name("Anna"), grammar.name("Paul")
 MAN, WOMAN, CHILD, BOY = noun("man"), noun("woman"), noun("child"), noun("boy")
 ME, YOU, HE, SHE, WE, THEY = PRONOUN.values()
 TOMORROW, YESTERDAY, NOW = Text("tomorrow", "morgen"), Text("yesterday", "gestern"), Text("now", "jetzt")
@@ -119,7 +122,7 @@ A_BOOK = noun("book", "a")
 SEPARABLE = clause(MAN, "anrufen", noun("friend", "his"))
 KITCHEN = {"complement": place("in", "in", DAT, "kitchen")}
 INTO_KITCHEN = {"complement": place("into", "in", ACC, "kitchen")}
-RAIN = pb.subordinate("if", "wenn", Clause(pb.IT, VERB["regnen"]))
+RAIN = grammar.subordinate("if", "wenn", Clause(grammar.IT, VERB["regnen"]))
 
 CLAUSES = {
     "masculine accusative": (clause(WOMAN, "sehen", MAN), "the woman sees the man", "die Frau sieht den Mann"),
@@ -199,7 +202,7 @@ CLAUSES = {
         "er kauft für seinen Freund eine Blume",
     ),
     "ohne": (
-        clause(ANNA, "einkaufen", adjunct=pb.prepositional("without", "ohne", ACC, ME)),
+        clause(ANNA, "einkaufen", adjunct=grammar.prepositional("without", "ohne", ACC, ME)),
         "Anna goes shopping without me",
         "Anna kauft ohne mich ein",
     ),
@@ -252,7 +255,7 @@ CLAUSES = {
         "Anna muss nicht arbeiten",
     ),
     "predicate adjective": (
-        pb.state(noun("house", plural=True), ADJECTIVE["expensive"], "past"),
+        grammar.state(noun("house", plural=True), ADJECTIVE["expensive"], "past"),
         "the houses were expensive",
         "die Häuser waren teuer",
     ),
@@ -262,66 +265,66 @@ CLAUSES = {
 @pytest.mark.parametrize("name", CLAUSES)
 def test_statement(name):
     built, en, de = CLAUSES[name]
-    assert (pb.english(built), pb.german(built)) == (en, de)
+    assert (grammar.english(built), grammar.german(built)) == (en, de)
 
 
 TEXTS = [
     (
-        pb.time_first(clause(MAN, "kaufen", A_BOOK, time=TOMORROW, tense="future")),
+        grammar.time_first(clause(MAN, "kaufen", A_BOOK, time=TOMORROW, tense="future")),
         "tomorrow the man will buy a book",
         "morgen kauft der Mann ein Buch",
     ),
     (
-        pb.time_first(clause(CHILD, "aufstehen", tense="past", time=pb.date(("third", "dritte"), ("May", "Mai")))),
+        grammar.time_first(clause(CHILD, "aufstehen", tense="past", time=grammar.date(("third", "dritte"), ("May", "Mai")))),
         "on the third of May the child got up",
         "am dritten Mai ist das Kind aufgestanden",
     ),
-    (pb.put(SEPARABLE, "question"), "does the man call his friend?", "ruft der Mann seinen Freund an?"),
+    (grammar.put(SEPARABLE, "question"), "does the man call his friend?", "ruft der Mann seinen Freund an?"),
     (
-        pb.put(clause(YOU, "kaufen", A_BOOK, tense="past"), "question"),
+        grammar.put(clause(YOU, "kaufen", A_BOOK, tense="past"), "question"),
         "did you buy a book?",
         "hast du ein Buch gekauft?",
     ),
     (
-        pb.put(clause(MAN, "gehen"), "question", Text("where", "wohin")),
+        grammar.put(clause(MAN, "gehen"), "question", Text("where", "wohin")),
         "where does the man go?",
         "wohin geht der Mann?",
     ),
     (
-        pb.put(clause(MAN, "kaufen", tense="past"), "question", Text("what", "was")),
+        grammar.put(clause(MAN, "kaufen", tense="past"), "question", Text("what", "was")),
         "what did the man buy?",
         "was hat der Mann gekauft?",
     ),
     (
-        pb.subordinate("because", "weil", SEPARABLE),
+        grammar.subordinate("because", "weil", SEPARABLE),
         "because the man calls his friend",
         "weil der Mann seinen Freund anruft",
     ),
     (
-        pb.subordinate("that", "dass", replace(SEPARABLE, tense="past")),
+        grammar.subordinate("that", "dass", replace(SEPARABLE, tense="past")),
         "that the man called his friend",
         "dass der Mann seinen Freund angerufen hat",
     ),
     (
-        pb.subordinate("whether", "ob", replace(SEPARABLE, modal="can")),
+        grammar.subordinate("whether", "ob", replace(SEPARABLE, modal="can")),
         "whether the man can call his friend",
         "ob der Mann seinen Freund anrufen kann",
     ),
     (
-        pb.attach(pb.put(clause(YOU, "wissen"), "question"), pb.subordinate("whether", "ob", clause(SHE, "schlafen"))),
+        grammar.attach(grammar.put(clause(YOU, "wissen"), "question"), grammar.subordinate("whether", "ob", clause(SHE, "schlafen"))),
         "do you know whether she sleeps?",
         "weißt du, ob sie schläft?",
     ),
     (
-        pb.put(clause(WE, "fernsehen"), front=replace(RAIN, en=RAIN.en + ",", de=RAIN.de + ",")),
+        grammar.put(clause(WE, "fernsehen"), front=replace(RAIN, en=RAIN.en + ",", de=RAIN.de + ",")),
         "if it rains, we watch television",
         "wenn es regnet, sehen wir fern",
     ),
-    (pb.clock(1, "full"), "one o'clock", "ein Uhr"),
-    (pb.clock(3, "half"), "half past three", "halb vier"),
-    (pb.clock(12, "half"), "half past twelve", "halb eins"),
-    (pb.clock(7, "to"), "a quarter to seven", "Viertel vor sieben"),
-    (pb.date(("first", "erste"), ("June", "Juni"), pb.NOM), "the first of June", "der erste Juni"),
+    (grammar.clock(1, "full"), "one o'clock", "ein Uhr"),
+    (grammar.clock(3, "half"), "half past three", "halb vier"),
+    (grammar.clock(12, "half"), "half past twelve", "halb eins"),
+    (grammar.clock(7, "to"), "a quarter to seven", "Viertel vor sieben"),
+    (grammar.date(("first", "erste"), ("June", "Juni"), lexicon.NOM), "the first of June", "der erste Juni"),
     (place("in", "in", DAT, "big garden"), "in the big garden", "im großen Garten"),
     (place("into", "in", ACC, "new house"), "into the new house", "ins neue Haus"),
     (place("through", "durch", ACC, "park"), "through the park", "durch den Park"),
@@ -346,7 +349,7 @@ def test_text(text, en, de):
     ],
 )
 def test_number(value, en, de):
-    assert pb.number(value) == (en, de)
+    assert lexicon.number(value) == (en, de)
 
 
 @pytest.mark.parametrize(
@@ -364,7 +367,7 @@ def test_number(value, en, de):
 )
 def test_present_tense(verb, forms):
     row = VERB[verb]
-    assert " ".join(pb.conjugate(row.stem, row.he_form, person) for person in pb.PERSONS) == forms
+    assert " ".join(grammar.conjugate(row.stem, row.he_form, person) for person in lexicon.PERSONS) == forms
 
 
 @pytest.mark.parametrize(
@@ -441,10 +444,10 @@ def test_german_nouns_are_capitalised(sentences):
 
 
 def test_a_subordinate_clause_ends_with_its_finite_verb(sentences):
-    modals = {form for verb in pb.MODALS.values() for form in pb.IRREGULAR[verb].split()}
-    auxiliaries = {form for verb in ("haben", "sein") for form in pb.IRREGULAR[verb].split()}
+    modals = {form for verb in lexicon.MODALS.values() for form in lexicon.IRREGULAR[verb].split()}
+    auxiliaries = {form for verb in ("haben", "sein") for form in lexicon.IRREGULAR[verb].split()}
     present = {
-        verb.prefix + pb.conjugate(verb.stem, verb.he_form, person) for verb in pb.VERBS for person in pb.PERSONS
+        verb.prefix + grammar.conjugate(verb.stem, verb.he_form, person) for verb in lexicon.VERBS for person in lexicon.PERSONS
     }
     for s in sentences:
         match = re.search(r", (?:weil|dass|ob|wenn) (.*)[.?]|^Wenn (.*),", s.de)
