@@ -389,7 +389,7 @@ def test_user_errors_are_one_line_on_stderr_and_exit_2(capsys, error):
 
 def test_an_error_of_the_file_system_names_the_file(tmp_path, capsys):
     with pytest.raises(SystemExit), user_errors():
-        open(tmp_path / "missing" / "file")
+        (tmp_path / "missing" / "file").read_text()
     assert capsys.readouterr().err == f"error: Cannot use {tmp_path}/missing/file: No such file or directory.\n"
 
 

@@ -275,7 +275,9 @@ TEXTS = [
         "morgen kauft der Mann ein Buch",
     ),
     (
-        grammar.time_first(clause(CHILD, "aufstehen", tense="past", time=grammar.date(("third", "dritte"), ("May", "Mai")))),
+        grammar.time_first(
+            clause(CHILD, "aufstehen", tense="past", time=grammar.date(("third", "dritte"), ("May", "Mai")))
+        ),
         "on the third of May the child got up",
         "am dritten Mai ist das Kind aufgestanden",
     ),
@@ -311,7 +313,10 @@ TEXTS = [
         "ob der Mann seinen Freund anrufen kann",
     ),
     (
-        grammar.attach(grammar.put(clause(YOU, "wissen"), "question"), grammar.subordinate("whether", "ob", clause(SHE, "schlafen"))),
+        grammar.attach(
+            grammar.put(clause(YOU, "wissen"), "question"),
+            grammar.subordinate("whether", "ob", clause(SHE, "schlafen")),
+        ),
         "do you know whether she sleeps?",
         "weißt du, ob sie schläft?",
     ),
@@ -447,7 +452,9 @@ def test_a_subordinate_clause_ends_with_its_finite_verb(sentences):
     modals = {form for verb in lexicon.MODALS.values() for form in lexicon.IRREGULAR[verb].split()}
     auxiliaries = {form for verb in ("haben", "sein") for form in lexicon.IRREGULAR[verb].split()}
     present = {
-        verb.prefix + grammar.conjugate(verb.stem, verb.he_form, person) for verb in lexicon.VERBS for person in lexicon.PERSONS
+        verb.prefix + grammar.conjugate(verb.stem, verb.he_form, person)
+        for verb in lexicon.VERBS
+        for person in lexicon.PERSONS
     }
     for s in sentences:
         match = re.search(r", (?:weil|dass|ob|wenn) (.*)[.?]|^Wenn (.*),", s.de)
