@@ -1,7 +1,7 @@
 """The embedded corpus ``phrasebook``: English-German sentence pairs from a small bilingual grammar.
 
 :func:`phrasebook` returns the corpus, :func:`corpus` the same with the grammatical background of each sentence.  The
-words are in `phrasebook_lexicon`, the rules in `phrasebook_grammar`; here are random clauses, constructions, the corpus.
+words are in `phrasebook_lexicon`, the rules in `phrasebook_grammar`; here are the constructions.
 
 Three decisions make English -> German a function that a small model can learn and generalise:
 
