@@ -42,7 +42,8 @@ def main(argv=None):
             max_length=config.data.max_length,
             **vars(config.model),
         )
-        translator = Translator(model, *tokenizers, **translation_settings(config))
+        settings = {"max_source_length": config.data.max_length, **config.decoding.search_settings()}
+        translator = Translator(model, *tokenizers, **settings)
 
     peak = recipe.learning_rate or training.paper_learning_rate(config.model.hidden_dim, recipe.warmup_steps)
     schedule = training.InverseSquareRootSchedule(peak, recipe.warmup_steps)
@@ -180,16 +181,6 @@ def encode(text, tokenizers, data):
         left_out.append(f"{pairs.num_over_long:,} {done} for more than {data.max_length} tokens")
     print(f"{text.name}: {len(pairs.source):,} pairs{' (' + ', '.join(left_out) + ')' if left_out else ''}", flush=True)
     return pairs
-
-
-def translation_settings(config):
-    """The arguments of `Translator` that a config decides."""
-    return {
-        "num_beams": config.decoding.num_beams,
-        "length_penalty": config.decoding.length_penalty,
-        "max_source_length": config.data.max_length,
-        "max_length": config.decoding.decoding_max_length,
-    }
 
 
 def score(translator, text, title=None):

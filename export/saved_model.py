@@ -13,14 +13,14 @@ from pathlib import Path
 import tensorflow as tf
 
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID
-from keras_transformer.translator import default_max_length, search
+from keras_transformer.translator import search
 
 
 class ExportError(ValueError):
     """An export that cannot be written."""
 
 
-def export_saved_model(translator, path, num_beams=None, length_penalty=None, overwrite=False):
+def export_saved_model(translator, path, overwrite=False, **settings):
     """Writes a SavedModel with the signature `translate`, which is `serving_default` too.
 
     The signature takes `text`, strings (B,), and returns `translation`, strings (B,), and `score`, float32 (B,). Its
@@ -29,8 +29,9 @@ def export_saved_model(translator, path, num_beams=None, length_penalty=None, ov
     Args:
         translator: a `keras_transformer.translator.Translator` on the TensorFlow backend.
         path: the folder of the servable; the SavedModel becomes its next numbered version, `path/1` at first.
-        num_beams, length_penalty: fixed in the graph. Default to the translator's.
         overwrite: whether to replace the newest version instead of adding one. Defaults to False.
+        **settings: `keras_transformer.translator.SearchSettings` by name, fixed in the graph. Default to the
+            translator's.
 
     Returns:
         The path of the version folder. It appears there complete or not at all.
@@ -38,6 +39,9 @@ def export_saved_model(translator, path, num_beams=None, length_penalty=None, ov
     Raises:
         ExportError: the place cannot be written to.
     """
+    settings = translator.settings.replace(**settings)
+    if settings.sampling:
+        raise ExportError("Sampling cannot be exported: a servable gives one answer. Received: sampling=True.")
     path = Path(path)
     versions = [int(p.name) for p in path.iterdir() if p.name.isdecimal()] if path.is_dir() else []
     newest = max(versions, default=0)
@@ -46,14 +50,13 @@ def export_saved_model(translator, path, num_beams=None, length_penalty=None, ov
     try:
         path.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(temporary, ignore_errors=True)
-        module = servable(translator, num_beams, length_penalty)
+        module = servable(translator, settings)
         signature = module.translate.get_concrete_function()
         signatures = {"serving_default": signature, "translate": signature}
         tf.saved_model.save(module, str(temporary), signatures=signatures)
         metadata = {
             "tensorflow": tf.__version__,
-            "num_beams": num_beams or translator.num_beams,
-            "length_penalty": translator.length_penalty if length_penalty is None else length_penalty,
+            "settings": settings._asdict(),
             "max_source_length": translator.max_source_length,
         }
         (temporary / "metadata.json").write_text(json.dumps(metadata, indent=2) + "\n", encoding="utf-8")
@@ -69,21 +72,20 @@ def export_saved_model(translator, path, num_beams=None, length_penalty=None, ov
     return final
 
 
-def servable(translator, num_beams=None, length_penalty=None):
+def servable(translator, settings):
     """A `tf.Module` with the function `translate`; tracks the variables and the tokenizers' resources, nothing else."""
     model, source, target = translator.model, translator.source_tokenizer, translator.target_tokenizer
-    num_beams = num_beams or translator.num_beams
-    length_penalty = translator.length_penalty if length_penalty is None else length_penalty
 
     def translate(text):
         ids = source.graph_tokenize(text)[:, : translator.max_source_length - 1]
         empty = tf.equal(ids.row_lengths(), 0)
         end = tf.fill([ids.nrows(), 1], END_TOKEN_ID)
         encoder_token_ids = tf.concat([ids, end], axis=1).to_tensor(PAD_TOKEN_ID)
-        max_length = translator.max_length or default_max_length(tf.shape(encoder_token_ids)[1])
+        limits = settings.limit(tf.cast(ids.row_lengths() + 1, tf.float32))
         if model.max_length:
-            max_length = tf.minimum(max_length, model.max_length)
-        token_ids, scores = search(model, encoder_token_ids, max_length, num_beams, length_penalty)
+            limits = tf.minimum(limits, model.max_length)
+        longest = tf.reduce_max(tf.concat([limits, [1]], axis=0))  # Of an empty request there is no maximum.
+        token_ids, scores = search(model, encoder_token_ids, limits, longest, settings)
         translation = target.graph_detokenize(token_ids[:, 0])
         return {
             "translation": tf.where(empty, "", translation),

@@ -2,15 +2,15 @@
 
 import argparse
 import contextlib
-import itertools
+import gzip
 import os
 import sys
 from pathlib import Path
 
-from keras_transformer.config import user_errors
+from keras_transformer.config import DecodingConfig, add_flags, user_errors
 
-# Lines that are translated together: enough to fill batches of similar lengths, little enough to keep memory constant.
-CHUNK = 2048
+# Bytes of text that are translated together: enough to fill batches of similar lengths, in constant memory.
+READ_SIZE = 1 << 17
 
 
 def main(argv=None):
@@ -38,8 +38,7 @@ def parser():
 
     def search_flags(one):
         one.add_argument("run", help="folder of a trained run, such as runs/phrasebook-tiny")
-        one.add_argument("--num-beams", type=_positive, metavar="N", help="beams; 1 is greedy (default: the run's)")
-        one.add_argument("--length-penalty", type=float, metavar="X", help="divides scores by ((5 + length) / 6)^X")
+        add_flags(one, "decoding")
 
     one = command("translate", translate, "translate a file, a pipe, or what you type")
     search_flags(one)
@@ -47,12 +46,19 @@ def parser():
     one.add_argument("--output", metavar="FILE", help="where the translations go (default: standard output)")
     one.add_argument("--num-hypotheses", type=_positive, default=1, metavar="N", help="best translations per line")
     one.add_argument("--scores", action="store_true", help="put the score and a tab before every translation")
+    one.add_argument(
+        "--alignments", action="store_true", help="put a tab and pairs source-target of token indices behind"
+    )
+    one.add_argument("--prefix", metavar="TEXT", help="what every translation must begin with")
 
     one = command("score", score, "score a run with sacreBLEU (BLEU and chrF)")
     search_flags(one)
     one.add_argument("--source", metavar="FILE", help="text to translate (default: the run's test set)")
     one.add_argument("--reference", metavar="FILE", help="its translation, line by line")
     one.add_argument("--output", metavar="FILE", help="where the translations go (default: nowhere)")
+    one.add_argument(
+        "--log-probs", metavar="FILE", help="where the model's log probability of each reference and of its tokens goes"
+    )
 
     one = command("export", export, "export a run for deployment")
     one.add_argument("target", choices=["saved_model"], help="saved_model: for TensorFlow Serving")
@@ -72,43 +78,86 @@ def _positive(text):
 def _load(arguments):
     from keras_transformer.translator import Translator
 
-    settings = {"num_beams": arguments.num_beams, "length_penalty": arguments.length_penalty}
-    return Translator.load(arguments.run, **{key: value for key, value in settings.items() if value is not None})
+    given = {name: value for name, value in vars(arguments).items() if name in DecodingConfig.__dataclass_fields__}
+    return Translator.load(arguments.run, **DecodingConfig.search_flags(given))
 
 
 def translate(arguments):
-    from keras_transformer.datasets import read_lines
+    from tqdm import tqdm
 
-    lines = read_lines(arguments.input) if arguments.input else None
-    translator = _load(arguments)
-    with _output(arguments.output) as output:
-        if lines is None and sys.stdin.isatty():
-            print("Type a sentence and press Enter; Ctrl-D ends.", file=sys.stderr)
-        chunks = _chunks(lines) if lines is not None else _stdin_chunks()
-        for chunk in chunks:
-            found = translator.translate(chunk, num_hypotheses=arguments.num_hypotheses, return_scores=True)
+    with _input(arguments.input) as file, _output(arguments.output) as output:
+        translator = _load(arguments)
+        progress = tqdm(unit=" lines", disable=True if file.isatty() else None)  # None: unless nobody would see it.
+        for texts in _typed() if file.isatty() else _chunks(file, arguments.input or "standard input"):
+            found = translator.translate(
+                texts,
+                num_hypotheses=arguments.num_hypotheses,
+                return_scores=True,
+                return_attention=arguments.alignments,
+                prefixes=[arguments.prefix] * len(texts) if arguments.prefix else None,
+            )
             for hypotheses in found:
                 for hypothesis in hypotheses if arguments.num_hypotheses > 1 else [hypotheses]:
-                    before = f"{hypothesis.score:.4f}\t" if arguments.scores else ""
-                    print(before + hypothesis.text, file=output, flush=lines is None)
+                    print(_row(hypothesis, arguments), file=output)
+            output.flush()
+            progress.update(len(texts))
+        progress.close()
     return 0
 
 
-def _chunks(lines):
-    lines = iter(lines)
-    while chunk := list(itertools.islice(lines, CHUNK)):
-        yield chunk
+def _row(translation, arguments):
+    """One line of output: score, translation, alignment, with tabs between."""
+    row = [f"{translation.score:.4f}"] if arguments.scores else []
+    row.append(translation.text)
+    if arguments.alignments:
+        places = translation.attention.alignment() if translation.attention else []
+        row.append(" ".join(f"{source}-{target}" for target, source in enumerate(places)))
+    return "\t".join(row)
 
 
-def _stdin_chunks():
-    """Lines of standard input: one by one from a keyboard, in chunks from a pipe."""
-    if not sys.stdin.isatty():
-        sys.stdin.reconfigure(encoding="utf-8")
-        yield from _chunks(line.rstrip("\n") for line in sys.stdin)
-        return
+def _typed():
+    print("Type a sentence and press Enter; Ctrl-D ends.", file=sys.stderr)
     with contextlib.suppress(EOFError, KeyboardInterrupt):
         while True:
             yield [input("> ")]
+
+
+@contextlib.contextmanager
+def _input(path):
+    """Standard input or a file, plain or gzip, in binary."""
+    with open(path or 0, "rb", closefd=path is not None) as file:
+        if path and file.peek(2)[:2] == b"\x1f\x8b":
+            with gzip.open(file) as unpacked:
+                yield unpacked
+        else:
+            yield file
+
+
+def _chunks(file, name):
+    """Lists of lines, as many as one read gives: of a file many, of a pipe what has arrived, so that nobody waits.
+
+    A line that is not UTF-8 is reported with its number and becomes an empty one: one bad line must not end the
+    translation of a million.
+    """
+    count, rest = 0, b""
+    while True:
+        data = file.read1(READ_SIZE)
+        *lines, rest = (rest + data).split(b"\n")
+        if not data and rest:
+            lines, rest = [rest], b""
+        texts = []
+        for number, line in enumerate(lines, count + 1):
+            try:
+                texts.append(line.decode("utf-8-sig" if number == 1 else "utf-8").strip())
+            except UnicodeDecodeError as error:
+                bad = f"byte {error.object[error.start]:#04x}, column {error.start + 1}"
+                print(f"{name}, line {number}: not UTF-8 ({bad}); an empty line is written.", file=sys.stderr)
+                texts.append("")
+        count += len(texts)
+        if texts:
+            yield texts
+        if not data:
+            return
 
 
 @contextlib.contextmanager
@@ -143,6 +192,11 @@ def score(arguments):
     if arguments.output:
         with _output(arguments.output) as output:
             output.writelines(line + "\n" for line in translations)
+    if arguments.log_probs:
+        with _output(arguments.log_probs) as output:
+            for found in translator.score(sources, references):
+                tokens = (f"{token} {x:.4f}" for token, x in zip(found.tokens, found.token_log_probs, strict=True))
+                print(f"{found.log_prob:.4f}", *tokens, sep="\t", file=output)
     print(f"{text.name}, {len(sources):,} sentences:\n{corpus_scores(translations, references)}")
     return 0
 

@@ -153,33 +153,40 @@ class MultiHeadAttention(keras.layers.Layer):
         context = ops.einsum("bnts,bsnh->btnh", self.dropout_layer(scores, training=training), value)
         return context, scores
 
-    # Cached decoding: one position at a time, on tensors (B, D) without a time axis.
+    # Cached decoding: one position at a time, on tensors (B * K, D) without a time axis. The K beams of a sentence are
+    # neighbours; what they cached stays where it is, and masks say whose it is now.
 
-    def init_cache(self, batch_size, length):
-        """An empty cache for `decode_step`: keys and values (B, N, L, H), zeros."""
-        shape = (batch_size, self.num_heads, length, self.key_dim)
+    def init_cache(self, batch_size, length, num_beams=1):
+        """An empty cache for `decode_step`: keys and values (B, N, L, K, H), zeros."""
+        shape = (batch_size, self.num_heads, length, num_beams, self.key_dim)
         return ops.zeros(shape, self.compute_dtype), ops.zeros(shape, self.compute_dtype)
 
     def project_value(self, value):
         """Keys and values (B, N, S, H) of (B, S, D'), computed once per sentence for `cross_step`."""
         return tuple(ops.swapaxes(x, 1, 2) for x in self._project(self.key_value_dense, value))
 
-    def decode_step(self, query, cache, cache_update_index, attention_mask):
+    def decode_step(self, query, cache, cache_update_index, attention_mask, in_place=False):
         """Self-attention of one new position to itself and the cached ones.
 
         Args:
-            query: (B, D), the new position.
-            cache: the pair (key, value), each (B, N, L, H).
+            query: (B * K, D), the new position of every beam.
+            cache: the pair (key, value), each (B, N, L, K, H).
             cache_update_index: the new position's index, a scalar integer.
-            attention_mask: boolean (L,), True at the positions decoded so far, the new one included.
+            attention_mask: boolean, broadcasts to (B, N, K, L * K): which of the cached positions of which beams each
+                beam attends to, the new one included.
+            in_place: see `update_cache`. Defaults to False.
 
         Returns:
-            (B, D) and the updated cache.
+            (B * K, D) and the updated cache.
         """
-        x = ops.reshape(self.query_key_value_dense(query), (-1, 3 * self.num_heads, self.key_dim))
-        query, key, value = ops.split(x, 3, axis=1)  # (B, N, H)
-        cache = tuple(update_cache(old, new, cache_update_index) for old, new in zip(cache, (key, value), strict=True))
-        return self._step(query[:, :, None], *cache, attention_mask), cache
+        batch, _, length, num_beams, _ = ops.shape(cache[0])
+        x = ops.reshape(self.query_key_value_dense(query), (batch, num_beams, 3 * self.num_heads, self.key_dim))
+        query, key, value = ops.split(ops.swapaxes(x, 1, 2), 3, axis=1)  # (B, N, K, H)
+        key = update_cache(cache[0], key, cache_update_index, in_place)
+        value = update_cache(cache[1], value, cache_update_index, in_place)
+        flat = (batch, self.num_heads, length * num_beams, self.key_dim)
+        context = self._step(query, ops.reshape(key, flat), ops.reshape(value, flat), attention_mask)
+        return context, (key, value)
 
     def cross_step(self, query, key, value, attention_mask):
         """Cross-attention of one new position, for one or several beams per sentence.
@@ -222,11 +229,14 @@ def _softmax(logits, attention_mask):
     return ops.where(attention_mask, scores, 0.0)
 
 
-def update_cache(cache, update, index):
-    """Writes `update` (B, N, H) at position `index` of `cache` (B, N, L, H).
+def update_cache(cache, update, index, in_place=False):
+    """Writes `update` (B, N, K, H) at position `index` of `cache` (B, N, L, K, H).
 
-    A comparison instead of `keras.ops.slice_update`: on TensorFlow that is an XLA op, which a stock TensorFlow Serving
-    refuses to run.
+    With `in_place`, compiled code writes the one position and leaves the others where they are. On TensorFlow that is
+    an XLA op, which a stock TensorFlow Serving refuses to run; without it the whole cache is written anew.
     """
-    here = ops.arange(ops.shape(cache)[2], dtype="int32")[:, None] == index
+    if in_place:
+        zero = ops.zeros_like(index)
+        return ops.slice_update(cache, (zero, zero, index, zero, zero), update[:, :, None])
+    here = ops.arange(ops.shape(cache)[2], dtype="int32")[:, None, None] == index
     return ops.where(here, update[:, :, None], cache)

@@ -252,22 +252,23 @@ class DecoderBlock(_Block):
         x = self._feed_forward(x, training)
         return (x, self_scores, cross_scores) if return_attention_scores else x
 
-    def decode_step(self, x, cache, cross_cache, cache_update_index, self_mask, cross_mask):
+    def decode_step(self, x, cache, cross_cache, cache_update_index, self_mask, cross_mask, in_place=False):
         """One new position through the block; see `MultiHeadAttention.decode_step` and `.cross_step`.
 
         Args:
-            x: (B, D).
-            cache: (key, value) of the positions so far, each (B, N, L, H).
+            x: (B * K, D).
+            cache: (key, value) of the positions so far, each (B, N, L, K, H).
             cross_cache: (key, value) of the encoder sequence, each (B, N, S, H).
             cache_update_index: scalar integer.
-            self_mask: boolean (L,).
+            self_mask: boolean, broadcasts to (B, N, K, L * K).
             cross_mask: boolean (B, 1, 1, S).
+            in_place: see `update_cache`. Defaults to False.
 
         Returns:
-            (B, D) and the updated cache.
+            (B * K, D) and the updated cache.
         """
         update, cache = self.self_attention.decode_step(
-            self._enter(x, self.self_attention_norm), cache, cache_update_index, self_mask
+            self._enter(x, self.self_attention_norm), cache, cache_update_index, self_mask, in_place
         )
         x = self._leave(x, update, self.self_attention_norm)
         update = self.cross_attention.cross_step(self._enter(x, self.cross_attention_norm), *cross_cache, cross_mask)

@@ -107,9 +107,29 @@ class DecodingConfig:
 
     num_beams: int = _setting(4, "beams of the search; 1 is greedy search")
     length_penalty: float = _setting(0.6, "scores are divided by ((5 + length) / 6)^this")
-    decoding_max_length: int | None = _setting(
-        None, "most tokens of a translation (default: twice the source and 16 more)"
-    )
+    decoding_max_length: int | None = _setting(None, "most tokens of a translation (default: see --max-length-ratio)")
+    max_length_ratio: float = _setting(2.0, "most tokens of a translation, per source token; 16 more are allowed")
+    min_length: int = _setting(0, "least tokens of a translation, the end token included")
+    no_repeat_ngram_size: int = _setting(0, "no so many tokens in a row occur twice (0: no such rule)")
+    repetition_penalty: float = _setting(1.0, "log probabilities of tokens that occurred are multiplied by this")
+    sampling: bool = _setting(False, "draw tokens at random instead of searching for the best")
+    temperature: float = _setting(1.0, "sampling: log probabilities are divided by this")
+    top_k: int = _setting(0, "sampling: only so many of the most probable tokens (0: all)")
+    top_p: float = _setting(1.0, "sampling: only the most probable tokens that together have this probability")
+    sampling_seed: int = _setting(0, "sampling: seed of the drawing")
+
+    def search_settings(self):
+        """The arguments of `Translator` that these are; two have a longer name here, beside all other settings."""
+        return {_SEARCH_NAMES.get(key, key): value for key, value in dataclasses.asdict(self).items()}
+
+    @classmethod
+    def search_flags(cls, given):
+        """Those of `search_settings` that a dictionary of flags names."""
+        settings = cls(**{key: _checked(cls, key, value) for key, value in given.items()}).search_settings()
+        return {name: settings[name] for name in (_SEARCH_NAMES.get(key, key) for key in given)}
+
+
+_SEARCH_NAMES = {"decoding_max_length": "max_length", "sampling_seed": "seed"}
 
 
 SECTIONS = {
@@ -241,9 +261,18 @@ _COUNTS = (
 _RULES = (
     (_COUNTS.split(), lambda value: value >= 1, "at least 1"),
     (("dropout", "attention_dropout", "label_smoothing", "ema_momentum"), lambda value: 0 <= value < 1, "in [0, 1)"),
-    (("learning_rate", "max_minutes", "layer_norm_epsilon"), lambda value: value > 0, "positive"),
-    (("clip_norm",), lambda value: value >= 0, "at least 0"),
-    (("seed",), lambda value: 0 <= value < 2**32, "between 0 and 2^32 - 1"),
+    (
+        ["learning_rate", "max_minutes", "layer_norm_epsilon", "repetition_penalty", "temperature"],
+        lambda value: value > 0,
+        "positive",
+    ),
+    (
+        ["clip_norm", "max_length_ratio", "min_length", "no_repeat_ngram_size", "top_k"],
+        lambda value: value >= 0,
+        "at least 0",
+    ),
+    (("top_p",), lambda value: 0 < value <= 1, "in (0, 1]"),
+    (("seed", "sampling_seed"), lambda value: 0 <= value < 2**32, "between 0 and 2^32 - 1"),
 )
 
 

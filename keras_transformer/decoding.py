@@ -1,22 +1,28 @@
-"""Greedy and beam search over a step function; no model is imported here.
+"""Greedy search, beam search and sampling over a step function; no model is imported here.
 
-A *step* is any function `step(token_ids, cache, index) -> (logits, cache)`: it reads the token at position `index` of
-every row, (R,), and returns the logits of the token after it, (R, V). The cache is any pytree whose tensors have the
-R rows first. `Transformer.start_decoding` makes one; a test can make one from a table.
+A *step* is any function `step(token_ids, cache, index, ancestors) -> (logits, cache)`: it reads the token at position
+`index` of every row, (R,), and returns the logits of the token after it, (R, V). Greedy search and sampling have one
+row per hypothesis, and `ancestors` is None. Beam search has the K beams of a sentence side by side, R = B * K, and
+never moves what is cached: `ancestors` (B, K, L) says for each beam and each position up to `index` which of the
+sentence's K rows read the token that now belongs to the beam. `Transformer.start_decoding` makes a step; a test can
+make one from a table.
 
-Both searches stop on one rule: a hypothesis ends at its end token or at `max_length` tokens, and the loop ends as soon
-as no row can change its answer.
+All stop on one rule: a hypothesis ends at its end token or at its limit of tokens, and the loop ends as soon as no row
+can change its answer. Scores are the model's own log probabilities, whatever the `Rules` made of the choice.
 
-Reference for the length penalty: "Google's Neural Machine Translation System" (Wu et al., 2016), section 7.
+References: "Google's Neural Machine Translation System" (Wu et al., 2016), section 7, for the length penalty;
+"The Curious Case of Neural Text Degeneration" (Holtzman et al., 2020), section 3, for top-p sampling;
+"CTRL" (Keskar et al., 2019), section 4.1, for the repetition penalty.
 """
 
 from typing import NamedTuple
 
-import keras
 from keras import ops
 
 # Stands for "impossible" where -inf would make NaN (-inf - -inf); far below any sum of log probabilities.
 IMPOSSIBLE = -1e9
+# A vocabulary larger than this is searched for its best tokens in two steps.
+CHUNK = 64
 
 
 class Hypotheses(NamedTuple):
@@ -24,12 +30,49 @@ class Hypotheses(NamedTuple):
 
     Attributes:
         token_ids: integers (B, K, L), best first; the start token is left out, the end token is kept, padding follows.
-        scores: float32 (B, K), sum of log probabilities divided by `length_penalty_divisor`; `IMPOSSIBLE` or less
-            where fewer than K hypotheses exist.
+        scores: float32 (B, K), sum of log probabilities divided by `length_penalty_divisor`; half of `IMPOSSIBLE` or
+            less where fewer than K hypotheses exist.
     """
 
     token_ids: object
     scores: object
+
+
+class Rules(NamedTuple):
+    """What a hypothesis may look like; by default, like anything.
+
+    Attributes:
+        min_length: least tokens of a hypothesis, the end token included. Defaults to 0.
+        no_repeat_ngram_size: no n tokens in a row occur twice; 0 for no such rule, the default.
+        repetition_penalty: log probabilities of tokens that occur already are multiplied by this; over 1 makes
+            repetition rarer. Defaults to 1.
+    """
+
+    min_length: int = 0
+    no_repeat_ngram_size: int = 0
+    repetition_penalty: float = 1.0
+
+
+class Sampling(NamedTuple):
+    """How tokens are drawn.
+
+    Attributes:
+        temperature: log probabilities are divided by this; below 1 prefers the probable. Defaults to 1.
+        top_k: only the k most probable tokens; 0 for all, the default.
+        top_p: only the most probable tokens that together have this probability. Defaults to 1, all.
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+
+
+class SpecialIds(NamedTuple):
+    """Ids of the start, end and padding tokens."""
+
+    start: int = 2
+    end: int = 3
+    pad: int = 0
 
 
 def length_penalty_divisor(length, length_penalty):
@@ -42,39 +85,104 @@ def length_penalty_divisor(length, length_penalty):
     return ((5.0 + length) / 6.0) ** length_penalty
 
 
-def greedy(step, cache, batch_size, max_length, start_token_id=2, end_token_id=3, pad_token_id=0):
+def greedy(step, cache, batch_size, max_length, limits=None, prefix=None, rules=Rules(), special_ids=SpecialIds()):
     """Takes the most probable token at every position.
 
     Args:
         step: see the module's docstring; it is called with R = B rows.
         cache: the cache to begin with.
         batch_size: B, an integer or a scalar integer tensor.
-        max_length: L, the most tokens of a hypothesis, the end token included.
-        start_token_id, end_token_id, pad_token_id: special ids. Default to 2, 3, 0.
+        max_length: L, the most tokens of any hypothesis, the end token included.
+        limits: (B,), the most tokens of each sentence's hypotheses, up to L. Defaults to L.
+        prefix: (B, P), tokens that the hypotheses begin with, padded at the end. Defaults to none.
+        rules: see `Rules`.
+        special_ids: see `SpecialIds`.
 
     Returns:
         `Hypotheses` with K = 1 and unpenalised scores.
     """
+
+    def choose(logits, token_ids, index):
+        if prefix is None and rules == Rules():
+            best = ops.max(logits, axis=-1)
+            return ops.cast(ops.argmax(logits, axis=-1), "int32"), best - ops.logsumexp(logits, axis=-1)
+        log_probs = ops.log_softmax(logits, axis=-1)
+        allowed = _adjust(log_probs, token_ids, index, prefix, rules, special_ids)
+        token = ops.cast(ops.argmax(allowed, axis=-1), "int32")
+        return token, ops.take_along_axis(log_probs, token[:, None], axis=-1)[:, 0]
+
+    return _one_by_one(step, cache, batch_size, max_length, limits, choose, special_ids)
+
+
+def sample(
+    step,
+    cache,
+    uniforms,
+    max_length,
+    sampling=Sampling(),
+    limits=None,
+    prefix=None,
+    rules=Rules(),
+    special_ids=SpecialIds(),
+):
+    """Draws the token at every position from the model's distribution.
+
+    All randomness comes in as `uniforms`, so that a hypothesis depends on its own row alone, not on its company in the
+    batch nor on the backend.
+
+    Args:
+        step, cache, limits, prefix, rules, special_ids: see `greedy`.
+        uniforms: float32 (B, L), uniform in [0, 1).
+        max_length: L.
+        sampling: see `Sampling`.
+
+    Returns:
+        `Hypotheses` with K = 1 and unpenalised scores.
+    """
+
+    def choose(logits, token_ids, index):
+        log_probs = ops.log_softmax(logits, axis=-1)
+        allowed = _adjust(log_probs, token_ids, index, prefix, rules, special_ids) / sampling.temperature
+        size = allowed.shape[-1]
+        allowed, tokens = ops.top_k(allowed, min(sampling.top_k or size, size))  # (B, k), most probable first
+        probabilities = ops.softmax(allowed, axis=-1)
+        before = ops.cumsum(probabilities, axis=-1) - probabilities
+        # A token belongs to the nucleus when those before it are not enough; the first always does.
+        probabilities = ops.where(before < sampling.top_p, probabilities, 0.0)
+        cumulated = ops.cumsum(probabilities, axis=-1)
+        drawn = ops.take(uniforms, index, axis=1)[:, None] * cumulated[:, -1:]
+        place = ops.sum(ops.cast(cumulated <= drawn, "int32"), axis=-1, keepdims=True)
+        # Rounding may put the draw behind the last token that has a probability.
+        place = ops.minimum(place, ops.sum(ops.cast(probabilities > 0, "int32"), axis=-1, keepdims=True) - 1)
+        token = ops.cast(ops.take_along_axis(tokens, place, axis=-1), "int32")
+        return token[:, 0], ops.take_along_axis(log_probs, token, axis=-1)[:, 0]
+
+    return _one_by_one(step, cache, ops.shape(uniforms)[0], max_length, limits, choose, special_ids)
+
+
+def _one_by_one(step, cache, batch_size, max_length, limits, choose, special_ids):
+    """The loop of greedy search and sampling: `choose` gives a token and its log probability for each row."""
     positions = ops.arange(max_length, dtype="int32")
 
     def unfinished(index, token, finished, token_ids, scores, cache):
         return ops.logical_and(index < max_length, ops.logical_not(ops.all(finished)))
 
     def body(index, token, finished, token_ids, scores, cache):
-        logits, cache = step(token, cache, index)
-        logits = ops.cast(logits, "float32")
-        token = ops.cast(ops.argmax(logits, axis=-1), "int32")
-        log_prob = ops.max(logits, axis=-1) - ops.logsumexp(logits, axis=-1)
-        token = ops.where(finished, pad_token_id, token)
+        logits, cache = step(token, cache, index, None)
+        token, log_prob = choose(ops.cast(logits, "float32"), token_ids, index)
+        token = ops.where(finished, special_ids.pad, token)
         scores = scores + ops.where(finished, 0.0, log_prob)
         token_ids = ops.where(positions == index, token[:, None], token_ids)
-        return index + 1, token, ops.logical_or(finished, token == end_token_id), token_ids, scores, cache
+        finished = ops.logical_or(finished, token == special_ids.end)
+        if limits is not None:
+            finished = ops.logical_or(finished, index + 1 >= limits)
+        return index + 1, token, finished, token_ids, scores, cache
 
     state = (
         ops.convert_to_tensor(0, "int32"),
-        _full((batch_size,), start_token_id),
+        _full((batch_size,), special_ids.start),
         ops.zeros((batch_size,), "bool"),
-        _full((batch_size, max_length), pad_token_id),
+        _full((batch_size, max_length), special_ids.pad),
         ops.zeros((batch_size,), "float32"),
         cache,
     )
@@ -88,78 +196,181 @@ def beam_search(
     batch_size,
     max_length,
     num_beams,
-    vocabulary_size,
     length_penalty=0.0,
-    start_token_id=2,
-    end_token_id=3,
-    pad_token_id=0,
+    limits=None,
+    prefix=None,
+    rules=Rules(),
+    special_ids=SpecialIds(),
 ):
     """Keeps the `num_beams` most probable prefixes, and beside them the `num_beams` best ended hypotheses.
 
-    Hypotheses that reach `max_length` without an end token compete with the ended ones by their score. The loop ends
+    Hypotheses that reach their limit without an end token compete with the ended ones by their score. The loop ends
     early when no live prefix can reach the score of the worst kept hypothesis, so stopping never changes the answer.
 
     Args:
         step: see the module's docstring; it is called with R = B * K rows, the beams of a sentence side by side.
-        cache: the cache to begin with, B * K rows.
+        cache: the cache to begin with.
         batch_size: B, an integer or a scalar integer tensor.
-        max_length: L, the most tokens of a hypothesis, the end token included.
+        max_length: L, the most tokens of any hypothesis, the end token included.
         num_beams: K; may be larger than the vocabulary. One beam without length penalty is greedy search.
-        vocabulary_size: V, at least 2.
         length_penalty: a; scores are sum(log p) / ((5 + length) / 6)^a. Larger values favour longer hypotheses.
             Defaults to 0, the plain sum.
-        start_token_id, end_token_id, pad_token_id: special ids. Default to 2, 3, 0.
+        limits, prefix, rules, special_ids: see `greedy`.
 
     Returns:
-        `Hypotheses`, best first.
+        `Hypotheses`, best first. With a repetition penalty, best is what is best under the penalty.
     """
     positions = ops.arange(max_length, dtype="int32")
+    beams = ops.arange(num_beams, dtype="int32")
+    limits = _full((batch_size,), max_length) if limits is None else limits
     candidates = 2 * num_beams  # At most num_beams of them end, hence at least num_beams go on.
 
-    def unfinished(index, live_ids, live_log_probs, ended_ids, ended_scores, cache):
-        best_log_prob = live_log_probs[:, 0]
-        # Log probabilities only fall. Of the divisors still possible, the largest one is kindest to a negative sum.
-        reachable = ops.maximum(
-            best_log_prob / length_penalty_divisor(ops.cast(max_length, "float32"), length_penalty),
-            best_log_prob / length_penalty_divisor(ops.cast(index + 1, "float32"), length_penalty),
-        )
-        return ops.logical_and(index < max_length, ops.any(reachable > ended_scores[:, -1]))
+    def divisor(length):
+        return length_penalty_divisor(ops.cast(length, "float32"), length_penalty)
 
-    def body(index, live_ids, live_log_probs, ended_ids, ended_scores, cache):
-        newest = ops.where(index == 0, start_token_id, ops.take(live_ids, ops.maximum(index - 1, 0), axis=2))  # (B, K)
-        logits, cache = step(ops.reshape(newest, (-1,)), cache, index)
-        log_probs = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
-        log_probs = ops.reshape(log_probs, (-1, num_beams, vocabulary_size)) + live_log_probs[..., None]  # (B, K, V)
-        log_probs, flat = ops.top_k(ops.reshape(log_probs, (-1, num_beams * vocabulary_size)), candidates)  # (B, 2K)
-        parents, tokens = flat // vocabulary_size, flat % vocabulary_size
-        ids = ops.where(positions == index, tokens[..., None], _take_rows(live_ids, parents))  # (B, 2K, L)
-        ends = tokens == end_token_id
+    def unfinished(index, live, ended, cache):
+        best = live["totals"][:, 0]
+        # Log probabilities only fall. Of the divisors still possible, the largest one is kindest to a negative sum.
+        reachable = ops.maximum(best / divisor(limits), best / divisor(index + 1))
+        hopeful = ops.logical_and(best > IMPOSSIBLE / 2, reachable > ended["scores"][:, -1])
+        return ops.logical_and(index < max_length, ops.any(hopeful))
+
+    def body(index, live, ended, cache):
+        ancestors = ops.where(positions == index, beams[:, None], live["ancestors"])  # (B, K, L)
+        newest = ops.where(
+            index == 0, special_ids.start, ops.take(live["token_ids"], ops.maximum(index - 1, 0), axis=2)
+        )
+        logits, cache = step(ops.reshape(newest, (-1,)), cache, index, ancestors)
+        tokens, totals, log_probs = best_tokens(ops.cast(logits, "float32"), live, index)  # (B, K, C)
+        num_tokens = tokens.shape[-1]
+        totals, flat = _top_k(ops.reshape(totals, (-1, num_beams * num_tokens)), candidates)  # (B, 2K)
+        parents = flat // num_tokens
+        tokens = ops.take_along_axis(ops.reshape(tokens, (-1, num_beams * num_tokens)), flat, axis=1)
+        new = {
+            "token_ids": ops.where(positions == index, tokens[..., None], _take_rows(live["token_ids"], parents)),
+            "ancestors": _take_rows(ancestors, parents),
+            "totals": totals,
+        }
+        if log_probs is not None:
+            own = ops.take_along_axis(ops.reshape(log_probs, (-1, num_beams * num_tokens)), flat, axis=1)
+            new["own"] = own + _take_rows(live["own"], parents)
+        ends = ops.logical_or(tokens == special_ids.end, (index + 1 >= limits)[:, None])
         # Ended candidates compete with the hypotheses that ended before, if they are among the best K: one beam would
         # otherwise end where greedy search goes on. ...
-        kept = ops.logical_and(ends, ops.arange(candidates) < num_beams)
-        scores = log_probs / length_penalty_divisor(ops.cast(index + 1, "float32"), length_penalty)
-        scores = ops.concatenate([ended_scores, ops.where(kept, scores, 2 * IMPOSSIBLE)], axis=1)
-        ended_scores, best = ops.top_k(scores, num_beams)
-        ended_ids = _take_rows(ops.concatenate([ended_ids, ids], axis=1), best)
+        kept = ops.logical_and(ends, ops.logical_and(ops.arange(candidates) < num_beams, totals > IMPOSSIBLE / 2))
+        newly = {
+            "token_ids": new["token_ids"],
+            "scores": ops.where(kept, totals / divisor(index + 1), 2 * IMPOSSIBLE),
+        }
+        if log_probs is not None:
+            newly["own"] = new["own"] / divisor(index + 1)
+        ended = {name: ops.concatenate([ended[name], newly[name]], axis=1) for name in ended}
+        ended = _keep_best(ended, "scores", num_beams)
         # ... Those that do not end go on.
-        live_log_probs, best = ops.top_k(ops.where(ends, 2 * IMPOSSIBLE, log_probs), num_beams)
-        live_ids = _take_rows(ids, best)
-        rows = ops.arange(batch_size, dtype="int32")[:, None] * num_beams + _take_rows(parents, best)
-        rows = ops.reshape(rows, (-1,))
-        cache = keras.tree.map_structure(lambda x: ops.take(x, rows, axis=0), cache)
-        return index + 1, live_ids, live_log_probs, ended_ids, ended_scores, cache
+        new["totals"] = ops.where(ends, 2 * IMPOSSIBLE, totals)
+        return index + 1, _keep_best(new, "totals", num_beams), ended, cache
 
-    ids = _full((batch_size, num_beams, max_length), pad_token_id)
-    # All beams begin alike: only the first may have children, or every hypothesis would be found K times.
-    first = ops.where(ops.arange(num_beams) == 0, 0.0, IMPOSSIBLE)
+    def best_tokens(logits, live, index):
+        """Of each beam the tokens that can be among the best: ids, totals with them, and own log probabilities."""
+        num_tokens = min(candidates, logits.shape[-1])
+
+        def by_sentence(x):
+            return ops.reshape(x, (-1, num_beams, num_tokens))
+
+        if prefix is None and rules == Rules():
+            # Rows are normalised after the best are chosen: the whole of (B * K, V) is read, never written.
+            best, tokens = _top_k(logits, num_tokens)
+            best = best - ops.logsumexp(logits, axis=-1, keepdims=True)
+            return by_sentence(tokens), by_sentence(best) + live["totals"][..., None], None
+        log_probs = ops.log_softmax(logits, axis=-1)
+        token_ids = ops.reshape(live["token_ids"], (-1, max_length))
+        forced = None if prefix is None else ops.repeat(prefix, num_beams, axis=0)
+        best, tokens = _top_k(_adjust(log_probs, token_ids, index, forced, rules, special_ids), num_tokens)
+        own = by_sentence(ops.take_along_axis(log_probs, tokens, axis=-1)) if "own" in live else None
+        return by_sentence(tokens), by_sentence(best) + live["totals"][..., None], own
+
     zeros = ops.zeros((batch_size, num_beams), "float32")
-    state = (ops.convert_to_tensor(0, "int32"), ids, zeros + first, ids, zeros + 2 * IMPOSSIBLE, cache)
-    index, live_ids, live_log_probs, ended_ids, ended_scores, _ = ops.while_loop(unfinished, body, state)
+    token_ids = _full((batch_size, num_beams, max_length), special_ids.pad)
+    live = {
+        "token_ids": token_ids,
+        "ancestors": token_ids * 0 - 1,
+        # All beams begin alike: only the first may have children, or every hypothesis would be found K times.
+        "totals": zeros + ops.where(beams == 0, 0.0, IMPOSSIBLE),
+    }
+    ended = {"token_ids": token_ids, "scores": zeros + 2 * IMPOSSIBLE}
+    if rules.repetition_penalty != 1.0:  # Then totals are not the model's own log probabilities.
+        live["own"], ended["own"] = zeros, zeros
+    state = (ops.convert_to_tensor(0, "int32"), live, ended, cache)
+    _, _, ended, _ = ops.while_loop(unfinished, body, state)
+    scores = ended["scores"]
+    if "own" in ended:
+        scores = ops.where(scores > IMPOSSIBLE / 2, ended["own"], scores)
+    return Hypotheses(ended["token_ids"], scores)
 
-    cut_scores = live_log_probs / length_penalty_divisor(ops.cast(max_length, "float32"), length_penalty)
-    cut_scores = ops.where(index == max_length, cut_scores, 2 * IMPOSSIBLE)
-    scores, best = ops.top_k(ops.concatenate([ended_scores, cut_scores], axis=1), num_beams)
-    return Hypotheses(_take_rows(ops.concatenate([ended_ids, live_ids], axis=1), best), scores)
+
+def _adjust(log_probs, token_ids, index, prefix, rules, special_ids):
+    """Log probabilities (R, V) of position `index` as the rules and the prefix (R, P) have them.
+
+    `token_ids` (R, L) holds the tokens before `index`. What is forbidden gets `IMPOSSIBLE`.
+    """
+    size = log_probs.shape[-1]
+    tokens = ops.arange(size, dtype="int32")
+    positions = ops.arange(ops.shape(token_ids)[1], dtype="int32")
+    if rules.repetition_penalty != 1.0:
+        seen = _mark(token_ids, positions < index, size)
+        log_probs = ops.where(seen, log_probs * rules.repetition_penalty, log_probs)
+    if rules.no_repeat_ngram_size:
+        before = rules.no_repeat_ngram_size - 1
+        # A token is forbidden where it stands behind the tokens that are now the newest ones.
+        repeated = ops.logical_and(positions >= before, positions < index)
+        for back in range(before, 0, -1):
+            newest = ops.take(token_ids, ops.maximum(index - back, 0), axis=1)
+            repeated = ops.logical_and(repeated, ops.roll(token_ids, back, axis=1) == newest[:, None])
+        forbidden = _mark(token_ids, repeated, size)
+        # Ending is always allowed.
+        forbidden = ops.logical_and(forbidden, tokens != special_ids.end)
+        log_probs = ops.where(forbidden, IMPOSSIBLE, log_probs)
+    if rules.min_length > 1:
+        too_short = ops.logical_and(tokens == special_ids.end, index + 1 < rules.min_length)
+        log_probs = ops.where(too_short, IMPOSSIBLE, log_probs)
+    if prefix is not None:
+        width = ops.shape(prefix)[1]
+        column = ops.take(prefix, ops.minimum(index, width - 1), axis=1)[:, None]
+        forced = ops.logical_and(index < width, column != special_ids.pad)
+        log_probs = ops.where(ops.logical_and(forced, tokens != column), IMPOSSIBLE, log_probs)
+    return log_probs
+
+
+def _mark(token_ids, where, vocabulary_size):
+    """Boolean (R, V): the tokens that stand in `token_ids` (R, L) where `where`, (L,) or (R, L), is True."""
+    shape = ops.shape(token_ids)
+    rows = ops.broadcast_to(ops.arange(shape[0], dtype="int32")[:, None], shape)
+    indices = ops.reshape(ops.stack([rows, token_ids], axis=-1), (-1, 2))
+    where = ops.reshape(ops.cast(ops.broadcast_to(where, shape), "int32"), (-1,))
+    return ops.scatter(indices, where, (shape[0], vocabulary_size)) > 0
+
+
+def _top_k(x, k):
+    """The k largest of the last axis and their indices, largest first.
+
+    A long axis is cut into chunks; the k largest values lie in the k chunks with the largest maxima. Reading it once
+    for the maxima is several times cheaper than a sort.
+    """
+    size = x.shape[-1]
+    if size < 4 * k * CHUNK:
+        return ops.top_k(x, k)
+    chunks = -(-size // CHUNK)
+    x = ops.pad(x, [[0, 0], [0, chunks * CHUNK - size]], constant_values=3 * IMPOSSIBLE)
+    x = ops.reshape(x, (-1, chunks, CHUNK))
+    _, best = ops.top_k(ops.max(x, axis=-1), k)
+    values, flat = ops.top_k(ops.reshape(_take_rows(x, best), (-1, k * CHUNK)), k)
+    return values, ops.take_along_axis(best, flat // CHUNK, axis=1) * CHUNK + flat % CHUNK
+
+
+def _keep_best(hypotheses, by, count):
+    """Of tensors (B, R, ...) the `count` rows whose `by` is largest, largest first."""
+    _, best = ops.top_k(hypotheses[by], count)
+    return {name: _take_rows(x, best) for name, x in hypotheses.items()}
 
 
 def _full(shape, value):

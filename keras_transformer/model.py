@@ -3,12 +3,29 @@
 Reference: "Attention Is All You Need" (Vaswani et al., 2017), section 3 and figure 1.
 """
 
+from typing import NamedTuple
+
 import keras
 from keras import ops
 
 from keras_transformer import masks
 from keras_transformer.blocks import DecoderBlock, EncoderBlock
 from keras_transformer.embeddings import PositionalEmbedding
+
+
+class AttentionScores(NamedTuple):
+    """Attention scores of a batch, lists with one tensor per block.
+
+    Attributes:
+        encoder: encoder self-attention, (B, N, S, S) each.
+        decoder: decoder self-attention, (B, N, T, T) each.
+        cross: cross-attention, (B, N, T, S) each.
+    """
+
+    encoder: list
+    decoder: list
+    cross: list
+
 
 TIE_EMBEDDINGS = ("all", "target", "none")
 
@@ -147,6 +164,37 @@ class Transformer(keras.Model):
     def from_config(cls, config):
         return cls(**config)
 
+    def attention_scores(self, encoder_token_ids, decoder_token_ids):
+        """What every head of every layer attends to.
+
+        Args:
+            encoder_token_ids: (B, S).
+            decoder_token_ids: (B, T), the target shifted right.
+
+        Returns:
+            `AttentionScores`.
+        """
+        found = AttentionScores([], [], [])
+        x = self.encoder_embedding(encoder_token_ids)
+        encoder_mask = masks.padding_mask(encoder_token_ids, self.pad_token_id)
+        for block in self.encoder_blocks:
+            x, scores = block(x, mask=encoder_mask, return_attention_scores=True)
+            found.encoder.append(scores)
+        encoder_sequence = self.encoder_norm(x) if self.encoder_norm else x
+        x = self.decoder_embedding(decoder_token_ids)
+        decoder_mask = masks.padding_mask(decoder_token_ids, self.pad_token_id)
+        for block in self.decoder_blocks:
+            x, scores, cross_scores = block(
+                x,
+                encoder_sequence,
+                decoder_sequence_mask=decoder_mask,
+                encoder_sequence_mask=encoder_mask,
+                return_attention_scores=True,
+            )
+            found.decoder.append(scores)
+            found.cross.append(cross_scores)
+        return found
+
     # Translation calls the encoder once and the decoder position by position.
 
     def encode(self, encoder_token_ids):
@@ -164,59 +212,71 @@ class Transformer(keras.Model):
             x = block(x, mask=padding_mask)
         return (self.encoder_norm(x) if self.encoder_norm else x), padding_mask
 
-    def init_cache(self, batch_size, max_length):
-        """Empty self-attention caches: per decoder block a pair (key, value) of (B, N, L, H)."""
-        return [block.self_attention.init_cache(batch_size, max_length) for block in self.decoder_blocks]
+    def init_cache(self, batch_size, max_length, num_beams=1):
+        """Empty self-attention caches: per decoder block a pair (key, value) of (B, N, L, K, H)."""
+        return [block.self_attention.init_cache(batch_size, max_length, num_beams) for block in self.decoder_blocks]
 
     def init_cross_cache(self, encoder_sequence):
         """Cross-attention caches: per decoder block the keys and values (B, N, S, H) of the encoder sequence."""
         return [block.cross_attention.project_value(encoder_sequence) for block in self.decoder_blocks]
 
-    def decode_step(self, token_ids, cache, cache_update_index, cross_cache, padding_mask):
+    def decode_step(
+        self, token_ids, cache, cache_update_index, cross_cache, padding_mask, ancestors=None, in_place=False
+    ):
         """Logits of the next token, from the newest token and the caches.
 
         Args:
             token_ids: (B * K,), the token at position `cache_update_index` of every beam; K beams of one sentence are
                 neighbours.
-            cache: from `init_cache` with B * K rows, or from the step before.
+            cache: from `init_cache`, or from the step before.
             cache_update_index: scalar integer, 0 for the start token.
-            cross_cache: from `init_cross_cache`, B rows.
+            cross_cache: from `init_cross_cache`.
             padding_mask: (B, S), from `encode`.
+            ancestors: (B, K, L), for each beam and each position up to the newest: which beam's row of the cache is
+                its own. Defaults to None: each has its own row.
+            in_place: see `keras_transformer.attention.update_cache`. Defaults to False.
 
         Returns:
             Logits (B * K, V) and the updated cache.
         """
         x = self.decoder_embedding(token_ids[:, None], start_index=cache_update_index)[:, 0]
-        length = ops.shape(cache[0][0])[2]
-        self_mask = ops.arange(length, dtype="int32") <= cache_update_index
+        _, _, length, num_beams, _ = ops.shape(cache[0][0])
+        beams = ops.arange(num_beams, dtype="int32")
+        so_far = ops.arange(length, dtype="int32") <= cache_update_index  # (L,)
+        if ancestors is None:
+            self_mask = ops.logical_and(so_far[:, None], beams == beams[:, None, None])[None]  # (1, K, L, K)
+        else:
+            self_mask = ops.logical_and(so_far[:, None], ancestors[..., None] == beams)  # (B, K, L, K)
+        self_mask = ops.reshape(self_mask, (-1, 1, num_beams, length * num_beams))
         cross_mask = padding_mask[:, None, None, :]
         new_cache = []
         for block, block_cache, block_cross_cache in zip(self.decoder_blocks, cache, cross_cache, strict=True):
             x, block_cache = block.decode_step(
-                x, block_cache, block_cross_cache, cache_update_index, self_mask, cross_mask
+                x, block_cache, block_cross_cache, cache_update_index, self_mask, cross_mask, in_place
             )
             new_cache.append(block_cache)
         x = self.decoder_norm(x) if self.decoder_norm else x
         return self.decoder_embedding.project(x), new_cache
 
-    def start_decoding(self, encoder_token_ids, max_length, num_beams=1):
+    def start_decoding(self, encoder_token_ids, max_length, num_beams=1, in_place=False):
         """Everything that `keras_transformer.decoding` needs for a batch.
 
         Args:
             encoder_token_ids: (B, S), each row ended by the end token.
             max_length: the most tokens to decode per sentence, the end token included.
             num_beams: K. Defaults to 1.
+            in_place: see `keras_transformer.attention.update_cache`. Defaults to False.
 
         Returns:
-            `step(token_ids, cache, index) -> (logits, cache)`, and the cache to begin with.
+            `step(token_ids, cache, index, ancestors) -> (logits, cache)`, and the cache to begin with.
         """
         encoder_sequence, padding_mask = self.encode(encoder_token_ids)
         cross_cache = self.init_cross_cache(encoder_sequence)
 
-        def step(token_ids, cache, index):
-            return self.decode_step(token_ids, cache, index, cross_cache, padding_mask)
+        def step(token_ids, cache, index, ancestors=None):
+            return self.decode_step(token_ids, cache, index, cross_cache, padding_mask, ancestors, in_place)
 
-        return step, self.init_cache(ops.shape(encoder_token_ids)[0] * num_beams, max_length)
+        return step, self.init_cache(ops.shape(encoder_token_ids)[0], max_length, num_beams)
 
 
 def _check(tie_embeddings, vocabulary_size, target_vocabulary_size, num_layers, num_decoder_layers):

@@ -3,6 +3,7 @@
 Reference: "Attention Is All You Need" (Vaswani et al., 2017), section 6.1 (beam 4, length penalty 0.6).
 """
 
+import itertools
 import json
 import os
 from pathlib import Path
@@ -13,18 +14,135 @@ import numpy as np
 from keras import ops
 
 from keras_transformer import decoding
+from keras_transformer.config import DecodingConfig
 from keras_transformer.model import Transformer  # noqa: F401  (registers the classes that a saved model needs)
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, Tokenizer
 
-# Sources are padded to a multiple of this, batches to a power of two: few shapes, few compilations.
-LENGTH_MULTIPLE = 8
+SPECIAL_IDS = decoding.SpecialIds(START_TOKEN_ID, END_TOKEN_ID, PAD_TOKEN_ID)
+# XLA compiles one function for each shape, so shapes are few: batches of these sizes, sources of these lengths.
+BATCH_SIZES = (64, 8, 1)
+SOURCE_LENGTHS = (8, 16, 24, 32, 48, 64, 96, 128)
+# From this many texts on, the time that XLA takes to compile is won back.
+XLA_PAYS_FROM = 256
+# Texts that `stream` translates together: enough to fill batches of similar lengths.
+CHUNK_SIZE = 2048
+
+
+class SearchSettings(NamedTuple):
+    """How a translation is searched for.
+
+    Attributes:
+        num_beams: beams of the search; 1 is greedy search. Defaults to 4.
+        length_penalty: see `decoding.length_penalty_divisor`. Defaults to 0.6.
+        max_length: most tokens of a translation, the end token included. Defaults to None, no such limit.
+        max_length_ratio: a translation has at most this many tokens per source token, and 16 more. Defaults to 2.
+        min_length, no_repeat_ngram_size, repetition_penalty: see `decoding.Rules`.
+        sampling: whether tokens are drawn at random instead of searched for. Defaults to False.
+        temperature, top_k, top_p: see `decoding.Sampling`.
+        seed: of the drawing. Defaults to 0.
+    """
+
+    num_beams: int = 4
+    length_penalty: float = 0.6
+    max_length: int | None = None
+    max_length_ratio: float = 2.0
+    min_length: int = 0
+    no_repeat_ngram_size: int = 0
+    repetition_penalty: float = 1.0
+    sampling: bool = False
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 0
+
+    def replace(self, **changes):
+        """These settings with changes.
+
+        Raises:
+            TypeError: there is no such setting.
+            ValueError: a value that cannot be.
+        """
+        unknown = sorted(set(changes) - set(self._fields))
+        if unknown:
+            raise TypeError(f"No such setting of a search: {', '.join(unknown)}. There are: {', '.join(self._fields)}.")
+        new = self._replace(**changes)
+        for name, holds, rule in (
+            ("num_beams", new.num_beams >= 1, "at least 1"),
+            ("max_length", new.max_length is None or new.max_length >= 1, "at least 1"),
+            ("max_length_ratio", new.max_length_ratio >= 0, "at least 0"),
+            ("min_length", new.min_length >= 0, "at least 0"),
+            ("no_repeat_ngram_size", new.no_repeat_ngram_size >= 0, "at least 0"),
+            ("repetition_penalty", new.repetition_penalty > 0, "positive"),
+            ("temperature", new.temperature > 0, "positive; for the most probable token use num_beams=1"),
+            ("top_k", new.top_k >= 0, "at least 0"),
+            ("top_p", 0 < new.top_p <= 1, "in (0, 1]"),
+        ):
+            if not holds:
+                raise ValueError(f"`{name}` must be {rule}. Received: {getattr(new, name)}.")
+        return new
+
+    @property
+    def rules(self):
+        return decoding.Rules(self.min_length, self.no_repeat_ngram_size, self.repetition_penalty)
+
+    def limit(self, source_length):
+        """Most tokens of the translation of a source with so many tokens, end tokens counted; may be arrays."""
+        limit = ops.cast(self.max_length_ratio * source_length + 16, "int32")
+        return limit if self.max_length is None else ops.minimum(limit, self.max_length)
+
+
+class Attention(NamedTuple):
+    """What the decoder looked at.
+
+    Attributes:
+        source_tokens: S strings, the last one the end token.
+        target_tokens: T strings.
+        scores: cross-attention scores, float32 (layers, N, T, S): row t is where the decoder looked to write token t.
+    """
+
+    source_tokens: list
+    target_tokens: list
+    scores: np.ndarray
+
+    def alignment(self, layer=None):
+        """For each target token the index of the source token with the largest score, heads averaged.
+
+        Args:
+            layer: index of the decoder block. Defaults to the last but one, which aligns best ("Jointly Learning to
+                Align and Translate with Transformer Models", Garg et al., 2019, section 4.3), or the only one.
+        """
+        layer = max(len(self.scores) - 2, 0) if layer is None else layer
+        return [int(i) for i in self.scores[layer].mean(axis=0).argmax(axis=-1)]
 
 
 class Translation(NamedTuple):
-    """A translation and its score, the length-penalised log probability (0 for an empty source)."""
+    """A translation.
+
+    Attributes:
+        text: a string.
+        score: the sum of log probabilities divided by the length penalty; 0 for an empty source.
+        token_ids: its tokens, the end token included if there is one.
+        attention: `Attention`, if it was asked for.
+    """
 
     text: str
     score: float
+    token_ids: tuple = ()
+    attention: Attention | None = None
+
+
+class TargetScore(NamedTuple):
+    """How probable a given translation is.
+
+    Attributes:
+        log_prob: its log probability, the sum of those of its tokens.
+        tokens: strings, the last one the end token.
+        token_log_probs: the log probability of each token after those before it.
+    """
+
+    log_prob: float
+    tokens: list
+    token_log_probs: list
 
 
 class Translator:
@@ -34,37 +152,28 @@ class Translator:
         model: a `Transformer`.
         source_tokenizer: a `Tokenizer`.
         target_tokenizer: Defaults to `source_tokenizer`, a shared vocabulary.
-        num_beams: beams of the search; 1 is greedy search. Defaults to 4.
-        length_penalty: see `decoding.length_penalty_divisor`. Defaults to 0.6.
         max_source_length: longer sources are cut, in tokens, the end token included. Defaults to 128.
-        max_length: most tokens of a translation, the end token included. Defaults to twice the source and 16 more.
-        jit_compile: whether to compile the search with XLA on TensorFlow: several times faster for many sentences,
-            and seconds of compilation for every new shape of a batch. JAX always compiles. Defaults to False.
+        jit_compile: whether to compile the search with XLA on TensorFlow: several times faster, after seconds of
+            compilation for each of at most 24 shapes of a batch. JAX always compiles. Defaults to None: for 256 texts
+            and more in one call.
+        **settings: `SearchSettings` by name, such as `num_beams=1`.
 
     Example:
         >>> tokenizer = Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=17)
         >>> model = Transformer(tokenizer.vocabulary_size, num_layers=1, num_heads=1, hidden_dim=8, intermediate_dim=8)
-        >>> len(Translator(model, tokenizer).translate(["a big cat", ""]))
+        >>> len(Translator(model, tokenizer, num_beams=2).translate(["a big cat", ""]))
         2
     """
 
     def __init__(
-        self,
-        model,
-        source_tokenizer,
-        target_tokenizer=None,
-        num_beams=4,
-        length_penalty=0.6,
-        max_source_length=128,
-        max_length=None,
-        jit_compile=False,
+        self, model, source_tokenizer, target_tokenizer=None, max_source_length=128, jit_compile=None, **settings
     ):
         self.model = model
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer or source_tokenizer
-        self.num_beams, self.length_penalty = num_beams, length_penalty
-        self.max_source_length, self.max_length = max_source_length, max_length
+        self.max_source_length = max_source_length
         self.jit_compile = jit_compile
+        self.settings = SearchSettings().replace(**settings)
         self._compiled = {}
         for side, tokenizer, size in (
             ("source", self.source_tokenizer, model.vocabulary_size),
@@ -96,134 +205,295 @@ class Translator:
                 )
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         tokenizers = load_tokenizers(folder, config["tokenizer"]["separate_vocabularies"])
-        settings = {
-            "num_beams": config["decoding"]["num_beams"],
-            "length_penalty": config["decoding"]["length_penalty"],
-            "max_length": config["decoding"]["decoding_max_length"],
-            "max_source_length": config["data"]["max_length"],
-        }
+        settings = {"max_source_length": config["data"]["max_length"]}
+        settings.update(DecodingConfig(**config["decoding"]).search_settings())
         model = keras.saving.load_model(folder / "model.keras", compile=False)
         return cls(model, *tokenizers, **{**settings, **kwargs})
 
     def translate(
-        self, texts, num_beams=None, length_penalty=None, num_hypotheses=1, return_scores=False, batch_size=64
+        self, texts, num_hypotheses=1, return_scores=False, return_attention=False, prefixes=None, **settings
     ):
         """Translates, keeping the order; '' is translated to ''.
 
         Args:
             texts: a list of strings.
-            num_beams: Defaults to the translator's.
-            length_penalty: Defaults to the translator's.
-            num_hypotheses: how many translations per text, at most `num_beams`. Defaults to 1.
+            num_hypotheses: how many translations per text, at most `num_beams` unless they are drawn. Defaults to 1.
             return_scores: whether to return `Translation`s instead of strings. Defaults to False.
-            batch_size: texts that are translated together. Defaults to 64.
+            return_attention: whether to return `Translation`s with their cross-attention. Defaults to False.
+            prefixes: strings that the translations must begin with, one per text, `None` for none.
+            **settings: `SearchSettings` that differ from the translator's.
 
         Returns:
             A list with a string or `Translation` per text; with `num_hypotheses` over 1, with a list of them per text,
             best first.
         """
-        num_beams = num_beams or self.num_beams
-        length_penalty = self.length_penalty if length_penalty is None else length_penalty
-        if isinstance(texts, str):
-            raise TypeError("`texts` must be a list of strings. Received: one string. Pass [text].")
-        if not 1 <= num_hypotheses <= num_beams:
+        settings = self.settings.replace(**settings)
+        texts = _list_of_strings("texts", texts)
+        if num_hypotheses < 1 or (num_hypotheses > settings.num_beams and not settings.sampling):
             raise ValueError(
                 "`num_hypotheses` must be between 1 and `num_beams`: the search keeps no more. "
-                f"Received: num_hypotheses={num_hypotheses}, num_beams={num_beams}."
+                f"Received: num_hypotheses={num_hypotheses}, num_beams={settings.num_beams}."
             )
-        texts = list(texts)
-        sources = [ids[: self.max_source_length - 1] for ids in self.source_tokenizer.tokenize(texts)]
+        sources = self._encode_sources(texts)
+        forced = self._encode_prefixes(prefixes, len(texts))
         results = [[Translation("", 0.0)]] * len(texts)
+        rows = [i for i, ids in enumerate(sources) if len(ids) > 1]
+        compile = self.jit_compile if self.jit_compile is not None else len(rows) >= XLA_PAYS_FROM
         # Longest first: a job that does not fit into memory fails at once.
-        order = sorted((i for i, ids in enumerate(sources) if ids), key=lambda i: -len(sources[i]))
-        for begin in range(0, len(order), batch_size):
-            rows = order[begin : begin + batch_size]
-            found = self._search([sources[i] for i in rows], num_beams, length_penalty)
-            for i, hypotheses in zip(rows, self._to_text(*found, num_hypotheses), strict=True):
+        rows.sort(key=lambda i: -len(sources[i]))
+        for batch in _batches(rows, fixed_sizes=compile or keras.backend.backend() == "jax"):
+            found = self._search(batch, sources, forced, num_hypotheses, settings, compile)
+            for i, hypotheses in zip(batch, found, strict=True):
                 results[i] = hypotheses
-        if not return_scores:
+        if return_attention:
+            results = self._add_attention(sources, results)
+        elif not return_scores:
             results = [[hypothesis.text for hypothesis in hypotheses] for hypotheses in results]
         return results if num_hypotheses > 1 else [hypotheses[0] for hypotheses in results]
 
-    def _search(self, sources, num_beams, length_penalty):
-        """Token ids (B, K, L) and scores (B, K), NumPy, for the ids of B sources."""
-        limit = self.model.max_length or 1 << 30  # Learned positions end somewhere.
-        longest = max(len(ids) for ids in sources) + 1
-        length = min(-(-longest // LENGTH_MULTIPLE) * LENGTH_MULTIPLE, max(longest, limit))
-        batch_size = 1 << (len(sources) - 1).bit_length()
-        token_ids = np.full((batch_size, length), PAD_TOKEN_ID, "int32")
-        token_ids[:, 0] = END_TOKEN_ID  # Rows that only fill up the batch are empty sentences.
-        for row, ids in zip(token_ids, sources, strict=False):
-            row[: len(ids) + 1] = [*ids, END_TOKEN_ID]
-        max_length = min(self.max_length or default_max_length(length), limit)
-        key = (num_beams, length_penalty)
-        if key not in self._compiled:
-            self._compiled[key] = self._compile(lambda ids, max_length: search(self.model, ids, max_length, *key))
-        found = self._compiled[key](token_ids, max_length)
-        return tuple(ops.convert_to_numpy(x)[: len(sources)] for x in found)
+    def stream(self, texts, chunk_size=CHUNK_SIZE, **kwargs):
+        """Translates any number of texts in constant memory, keeping the order.
 
-    def _compile(self, function):
-        """`function(token_ids, max_length)` as one compiled function of this backend."""
+        Args:
+            texts: an iterable of strings, such as the lines of a file.
+            chunk_size: texts that are read and translated together. Defaults to 2048.
+            **kwargs: see `translate`.
+
+        Yields:
+            What `translate` returns for each text, as soon as its chunk is done.
+
+        Example:
+            >>> tokenizer = Tokenizer.train(["a small dog", "a big cat"] * 9, vocabulary_size=17)
+            >>> model = Transformer(17, num_layers=1, num_heads=1, hidden_dim=8, intermediate_dim=8)
+            >>> len(list(Translator(model, tokenizer).stream(("a dog" for _ in range(5)), num_beams=1, chunk_size=2)))
+            5
+        """
+        texts = iter(texts)
+        while chunk := list(itertools.islice(texts, chunk_size)):
+            yield from self.translate(chunk, **kwargs)
+
+    def score(self, sources, targets):
+        """How probable given translations are, by a full forward pass.
+
+        Args:
+            sources: a list of strings.
+            targets: a list of strings, their translations.
+
+        Returns:
+            A list of `TargetScore`s.
+        """
+        sources, targets = _list_of_strings("sources", sources), _list_of_strings("targets", targets)
+        if len(sources) != len(targets):
+            raise ValueError(
+                "`sources` and `targets` must be of one length: each target translates its source. "
+                f"Received: {len(sources)} sources, {len(targets)} targets."
+            )
+        source_ids = self._encode_sources(sources)
+        target_ids = [[*ids, END_TOKEN_ID] for ids in self.target_tokenizer.tokenize(targets)]
+
+        def log_probs(encoder_token_ids, decoder_token_ids, labels):
+            inputs = {"encoder_token_ids": encoder_token_ids, "decoder_token_ids": decoder_token_ids}
+            found = ops.log_softmax(ops.cast(self.model(inputs), "float32"), axis=-1)
+            return ops.take_along_axis(found, labels[..., None], axis=-1)[..., 0]
+
+        results = []
+        for ids, found in zip(target_ids, self._forward("score", log_probs, source_ids, target_ids), strict=True):
+            found = found[: len(ids)]
+            results.append(TargetScore(float(found.sum()), self.target_tokenizer.pieces(ids), found.tolist()))
+        return results
+
+    def _add_attention(self, sources, results):
+        """`results` with the attention scores of each hypothesis, by a full forward pass."""
+        pairs = [(ids, h.token_ids) for ids, row in zip(sources, results, strict=True) for h in row if h.token_ids]
+        source_ids, target_ids = zip(*pairs, strict=True) if pairs else ((), ())
+
+        def scores(encoder_token_ids, decoder_token_ids, labels):
+            found = self.model.attention_scores(encoder_token_ids, decoder_token_ids).cross
+            return ops.stack(found, axis=1)  # (B, layers, N, T, S)
+
+        found = self._forward("attention", scores, source_ids, target_ids)
+        attention = iter(
+            Attention(
+                self.source_tokenizer.pieces(source),
+                self.target_tokenizer.pieces(target),
+                scores[:, :, : len(target), : len(source)],
+            )
+            for source, target, scores in zip(source_ids, target_ids, found, strict=True)
+        )
+        return [[h._replace(attention=next(attention)) if h.token_ids else h for h in row] for row in results]
+
+    def _forward(self, name, function, source_ids, target_ids):
+        """`function(encoder_token_ids, decoder_token_ids, labels)` of all pairs: one float32 array for each, padded."""
+        if name not in self._compiled:
+            self._compiled[name] = self._compile(lambda inputs: function(**inputs), compile=False)
+        results = [None] * len(source_ids)
+        order = sorted(range(len(source_ids)), key=lambda i: -len(source_ids[i]) - len(target_ids[i]))
+        for begin in range(0, len(order), BATCH_SIZES[0]):
+            rows = order[begin : begin + BATCH_SIZES[0]]
+            labels = [target_ids[i] for i in rows]
+            inputs = {
+                "encoder_token_ids": _pad([source_ids[i] for i in rows]),
+                "decoder_token_ids": _pad([[START_TOKEN_ID, *ids][: max(1, len(ids))] for ids in labels]),
+                "labels": _pad(labels),
+            }
+            found = ops.convert_to_numpy(self._compiled[name](inputs)).astype("float32")
+            for i, array in zip(rows, found, strict=True):
+                results[i] = array
+        return results
+
+    def _encode_sources(self, texts):
+        """Token ids of each text, cut and ended by the end token."""
+        return [[*ids[: self.max_source_length - 1], END_TOKEN_ID] for ids in self.source_tokenizer.tokenize(texts)]
+
+    def _encode_prefixes(self, prefixes, count):
+        if prefixes is None:
+            return None
+        if isinstance(prefixes, str) or len(prefixes) != count:
+            raise ValueError(f"`prefixes` must be a list with one entry per text. Received: {prefixes!r}.")
+        return self.target_tokenizer.tokenize([prefix or "" for prefix in prefixes])
+
+    def _search(self, rows, sources, forced, num_hypotheses, settings, compile):
+        """Lists of `Translation`s for some of the sources."""
+        copies = num_hypotheses if settings.sampling else 1  # Each drawing has a row of its own.
+        num_rows = _fixed_size(len(rows)) if compile or keras.backend.backend() == "jax" else len(rows)
+        longest = max(len(sources[i]) for i in rows)
+        ends = self.model.max_length  # Learned positions end somewhere.
+        length = next((n for n in SOURCE_LENGTHS if n >= longest), -(-longest // 64) * 64)
+        length = min(length, max(longest, ends)) if ends else length
+        token_ids = _pad([sources[i] for i in rows] + [[END_TOKEN_ID]] * (num_rows - len(rows)), length)
+        limits = np.asarray(settings.limit(np.sum(token_ids != PAD_TOKEN_ID, axis=1)))
+        max_length = int(settings.limit(length))
+        if ends:
+            limits, max_length = np.minimum(limits, ends), min(max_length, ends)
+        limits = np.where(np.arange(num_rows) < len(rows), limits, 1).astype("int32")
+        inputs = {"encoder_token_ids": np.repeat(token_ids, copies, axis=0), "limits": np.repeat(limits, copies)}
+        if forced is not None and any(forced[i] for i in rows):
+            prefix = [forced[i] for i in rows] + [[]] * (num_rows - len(rows))
+            prefix = _pad(prefix, -(-max(map(len, prefix)) // 8) * 8)[:, :max_length]
+            inputs["prefix"] = np.repeat(prefix, copies, axis=0)
+        if settings.sampling:
+            inputs["uniforms"] = np.zeros((num_rows * copies, max_length), "float32")
+            for place, i in enumerate(rows):  # A drawing depends on the seed and the text's place in the list alone.
+                for copy in range(copies):
+                    generator = np.random.default_rng([settings.seed, i, copy])
+                    inputs["uniforms"][place * copies + copy] = generator.random(max_length, "float32")
+        token_ids, scores = self._compiled_search(settings, compile)(inputs, max_length)
+        if copies > 1:
+            token_ids, scores = token_ids.reshape(num_rows, copies, -1), scores.reshape(num_rows, copies)
+            order = np.argsort(-scores, axis=1, kind="stable")
+            token_ids = np.take_along_axis(token_ids, order[..., None], axis=1)
+            scores = np.take_along_axis(scores, order, axis=1)
+        return [self._to_text(*found, num_hypotheses) for found in zip(token_ids, scores, strict=True)][: len(rows)]
+
+    def _compiled_search(self, settings, compile):
+        """A function of `inputs` and `max_length`, compiled once for all settings but the seed."""
+        settings = settings._replace(seed=0, max_length=None)
+        key = (settings, compile)
+        if key not in self._compiled:
+
+            def function(inputs, max_length):
+                return search(self.model, settings=settings, max_length=max_length, in_place=compile, **inputs)
+
+            self._compiled[key] = self._compile(function, compile)
+        return lambda *arguments: tuple(ops.convert_to_numpy(x) for x in self._compiled[key](*arguments))
+
+    def _compile(self, function, compile):
+        """`function(inputs, *static)` as one compiled function of this backend."""
         if keras.backend.backend() == "jax":
             import jax
 
-            def stateless(values, token_ids, max_length):
+            def stateless(values, inputs, *static):
                 with keras.StatelessScope(state_mapping=zip(self.model.variables, values, strict=True)):
-                    return function(token_ids, max_length)
+                    return function(inputs, *static)
 
-            compiled = jax.jit(stateless, static_argnums=2)
-            return lambda ids, max_length: compiled([v.value for v in self.model.variables], ids, max_length)
+            compiled = jax.jit(stateless, static_argnums=(2,))
+            return lambda inputs, *static: compiled([v.value for v in self.model.variables], inputs, *static)
         import tensorflow as tf
 
-        if self.jit_compile:  # XLA needs static shapes: a Python integer is part of the compilation's key.
+        if compile:  # XLA needs static shapes: a Python integer is part of the compilation's key.
             return tf.function(function, jit_compile=True, autograph=False)
-        # Without XLA one graph serves every shape.
-        signature = [tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((), tf.int32)]
-        return tf.function(function, input_signature=signature, autograph=False)
+        graphs = {}
+
+        def call(inputs, *static):  # Without XLA one graph serves every shape.
+            names = tuple(inputs)
+            if names not in graphs:
+                shapes = {name: tf.TensorSpec([None] * x.ndim, x.dtype) for name, x in inputs.items()}
+                scalars = [tf.TensorSpec((), tf.int32) for _ in static]
+                graphs[names] = tf.function(function, input_signature=[shapes, *scalars], autograph=False)
+            return graphs[names](inputs, *static)
+
+        return call
 
     def _to_text(self, token_ids, scores, num_hypotheses):
-        """Lists of `Translation`s per source, without the places that hold no hypothesis."""
-        results = []
-        for rows, row_scores in zip(token_ids, scores, strict=True):
-            real = [i for i in range(num_hypotheses) if i == 0 or row_scores[i] > decoding.IMPOSSIBLE / 2]
-            texts = self.target_tokenizer.detokenize([_until_end(rows[i]) for i in real])
-            results.append([Translation(text, float(row_scores[i])) for text, i in zip(texts, real, strict=True)])
-        return results
+        """`Translation`s of the hypotheses of one source, without the places that hold none."""
+        real = [i for i in range(num_hypotheses) if i == 0 or scores[i] > decoding.IMPOSSIBLE / 2]
+        ids = [_until_end(token_ids[i]) for i in real]
+        texts = self.target_tokenizer.detokenize([[i for i in row if i != END_TOKEN_ID] for row in ids])
+        return [Translation(text, float(scores[i]), row) for i, text, row in zip(real, texts, ids, strict=True)]
 
 
-def search(model, encoder_token_ids, max_length, num_beams, length_penalty):
+def search(model, encoder_token_ids, limits, max_length, settings, prefix=None, uniforms=None, in_place=False):
     """The search of a batch, in `keras.ops`: for `Translator`, and for the graph that an export writes.
 
     Args:
         model: a `Transformer`.
         encoder_token_ids: (B, S), each row ended by the end token.
-        max_length: L.
-        num_beams: K; 1 is greedy search.
-        length_penalty: see `decoding.length_penalty_divisor`.
+        limits: (B,), most tokens of each translation.
+        max_length: L, at least the largest of `limits`.
+        settings: `SearchSettings`.
+        prefix: (B, P), tokens that the translations begin with, padded. Defaults to none.
+        uniforms: (B, L) random numbers, for sampling.
+        in_place: see `keras_transformer.attention.update_cache`. Defaults to False.
 
     Returns:
         `decoding.Hypotheses`.
     """
-    step, cache = model.start_decoding(encoder_token_ids, max_length, num_beams)
+    num_beams = 1 if settings.sampling else settings.num_beams
+    step, cache = model.start_decoding(encoder_token_ids, max_length, num_beams, in_place)
+    shared = {"limits": limits, "prefix": prefix, "rules": settings.rules, "special_ids": SPECIAL_IDS}
     batch_size = ops.shape(encoder_token_ids)[0]
-    special = {"start_token_id": START_TOKEN_ID, "end_token_id": END_TOKEN_ID, "pad_token_id": PAD_TOKEN_ID}
-    if num_beams == 1:
-        token_ids, scores = decoding.greedy(step, cache, batch_size, max_length, **special)
-        length = ops.cast(ops.sum(token_ids != PAD_TOKEN_ID, axis=-1), "float32")
-        return decoding.Hypotheses(token_ids, scores / decoding.length_penalty_divisor(length, length_penalty))
-    return decoding.beam_search(
-        step, cache, batch_size, max_length, num_beams, model.target_vocabulary_size, length_penalty, **special
-    )
+    if num_beams > 1:
+        return decoding.beam_search(step, cache, batch_size, max_length, num_beams, settings.length_penalty, **shared)
+    if settings.sampling:
+        sampling = decoding.Sampling(settings.temperature, settings.top_k, settings.top_p)
+        token_ids, scores = decoding.sample(step, cache, uniforms, max_length, sampling, **shared)
+    else:
+        token_ids, scores = decoding.greedy(step, cache, batch_size, max_length, **shared)
+    length = ops.cast(ops.sum(token_ids != PAD_TOKEN_ID, axis=-1), "float32")
+    return decoding.Hypotheses(token_ids, scores / decoding.length_penalty_divisor(length, settings.length_penalty))
 
 
-def default_max_length(source_length):
-    """How long a translation may become when nobody says: translations of real text stay far below."""
-    return 2 * source_length + 16
+def _batches(rows, fixed_sizes):
+    """Cuts a list into batches; with `fixed_sizes` into such that little is added to fill up one of `BATCH_SIZES`."""
+    large, medium, _ = BATCH_SIZES
+    while rows:
+        size = medium if fixed_sizes and len(rows) <= large // 2 else large
+        yield rows[:size]
+        rows = rows[size:]
+
+
+def _fixed_size(count):
+    return min(size for size in BATCH_SIZES if size >= count)
+
+
+def _pad(rows, length=None):
+    """Lists of token ids as one int32 array, padded at the end."""
+    array = np.full((len(rows), length or max(map(len, rows))), PAD_TOKEN_ID, "int32")
+    for place, ids in zip(array, rows, strict=True):
+        place[: len(ids)] = ids
+    return array
+
+
+def _list_of_strings(name, texts):
+    if isinstance(texts, str):
+        raise TypeError(f"`{name}` must be a list of strings. Received: one string. Pass [text].")
+    return list(texts)
 
 
 def _until_end(token_ids):
+    """The tokens of a hypothesis up to its end token; of one that has none, all but the padding."""
     end = np.flatnonzero(token_ids == END_TOKEN_ID)
-    return token_ids[: end[0]] if len(end) else token_ids[token_ids != PAD_TOKEN_ID]
+    return tuple((token_ids[: end[0] + 1] if len(end) else token_ids[token_ids != PAD_TOKEN_ID]).tolist())
 
 
 def load_tokenizers(folder, separate_vocabularies):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.attention import MultiHeadAttention
+from keras_transformer.attention import MultiHeadAttention, update_cache
 
 B, T, S, N, H, D, D_VALUE, V = 2, 5, 7, 3, 11, 13, 17, 19
 POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
@@ -353,7 +353,7 @@ def test_cached_steps_equal_the_causal_call(index_as_tensor):
     for t in range(T):
         index = ops.convert_to_tensor(t, dtype="int32") if index_as_tensor else t
         output, cache = layer.decode_step(ops.convert_to_tensor(x[:, t]), cache, index, np.arange(length) <= t)
-        assert [tuple(part.shape) for part in cache] == [(B, N, length, H)] * 2
+        assert [tuple(part.shape) for part in cache] == [(B, N, length, 1, H)] * 2
         np.testing.assert_allclose(to_numpy(output), expected[:, t], atol=1e-5)
     assert all(np.all(to_numpy(part)[:, :, T:] == 0) for part in cache)
 
@@ -361,13 +361,40 @@ def test_cached_steps_equal_the_causal_call(index_as_tensor):
 def test_what_lies_in_the_cache_after_the_step_does_not_matter():
     layer, x, length = make(), random(B, 2, D), 5
     clean = layer.init_cache(B, length)
-    dirty = tuple(ops.convert_to_tensor(random(B, N, length, H, seed=i)) for i in range(2))
+    dirty = tuple(ops.convert_to_tensor(random(B, N, length, 1, H, seed=i)) for i in range(2))
     outputs = []
     for cache in (clean, dirty):
         for t in range(2):
             output, cache = layer.decode_step(ops.convert_to_tensor(x[:, t]), cache, t, np.arange(length) <= t)
         outputs.append(to_numpy(output))
     np.testing.assert_array_equal(*outputs)
+
+
+def test_beams_attend_to_the_rows_that_the_mask_names():
+    """Beams that swap their past at every step: each equals the causal call on the past that is its own now."""
+    layer, beams, length = make(), 3, 4
+    rng = np.random.default_rng(0)
+    x = random(B, length, beams, D)  # What each row reads at each position.
+    ancestors = np.full((B, beams, length), -1)
+    cache = layer.init_cache(B, length, beams)
+    for t in range(length):
+        ancestors[:, :, t] = np.arange(beams)
+        mask = (ancestors[..., None] == np.arange(beams)).reshape(B, 1, beams, length * beams)
+        new = ops.convert_to_tensor(x[:, t].reshape(B * beams, D))
+        output, cache = layer.decode_step(new, cache, t, mask)
+        own = np.stack([[x[b, range(t + 1), row[: t + 1]] for row in ancestors[b]] for b in range(B)])
+        expected = to_numpy(layer(own.reshape(B * beams, t + 1, D), use_causal_mask=True))[:, -1]
+        np.testing.assert_allclose(to_numpy(output), expected, atol=1e-5)
+        ancestors = np.take_along_axis(ancestors, rng.integers(0, beams, (B, beams))[..., None], axis=1)
+
+
+def test_a_cache_updated_in_place_holds_the_same():
+    """`in_place` needs a compiler on TensorFlow; where none runs, in eager mode, it says the same."""
+    cache, update = ops.convert_to_tensor(random(B, N, T, 2, H)), ops.convert_to_tensor(random(B, N, 2, H, seed=1))
+    index = ops.convert_to_tensor(2, "int32")
+    np.testing.assert_array_equal(
+        to_numpy(update_cache(cache, update, index, in_place=True)), to_numpy(update_cache(cache, update, index))
+    )
 
 
 @pytest.mark.parametrize("beams", [1, 3])

@@ -1,5 +1,6 @@
 """The commands as a user calls them: what they print, write and refuse."""
 
+import gzip
 import json
 import os
 import signal
@@ -69,11 +70,45 @@ def test_translate_prints_scores_and_n_best(golden, tmp_path, capsys):
 
 
 def test_a_large_input_is_translated_in_chunks(golden, tmp_path, monkeypatch):
-    monkeypatch.setattr(command_line, "CHUNK", 3)
+    monkeypatch.setattr(command_line, "READ_SIZE", 50)
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("\n".join(golden.texts), encoding="utf-8")
     assert command_line.main(["translate", str(golden.run_dir), "--input", str(source), "--output", str(target)]) == 0
     assert target.read_text(encoding="utf-8").splitlines() == golden.translator.translate(golden.texts)
+
+
+def test_a_bad_line_is_reported_and_left_empty(golden, tmp_path):
+    source, target = tmp_path / "in.txt.gz", tmp_path / "out.txt"
+    lines = [golden.texts[0].encode(), "naïve".encode("latin-1"), b"", golden.texts[1].encode()]
+    source.write_bytes(gzip.compress(b"\n".join(lines)))
+    done = run("translate", golden.run_dir, "--input", source, "--output", target)
+    assert done.returncode == 0, done.stderr
+    assert f"{source}, line 2: not UTF-8 (byte 0xef, column 3); an empty line is written." in done.stderr
+    first, last = golden.translator.translate(golden.texts[:2])
+    assert target.read_text(encoding="utf-8") == f"{first}\n\n\n{last}\n"
+
+
+def test_a_pipe_is_answered_line_by_line(golden):
+    """Whoever writes a line gets its translation before writing the next."""
+    call = [sys.executable, "-m", "keras_transformer", "translate", str(golden.run_dir)]
+    expected = golden.translator.translate(golden.texts[:2])
+    with subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
+        for text, translation in zip(golden.texts[:2], expected, strict=True):
+            print(text, file=process.stdin, flush=True)
+            assert process.stdout.readline().strip() == translation
+
+
+def test_translate_prints_alignments_and_keeps_a_prefix(golden, tmp_path, capsys):
+    source = tmp_path / "in.txt"
+    source.write_text(golden.texts[0] + "\n\n", encoding="utf-8")
+    prefix = golden.translator.translate(golden.texts[5:6])[0].split()[0]
+    flags = ["--input", str(source), "--alignments", "--prefix", prefix, "--num-beams", "1"]
+    assert command_line.main(["translate", str(golden.run_dir), *flags]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    text, alignment = first.split("\t")
+    assert text.startswith(prefix)
+    assert [int(pair.split("-")[1]) for pair in alignment.split()] == list(range(len(alignment.split())))
+    assert second == "\t"
 
 
 # score
@@ -91,6 +126,12 @@ def test_score_prints_bleu_of_the_test_set_and_of_files(golden, tmp_path, capsys
     files = ["--source", str(source), "--reference", str(reference)]
     assert command_line.main(["score", str(golden.run_dir), *files]) == 0
     assert "BLEU 100.00" in capsys.readouterr().out
+    output = tmp_path / "log_probs"
+    assert command_line.main(["score", str(golden.run_dir), *files, "--log-probs", str(output)]) == 0
+    rows = [line.split("\t") for line in output.read_text(encoding="utf-8").splitlines()]
+    for row, found in zip(rows, golden.translator.score(golden.texts, reference.read_text().splitlines()), strict=True):
+        assert float(row[0]) == pytest.approx(found.log_prob, abs=1e-3)
+        assert [token.split(" ")[0] for token in row[1:]] == found.tokens
 
 
 # export
@@ -101,7 +142,7 @@ def test_export_prints_the_folder_it_wrote(golden, tmp_path, capsys):
     flags = ["--num-beams", "2", "--output", str(output)]
     assert command_line.main(["export", "saved_model", str(golden.run_dir), *flags]) == 0
     assert capsys.readouterr().out.strip() == str(output / "1")
-    assert json.loads((output / "1" / "metadata.json").read_text())["num_beams"] == 2
+    assert json.loads((output / "1" / "metadata.json").read_text())["settings"]["num_beams"] == 2
 
 
 # Help and mistakes.

@@ -18,26 +18,34 @@ def table(seed):
 
 
 def make_step(logits, num_beams):
-    """A step function over the table; its cache holds the row's sentence and the token before the newest."""
+    """A step function over the table; its cache holds what each row read, (B, K, L), and is never reordered."""
     flat = ops.reshape(ops.convert_to_tensor(logits), (-1, V))
+    sentences = ops.convert_to_tensor(np.repeat(np.arange(B, dtype="int32"), num_beams))
 
-    def step(token_ids, cache, index):
-        sentence, previous = cache["sentence"], cache["previous"]
-        rows = (sentence * V + previous) * V + token_ids
-        return ops.take(flat, rows, axis=0), {"sentence": sentence, "previous": token_ids}
+    def step(token_ids, cache, index, ancestors):
+        if ancestors is None:
+            ancestors = ops.zeros((1, 1, L), "int32")
+        before = ops.take_along_axis(cache, ops.maximum(ancestors, 0), axis=1)  # What was read for each beam.
+        before = ops.reshape(ops.take(before, ops.maximum(index - 1, 0), axis=2), (-1,))
+        before = ops.where(index == 0, 0, before)
+        here = ops.arange(L, dtype="int32") == index
+        cache = ops.where(here, ops.reshape(token_ids, (-1, num_beams, 1)), cache)
+        return ops.take(flat, (sentences * V + before) * V + token_ids, axis=0), cache
 
-    sentences = np.repeat(np.arange(B, dtype="int32"), num_beams)
-    cache = {"sentence": sentences, "previous": np.zeros_like(sentences)}
-    return step, {key: ops.convert_to_tensor(value) for key, value in cache.items()}
+    return step, ops.zeros((B, num_beams, L), "int32")
 
 
-def all_hypotheses(logits, sentence, length_penalty):
-    """Every sequence that ends, or reaches L tokens, with its score; best first."""
-    log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+def log_softmax(logits):
+    return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+
+
+def all_hypotheses(logits, sentence, length_penalty, limit=L):
+    """Every sequence that ends, or reaches `limit` tokens, with its score; best first."""
+    log_probs = log_softmax(logits)
     found = []
-    for length in range(1, L + 1):
+    for length in range(1, limit + 1):
         for tokens in itertools.product(range(V), repeat=length):
-            if END in tokens[:-1] or (tokens[-1] != END and length < L):
+            if END in tokens[:-1] or (tokens[-1] != END and length < limit):
                 continue
             context = (0, START, *tokens)
             total = sum(log_probs[sentence, context[i], context[i + 1], token] for i, token in enumerate(tokens))
@@ -47,13 +55,13 @@ def all_hypotheses(logits, sentence, length_penalty):
 
 def run_beam(logits, num_beams, **kwargs):
     step, cache = make_step(logits, num_beams)
-    found = decoding.beam_search(step, cache, B, L, num_beams, V, start_token_id=START, end_token_id=END, **kwargs)
+    found = decoding.beam_search(step, cache, B, L, num_beams, **kwargs)
     return ops.convert_to_numpy(found.token_ids), ops.convert_to_numpy(found.scores)
 
 
-def run_greedy(logits):
+def run_greedy(logits, **kwargs):
     step, cache = make_step(logits, 1)
-    found = decoding.greedy(step, cache, B, L, start_token_id=START, end_token_id=END)
+    found = decoding.greedy(step, cache, B, L, **kwargs)
     return ops.convert_to_numpy(found.token_ids), ops.convert_to_numpy(found.scores)
 
 
@@ -128,7 +136,7 @@ def test_more_beams_than_hypotheses_marks_the_empty_places():
     token_ids, scores = run_beam(logits, num_beams=7)
     assert (token_ids[:, 0, 0] == END).all()
     np.testing.assert_allclose(scores[:, 0], 0.0)
-    assert (scores[:, 1:] <= decoding.IMPOSSIBLE).all()
+    assert (scores[:, 1:] <= decoding.IMPOSSIBLE / 2).all()
 
 
 def test_hypotheses_come_best_first():
@@ -137,12 +145,200 @@ def test_hypotheses_come_best_first():
 
 
 def test_an_empty_batch_has_no_hypotheses():
-    step, cache = make_step(table(0), 2)
-    cache = {key: value[:0] for key, value in cache.items()}
-    found = decoding.beam_search(step, cache, 0, L, 2, V, start_token_id=START, end_token_id=END)
+    def step(token_ids, cache, index, ancestors):
+        return ops.zeros((0, V)), cache
+
+    found = decoding.beam_search(step, ops.zeros((0, 1)), 0, L, 2)
     assert tuple(found.token_ids.shape) == (0, 2, L)
 
 
 def test_length_penalty_divisor_counts_as_in_the_paper():
     assert decoding.length_penalty_divisor(1.0, 0.6) == 1.0
     np.testing.assert_allclose(decoding.length_penalty_divisor(10.0, 0.6), 2.5**0.6)
+
+
+# Limits, prefixes and rules, against enumeration.
+
+
+def until_end(token_ids):
+    tokens = [int(token) for token in token_ids]
+    return tokens[: tokens.index(END) + 1] if END in tokens else tokens
+
+
+def obeys(tokens, rules):
+    """Whether a hypothesis is one that the rules allow."""
+    n = rules.no_repeat_ngram_size
+    ngrams = [tokens[i : i + n] for i in range(len(tokens) - n + 1) if END not in tokens[i : i + n]] if n else []
+    if len(tokens) < rules.min_length and tokens[-1] == END:
+        return False
+    return len(set(ngrams)) == len(ngrams)
+
+
+def assert_finds(found, expected):
+    """Hypotheses of one sentence against (score, tokens) pairs, best first."""
+    token_ids, scores = found
+    np.testing.assert_allclose(scores[: len(expected)], [score for score, _ in expected], atol=1e-4)
+    assert (scores[len(expected) :] <= decoding.IMPOSSIBLE / 2).all()
+    for (_, tokens), row in zip(expected[:20], token_ids, strict=False):
+        assert tuple(row) == tokens + (0,) * (L - len(tokens))
+
+
+@pytest.mark.parametrize("length_penalty", [0.0, 1.0])
+def test_each_sentence_has_its_own_limit(length_penalty):
+    logits, limits = table(2), np.array([1, 3, 4], "int32")
+    found = run_beam(logits, num_beams=400, length_penalty=length_penalty, limits=limits)
+    for sentence, limit in enumerate(limits):
+        expected = all_hypotheses(logits, sentence, length_penalty, limit)
+        assert_finds([x[sentence] for x in found], expected[:400])
+    greedy_ids, _ = run_greedy(logits, limits=limits)
+    unlimited, _ = run_greedy(logits)
+    for sentence, limit in enumerate(limits):
+        assert list(greedy_ids[sentence, 0]) == list(unlimited[sentence, 0][:limit]) + [0] * (L - limit)
+
+
+RULES = [
+    decoding.Rules(min_length=3),
+    decoding.Rules(min_length=L),
+    decoding.Rules(no_repeat_ngram_size=1),
+    decoding.Rules(no_repeat_ngram_size=2),
+    decoding.Rules(no_repeat_ngram_size=3),
+    decoding.Rules(min_length=2, no_repeat_ngram_size=2),
+]
+
+
+@pytest.mark.parametrize("rules", RULES, ids=str)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_rules_leave_what_enumeration_leaves_with_the_models_own_scores(rules, seed):
+    logits = table(seed)
+    found = run_beam(logits, num_beams=400, length_penalty=0.6, rules=rules)
+    for sentence in range(B):
+        expected = [pair for pair in all_hypotheses(logits, sentence, 0.6) if obeys(pair[1], rules)]
+        assert_finds([x[sentence] for x in found], expected[:400])
+
+
+@pytest.mark.parametrize("rules", [*RULES, decoding.Rules(repetition_penalty=1.7)], ids=str)
+@pytest.mark.parametrize("seed", range(3))
+def test_one_beam_is_greedy_under_rules_too(rules, seed):
+    greedy_ids, greedy_scores = run_greedy(table(seed), rules=rules)
+    token_ids, scores = run_beam(table(seed), num_beams=1, rules=rules)
+    np.testing.assert_array_equal(token_ids, greedy_ids)
+    np.testing.assert_allclose(scores, greedy_scores, atol=1e-5)
+
+
+@pytest.mark.parametrize("num_beams", [1, 3])
+def test_a_repetition_penalty_chooses_otherwise_and_scores_with_the_model(num_beams):
+    """Greedy by hand: seen tokens' log probabilities times the penalty choose, the model's own ones count."""
+    logits, penalty = table(4), 3.0
+    token_ids, scores = run_beam(logits, num_beams, rules=decoding.Rules(repetition_penalty=penalty))
+    changed = 0
+    for sentence in range(B):
+        tokens = until_end(token_ids[sentence, 0])
+        total, context = 0.0, (0, START, *tokens)
+        log_probs = log_softmax(logits[sentence])
+        for i, token in enumerate(tokens):
+            row = log_probs[context[i], context[i + 1]]
+            total += row[token]
+            if num_beams == 1:
+                penalised = [x * penalty if t in tokens[:i] else x for t, x in enumerate(row)]
+                assert token == int(np.argmax(penalised))
+                changed += token != int(np.argmax(row))
+        np.testing.assert_allclose(scores[sentence, 0], total, atol=1e-4)
+    assert changed or num_beams > 1
+
+
+@pytest.mark.parametrize("length_penalty", [0.0, 1.0])
+def test_a_prefix_is_kept_and_its_log_probability_counted(length_penalty):
+    logits, prefix = table(5), np.array([[4, 1], [1, 0], [0, 0]], "int32")
+    found = run_beam(logits, num_beams=400, length_penalty=length_penalty, prefix=prefix)
+    greedy_ids, _ = run_greedy(logits, prefix=prefix)
+    for sentence, row in enumerate(prefix):
+        begin = tuple(int(token) for token in row if token)
+        expected = [x for x in all_hypotheses(logits, sentence, length_penalty) if x[1][: len(begin)] == begin]
+        assert_finds([x[sentence] for x in found], expected[:400])
+        assert tuple(greedy_ids[sentence, 0][: len(begin)]) == begin
+
+
+# Sampling
+
+
+def run_sample(logits, uniforms, **kwargs):
+    step, cache = make_step(logits, 1)
+    found = decoding.sample(step, cache, ops.convert_to_tensor(uniforms), L, **kwargs)
+    return ops.convert_to_numpy(found.token_ids)[:, 0], ops.convert_to_numpy(found.scores)[:, 0]
+
+
+def nucleus(log_probs, sampling):
+    """The probabilities that are drawn from, by definition, in plain NumPy."""
+    scaled = log_probs.astype("float64") / sampling.temperature
+    probs = np.exp(scaled) / np.exp(scaled).sum()
+    order = np.argsort(-probs)
+    keep = order[: sampling.top_k or V]
+    probs = np.where(np.isin(np.arange(V), keep), probs, 0)
+    probs /= probs.sum()
+    mass, kept = 0.0, []
+    for token in keep:
+        kept.append(token)
+        mass += probs[token]
+        if mass >= sampling.top_p:
+            break
+    probs = np.where(np.isin(np.arange(V), kept), probs, 0)
+    return probs / probs.sum()
+
+
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        decoding.Sampling(),
+        decoding.Sampling(temperature=0.4),
+        decoding.Sampling(top_k=2),
+        decoding.Sampling(top_p=0.7),
+        decoding.Sampling(temperature=2.5, top_k=4, top_p=0.8),
+    ],
+    ids=str,
+)
+def test_every_token_is_drawn_as_often_as_its_probability(sampling):
+    """Uniforms that go through [0, 1) evenly draw each first token in its share of it."""
+    logits, count = table(6), 2000
+    drawn = np.zeros((B, V))
+    for i in range(count // 100):
+        big = np.repeat(logits, 100, axis=0)  # 100 rows of every sentence in one batch
+        flat = ops.reshape(ops.convert_to_tensor(big), (-1, V))
+
+        def step(token_ids, cache, index, ancestors, flat=flat):
+            return ops.take(flat, cache * V * V + token_ids, axis=0), cache  # The first token's row: (0, START).
+
+        uniforms = np.tile((i * 100 + np.arange(100) + 0.5) / count, B).astype("float32")[:, None]
+        rows = ops.convert_to_tensor(np.arange(B * 100, dtype="int32"))
+        found = decoding.sample(step, rows, ops.convert_to_tensor(uniforms), 1, sampling)
+        tokens = ops.convert_to_numpy(found.token_ids).reshape(B, 100)
+        for sentence in range(B):
+            drawn[sentence] += np.bincount(tokens[sentence], minlength=V)
+    for sentence in range(B):
+        expected = nucleus(log_softmax(logits[sentence, 0, START]), sampling)
+        np.testing.assert_allclose(drawn[sentence] / count, expected, atol=2e-3)
+
+
+def test_samples_score_with_the_models_own_log_probabilities():
+    logits, uniforms = table(8), np.random.default_rng(0).random((B, L), "float32")
+    token_ids, scores = run_sample(logits, uniforms, sampling=decoding.Sampling(temperature=2.0, top_k=3))
+    for sentence in range(B):
+        tokens = until_end(token_ids[sentence])
+        log_probs, context = log_softmax(logits[sentence]), (0, START, *tokens)
+        total = sum(log_probs[context[i], context[i + 1], token] for i, token in enumerate(tokens))
+        np.testing.assert_allclose(scores[sentence], total, atol=1e-4)
+
+
+def test_a_cold_sample_is_greedy():
+    greedy_ids, _ = run_greedy(table(9))
+    token_ids, _ = run_sample(table(9), np.full((B, L), 0.99, "float32"), sampling=decoding.Sampling(temperature=1e-3))
+    np.testing.assert_array_equal(token_ids, greedy_ids[:, 0])
+
+
+@pytest.mark.parametrize("size", [97, 64 * 64, 5003])
+@pytest.mark.parametrize("k", [1, 8])
+def test_top_k_of_a_large_vocabulary_is_exact(size, k):
+    x = np.random.default_rng(size).permutation(3 * size).reshape(3, size).astype("float32")
+    values, indices = (ops.convert_to_numpy(y) for y in decoding._top_k(ops.convert_to_tensor(x), k))
+    expected = np.argsort(-x, axis=1)[:, :k]
+    np.testing.assert_array_equal(indices, expected)
+    np.testing.assert_array_equal(values, np.take_along_axis(x, expected, axis=1))

@@ -27,7 +27,7 @@ ALLOWED = {
     "data": {"tokenizers"},
     "training": set(),
     "scoring": set(),
-    "translator": {"model", "decoding", "tokenizers"},
+    "translator": {"model", "decoding", "tokenizers", "config"},
 }
 CORE = ("masks", "embeddings", "attention", "blocks", "model", "decoding")
 # What each file outside the core may load beyond the standard library, NumPy and Keras.

@@ -347,6 +347,36 @@ def test_start_decoding_gives_the_full_forward_pass_for_every_beam():
         np.testing.assert_allclose(to_numpy(step_logits), expected[:, t], atol=1e-5)
 
 
+def test_beams_read_what_their_ancestors_cached():
+    """Beams that change places: the logits are those of a full forward pass over each beam's own past."""
+    model, beams = make(), 3
+    rng = np.random.default_rng(1)
+    targets = rng.integers(1, V, (B, beams, T)).astype("int32")  # What each row reads at each position.
+    ancestors = np.full((B, beams, T), -1, "int32")
+    step, cache = model.start_decoding(SOURCE, T, num_beams=beams)
+    for t in range(T):
+        ancestors[:, :, t] = np.arange(beams)
+        step_logits, cache = step(ops.convert_to_tensor(targets[:, :, t].reshape(-1)), cache, t, ancestors)
+        own = np.stack([[targets[b, row[: t + 1], range(t + 1)] for row in ancestors[b]] for b in range(B)])
+        expected = logits(model, np.repeat(SOURCE, beams, axis=0), own.reshape(B * beams, t + 1))[:, -1]
+        np.testing.assert_allclose(to_numpy(step_logits), expected, atol=1e-5)
+        ancestors = np.take_along_axis(ancestors, rng.integers(0, beams, (B, beams))[..., None], axis=1)
+
+
+@norms
+def test_attention_scores_are_those_of_every_block(normalize_first):
+    model = make(normalize_first=normalize_first)
+    found = model.attention_scores(SOURCE, TARGET)
+    heads = model.decoder_blocks[0].num_heads
+    for kind, shape in (("encoder", (S, S)), ("decoder", (T, T)), ("cross", (T, S))):
+        layers = len(model.encoder_blocks if kind == "encoder" else model.decoder_blocks)
+        assert [tuple(scores.shape) for scores in getattr(found, kind)] == [(B, heads, *shape)] * layers
+    for scores in found.cross:
+        scores = to_numpy(scores)
+        np.testing.assert_allclose(scores.sum(axis=-1), 1.0, atol=1e-5)
+        assert not scores[np.broadcast_to((SOURCE == 0)[:, None, None], scores.shape)].any()
+
+
 @norms
 def test_encode_equals_the_encoder_of_the_graph(normalize_first):
     model = make(normalize_first=normalize_first)

@@ -1,6 +1,7 @@
 """Strings in, strings out: order, empties, n-best, scores, settings."""
 
 import json
+import re
 
 import keras
 import numpy as np
@@ -9,14 +10,14 @@ from keras import ops
 
 from keras_transformer.decoding import length_penalty_divisor
 from keras_transformer.model import Transformer
-from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID
-from keras_transformer.translator import Translation, Translator
+from keras_transformer.tokenizers import END_TOKEN_ID, START_TOKEN_ID
+from keras_transformer.translator import BATCH_SIZES, SOURCE_LENGTHS, Translation, Translator
 
 
 def test_the_order_of_the_texts_is_kept(golden):
     """Texts of all lengths, in batches: each translation is the one that the text gets alone."""
     texts = golden.texts * 3
-    together = golden.translator.translate(texts, batch_size=4)
+    together = golden.translator.translate(texts)
     assert together == [golden.translator.translate([text])[0] for text in golden.texts] * 3
 
 
@@ -58,15 +59,15 @@ def test_scores_are_those_of_a_full_forward_pass(golden, num_beams):
     translator = golden.translator
     for text in golden.texts[:5]:
         source = [*translator.source_tokenizer.tokenize([text])[0], END_TOKEN_ID]
-        token_ids, scores = translator._search([source[:-1]], num_beams, 0.6)
-        target = [int(token) for token in token_ids[0, 0] if token != PAD_TOKEN_ID]
+        found = translator.translate([text], num_beams=num_beams, return_scores=True)[0]
+        target = found.token_ids
         inputs = {
             "encoder_token_ids": np.array([source], "int32"),
             "decoder_token_ids": np.array([[START_TOKEN_ID, *target[:-1]]], "int32"),
         }
         log_probs = ops.convert_to_numpy(ops.log_softmax(translator.model(inputs)[0], axis=-1))
         total = sum(log_probs[i, token] for i, token in enumerate(target))
-        np.testing.assert_allclose(scores[0, 0], total / length_penalty_divisor(len(target), 0.6), rtol=1e-4)
+        np.testing.assert_allclose(found.score, total / length_penalty_divisor(len(target), 0.6), rtol=1e-4)
 
 
 def test_one_beam_is_greedy_search_whatever_the_length_penalty(golden):
@@ -116,10 +117,146 @@ def test_load_reads_what_a_run_folder_holds(golden):
     loaded = Translator.load(golden.run_dir)
     assert loaded.translate(golden.texts) == golden.translator.translate(golden.texts)
     config = json.loads((golden.run_dir / "config.json").read_text())
-    assert loaded.length_penalty == config["decoding"]["length_penalty"]
-    assert Translator.load(golden.run_dir, num_beams=2).num_beams == 2
+    assert loaded.settings.length_penalty == config["decoding"]["length_penalty"]
+    assert Translator.load(golden.run_dir, num_beams=2, max_length=7).settings[:3] == (2, 0.6, 7)
 
 
 def test_a_folder_that_is_no_run_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"is not the folder of a trained run: it has no config\.json"):
         Translator.load(tmp_path)
+
+
+# Settings
+
+
+def test_a_setting_that_does_not_exist_is_an_error(golden):
+    with pytest.raises(TypeError, match=r"No such setting of a search: beams\. There are: num_beams, length_penalty"):
+        golden.translator.translate(["x"], beams=3)
+    with pytest.raises(TypeError, match="No such setting of a search: jit"):
+        Translator(golden.model, golden.tokenizer, jit=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "rule"),
+    [
+        ("num_beams", 0, "at least 1"),
+        ("max_length", 0, "at least 1"),
+        ("max_length_ratio", -1, "at least 0"),
+        ("repetition_penalty", 0.0, "positive"),
+        ("temperature", 0.0, "positive"),
+        ("top_p", 1.5, "in (0, 1]"),
+        ("top_k", -1, "at least 0"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_an_error(golden, name, value, rule):
+    with pytest.raises(ValueError, match=re.escape(f"`{name}` must be {rule}")):
+        golden.translator.translate(["x"], **{name: value})
+
+
+def test_limits_are_per_sentence_and_relative_to_the_source(golden):
+    """Beside a long sentence, a short one may not become longer than alone."""
+    untrained = Translator(
+        Transformer(golden.tokenizer.vocabulary_size, num_layers=1, num_heads=1, hidden_dim=6, intermediate_dim=5),
+        golden.tokenizer,
+        num_beams=1,
+        max_length_ratio=0.5,
+    )
+    sources = golden.tokenizer.tokenize(golden.texts)
+    for ids, found in zip(sources, untrained.translate(golden.texts, return_scores=True), strict=True):
+        assert len(found.token_ids) <= int(0.5 * (len(ids) + 1) + 16)
+
+
+def test_min_length_and_ngram_rules_hold_in_the_translation(golden):
+    for found in golden.translator.translate(golden.texts[:4], return_scores=True, min_length=20):
+        assert len(found.token_ids) >= 20
+    for found in golden.translator.translate(golden.texts[:4], return_scores=True, no_repeat_ngram_size=1):
+        assert len(set(found.token_ids)) == len(found.token_ids)
+
+
+# Prefixes and sampling
+
+
+@pytest.mark.parametrize("num_beams", [1, 3])
+def test_translations_begin_with_their_prefix(golden, num_beams):
+    beginning = " ".join(golden.translator.translate(golden.texts[5:6])[0].split()[:2])
+    prefixes = [beginning, None, ""]
+    found = golden.translator.translate(golden.texts[:3], prefixes=prefixes, num_beams=num_beams)
+    assert found[0].startswith(beginning)
+    assert found[1:] == golden.translator.translate(golden.texts[1:3], num_beams=num_beams)
+
+
+def test_prefixes_come_one_per_text(golden):
+    with pytest.raises(ValueError, match="`prefixes` must be a list with one entry per text"):
+        golden.translator.translate(["a", "b"], prefixes=["x"])
+
+
+def test_drawing_depends_on_seed_and_place_alone(golden):
+    settings = {"sampling": True, "temperature": 3.0, "num_hypotheses": 3, "return_scores": True}
+    found = golden.translator.translate(golden.texts[:5], **settings)
+    assert found == golden.translator.translate(golden.texts[:5], **settings)
+    for alone, together in zip(golden.translator.translate(golden.texts[:2], **settings), found, strict=False):
+        assert [hypothesis.text for hypothesis in alone] == [hypothesis.text for hypothesis in together]
+    assert found != golden.translator.translate(golden.texts[:5], **settings, seed=1)
+    for hypotheses in found:
+        scores = [hypothesis.score for hypothesis in hypotheses]
+        assert scores == sorted(scores, reverse=True)
+
+
+# Streaming, scoring, attention
+
+
+def test_a_stream_reads_no_further_than_it_must_and_keeps_the_order(golden):
+    read = []
+
+    def lines():
+        for text in golden.texts * 2:
+            read.append(text)
+            yield text
+
+    stream = golden.translator.stream(lines(), chunk_size=4)
+    first = next(stream)
+    assert len(read) == 4
+    assert [first, *stream] == golden.translator.translate(golden.texts) * 2
+
+
+def test_score_is_the_sum_of_the_models_log_probabilities(golden):
+    translations = golden.translator.translate(golden.texts, return_scores=True)
+    found = golden.translator.score(golden.texts, [translation.text for translation in translations])
+    for translation, target in zip(translations, found, strict=True):
+        assert target.log_prob == pytest.approx(sum(target.token_log_probs), rel=1e-4)
+        assert len(target.tokens) == len(target.token_log_probs)
+        penalised = target.log_prob / length_penalty_divisor(len(target.tokens), 0.6)
+        assert penalised == pytest.approx(translation.score, rel=1e-3)
+    worse = golden.translator.score(golden.texts, golden.texts)
+    assert all(a.log_prob > b.log_prob for a, b in zip(found, worse, strict=True))
+
+
+def test_score_takes_lists_of_one_length(golden):
+    assert golden.translator.score([], []) == []
+    with pytest.raises(ValueError, match="`sources` and `targets` must be of one length"):
+        golden.translator.score(["a"], [])
+    with pytest.raises(TypeError, match="`targets` must be a list of strings"):
+        golden.translator.score(["a"], "b")
+
+
+def test_attention_comes_with_the_tokens_and_sums_to_one(golden):
+    found = golden.translator.translate(["", *golden.texts], return_attention=True)
+    assert found[0].attention is None
+    for translation in found[1:]:
+        attention = translation.attention
+        layers, heads, target, source = attention.scores.shape
+        assert (layers, heads) == (len(golden.model.decoder_blocks), golden.model.decoder_blocks[0].num_heads)
+        assert (target, source) == (len(attention.target_tokens), len(attention.source_tokens))
+        np.testing.assert_allclose(attention.scores.sum(axis=-1), 1.0, atol=1e-4)
+        assert len(attention.alignment()) == target
+        assert set(attention.alignment(layer=0)) <= set(range(source))
+
+
+def test_xla_compiles_a_bounded_number_of_shapes(golden):
+    """Whatever comes: at most one compilation for each of 3 batch sizes and each length of `SOURCE_LENGTHS`."""
+    compiled = Translator(golden.model, golden.tokenizer, jit_compile=True, num_beams=1)
+    for count in (1, 2, 5, 8, 9, 16):
+        compiled.translate(golden.texts[:count])
+    (search,) = compiled._compiled.values()
+    shapes = {(b, s) for b in BATCH_SIZES for s in SOURCE_LENGTHS}
+    assert 0 < search.experimental_get_tracing_count() <= 2 * 3 < len(shapes)
