@@ -6,18 +6,13 @@ would be listed twice, and the session restores the copies). `tests/test_export.
 """
 
 import json
-import os
-import shutil
 from pathlib import Path
 
 import tensorflow as tf
 
+from keras_transformer.export import ExportError, new_folder
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID
 from keras_transformer.translator import search
-
-
-class ExportError(ValueError):
-    """An export that cannot be written."""
 
 
 def export_saved_model(translator, path, overwrite=False, **settings):
@@ -46,10 +41,7 @@ def export_saved_model(translator, path, overwrite=False, **settings):
     versions = [int(p.name) for p in path.iterdir() if p.name.isdecimal()] if path.is_dir() else []
     newest = max(versions, default=0)
     final = path / str(newest if overwrite and newest else newest + 1)
-    temporary = path / f".writing-{final.name}"
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(temporary, ignore_errors=True)
+    with new_folder(final) as temporary:
         module = servable(translator, settings)
         signature = module.translate.get_concrete_function()
         signatures = {"serving_default": signature, "translate": signature}
@@ -60,15 +52,6 @@ def export_saved_model(translator, path, overwrite=False, **settings):
             "max_source_length": translator.max_source_length,
         }
         (temporary / "metadata.json").write_text(json.dumps(metadata, indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise ExportError(f"Cannot write a SavedModel to {path}: {error}") from error
-    if final.exists():
-        old = path / f".replaced-{final.name}"
-        os.replace(final, old)
-        os.replace(temporary, final)
-        shutil.rmtree(old)
-    else:
-        os.replace(temporary, final)
     return final
 
 

@@ -61,10 +61,19 @@ def parser():
     )
 
     one = command("export", export, "export a run for deployment")
-    one.add_argument("target", choices=["saved_model"], help="saved_model: for TensorFlow Serving")
+    one.add_argument(
+        "target",
+        choices=["saved_model", "ctranslate2"],
+        help="saved_model: for TensorFlow Serving; ctranslate2: a model folder for CTranslate2",
+    )
     search_flags(one)
-    one.add_argument("--output", metavar="DIR", help="folder of the servable (default: RUN/export/saved_model)")
-    one.add_argument("--overwrite", action="store_true", help="replace the newest version instead of adding one")
+    one.add_argument("--output", metavar="DIR", help="folder to write (default: RUN/export/TARGET)")
+    one.add_argument(
+        "--overwrite", action="store_true", help="replace what is there; of a SavedModel the newest version"
+    )
+    one.add_argument(
+        "--quantize", default="float32", metavar="TYPE", help="ctranslate2: how weights are stored, such as int8"
+    )
     return top
 
 
@@ -202,10 +211,15 @@ def score(arguments):
 
 
 def export(arguments):
-    from keras_transformer.export.saved_model import export_saved_model
+    output = arguments.output or Path(arguments.run) / "export" / arguments.target
+    if arguments.target == "ctranslate2":
+        from keras_transformer.export.ctranslate2 import export_ctranslate2
 
-    output = arguments.output or Path(arguments.run) / "export" / "saved_model"
-    print(export_saved_model(_load(arguments), output, overwrite=arguments.overwrite))
+        print(export_ctranslate2(_load(arguments), output, arguments.quantize, arguments.overwrite))
+    else:
+        from keras_transformer.export.saved_model import export_saved_model
+
+        print(export_saved_model(_load(arguments), output, arguments.overwrite))
     return 0
 
 

@@ -1,0 +1,145 @@
+"""A CTranslate2 model folder: the same weights for CTranslate2's CPU and GPU runtime.
+
+Written with CTranslate2's own model specification (`pip install "keras_transformer[ctranslate2]"`).
+"""
+
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from keras_transformer.embeddings import positional_encoding
+from keras_transformer.export import ExportError, new_folder
+from keras_transformer.tokenizers import END_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID
+from keras_transformer.translator import save_tokenizers
+
+# Sinusoidal positions have no end; the table that CTranslate2 reads has.
+NUM_POSITIONS = 2048
+QUANTIZATIONS = ("float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16", "int8_bfloat16")
+
+
+def export_ctranslate2(translator, path, quantize="float32", overwrite=False):
+    """Writes a model folder for `ctranslate2.Translator`, with the tokenizers beside it.
+
+    CTranslate2 reads and writes subword strings; the end of the source is added by itself. Its `length_penalty` has
+    another formula than ours; with 0 the scores are the same.
+
+    Args:
+        translator: a `keras_transformer.translator.Translator`.
+        path: the folder to write.
+        quantize: how weights are stored, one of `QUANTIZATIONS`. Defaults to `"float32"`.
+        overwrite: whether to replace the folder if it exists. Defaults to False.
+
+    Returns:
+        The path of the folder. It appears there complete or not at all.
+
+    Raises:
+        ExportError: CTranslate2 is missing or cannot express the model, or the place cannot be written to.
+    """
+    try:
+        from ctranslate2.specs import TransformerSpec
+        from ctranslate2.specs.transformer_spec import TransformerDecoderSpec, TransformerEncoderSpec
+    except ImportError as error:
+        raise ExportError('CTranslate2 is not installed. Try: pip install "keras_transformer[ctranslate2]"') from error
+    path = Path(path)
+    if quantize not in QUANTIZATIONS:
+        raise ExportError(f"`quantize` must be one of {QUANTIZATIONS}. Received: {quantize!r}.")
+    if path.exists() and not overwrite:
+        raise ExportError(f"{path} exists. Replace it with --overwrite, or choose another --output.")
+    model = translator.model
+    config = model.get_config()
+    settings = {
+        "num_heads": config["num_heads"],
+        "pre_norm": config["normalize_first"],
+        "activation": _activation(config["activation"]),
+    }
+    spec = TransformerSpec(
+        TransformerEncoderSpec(len(model.encoder_blocks), **settings),
+        TransformerDecoderSpec(len(model.decoder_blocks), **settings),
+    )
+    _set_embedding(spec.encoder, spec.encoder.embeddings[0], model.encoder_embedding)
+    _set_embedding(spec.decoder, spec.decoder.embeddings, model.decoder_embedding)
+    embedding = model.decoder_embedding.token_embedding
+    tied = embedding.tie_weights
+    spec.decoder.projection.weight = _array(embedding.embeddings if tied else embedding.reverse_embeddings, not tied)
+    for side, norm in ((spec.encoder, model.encoder_norm), (spec.decoder, model.decoder_norm)):
+        if norm:
+            _set_norm(side.layer_norm, norm)
+    for side, blocks in ((spec.encoder, model.encoder_blocks), (spec.decoder, model.decoder_blocks)):
+        for layer, block in zip(side.layer, blocks, strict=True):
+            _set_block(layer, block)
+    source, target = translator.source_tokenizer, translator.target_tokenizer
+    source_pieces, pieces = (t.pieces(range(t.vocabulary_size)) for t in (source, target))
+    spec.register_source_vocabulary(source_pieces)
+    spec.register_target_vocabulary(pieces)
+    spec.config.unk_token = pieces[UNKNOWN_TOKEN_ID]
+    spec.config.bos_token = spec.config.decoder_start_token = pieces[START_TOKEN_ID]
+    spec.config.eos_token = pieces[END_TOKEN_ID]
+    spec.config.add_source_eos = True
+    spec.config.layer_norm_epsilon = config["layer_norm_epsilon"]
+    spec.validate()
+    spec.optimize(quantization=None if quantize == "float32" else quantize)
+    with new_folder(path) as temporary:
+        spec.save(str(temporary))
+        save_tokenizers(temporary, [source] if target is source else [source, target])
+    return path
+
+
+def _activation(activation):
+    from ctranslate2.specs.common_spec import Activation
+
+    known = {
+        "relu": Activation.RELU,
+        "gelu": Activation.GELU,
+        "silu": Activation.SWISH,
+        "swish": Activation.SWISH,
+        "tanh": Activation.Tanh,
+        "sigmoid": Activation.Sigmoid,
+    }
+    name = activation if isinstance(activation, str) else keras.activations.serialize(activation)
+    if name not in known:
+        raise ExportError(
+            f"CTranslate2 has no activation {name!r}. It has: {', '.join(known)}. "
+            "Export a SavedModel instead, or train with one of these."
+        )
+    return known[name]
+
+
+def _array(variable, transposed=False):
+    array = keras.ops.convert_to_numpy(variable).astype("float32")
+    return np.ascontiguousarray(array.T) if transposed else array
+
+
+def _set_embedding(side, spec, embedding):
+    spec.weight = _array(embedding.token_embedding.embeddings)
+    if embedding.position_type == "learned":
+        side.position_encodings.encodings = _array(embedding.position_table)
+    else:
+        table = positional_encoding(NUM_POSITIONS, embedding.hidden_dim, embedding.max_wavelength, embedding.layout)
+        side.position_encodings.encodings = table.astype("float32")
+
+
+def _set_block(spec, block):
+    attention = block.self_attention
+    _set_dense(spec.self_attention.linear[0], attention.query_key_value_dense)
+    _set_dense(spec.self_attention.linear[1], attention.output_dense)
+    _set_norm(spec.self_attention.layer_norm, block.self_attention_norm)
+    if hasattr(spec, "attention"):
+        attention = block.cross_attention
+        _set_dense(spec.attention.linear[0], attention.query_dense)
+        _set_dense(spec.attention.linear[1], attention.key_value_dense)
+        _set_dense(spec.attention.linear[2], attention.output_dense)
+        _set_norm(spec.attention.layer_norm, block.cross_attention_norm)
+    _set_dense(spec.ffn.linear_0, block.feed_forward.intermediate_dense)
+    _set_dense(spec.ffn.linear_1, block.feed_forward.output_dense)
+    _set_norm(spec.ffn.layer_norm, block.feed_forward_norm)
+
+
+def _set_dense(spec, dense):
+    spec.weight = _array(dense.kernel, transposed=True)
+    if dense.use_bias:
+        spec.bias = _array(dense.bias)
+
+
+def _set_norm(spec, norm):
+    spec.gamma, spec.beta = _array(norm.gamma), _array(norm.beta)

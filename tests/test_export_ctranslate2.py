@@ -1,0 +1,115 @@
+"""The exported CTranslate2 model finds what our search finds, with the same scores."""
+
+import ctranslate2
+import keras
+import numpy as np
+import pytest
+
+from keras_transformer.export import ExportError
+from keras_transformer.export.ctranslate2 import export_ctranslate2
+from keras_transformer.model import Transformer
+from keras_transformer.tokenizers import Tokenizer
+from keras_transformer.translator import Translator
+
+TEXTS = ["a small dog", "a small cat sees a big dog", "a big dog", "the cat", "a dog and a cat and a small big dog"]
+
+
+def both(translator, folder, texts, num_beams, num_hypotheses=1):
+    """What both searches find without length penalty; the limit is small, since an untrained model rarely ends."""
+    settings = {"num_hypotheses": num_hypotheses, "length_penalty": 0, "return_scores": True}
+    theirs = ctranslate2.Translator(str(folder), intra_threads=1).translate_batch(
+        [translator.source_tokenizer.pieces(ids) for ids in translator.source_tokenizer.tokenize(texts)],
+        beam_size=num_beams,
+        return_end_token=True,
+        max_decoding_length=20,
+        min_decoding_length=0,  # By default it forbids to end at once.
+        **settings,
+    )
+    return translator.translate(texts, num_beams=num_beams, max_length=20, **settings), theirs
+
+
+def assert_same(translator, folder, texts, num_beams):
+    for mine, other in zip(*both(translator, folder, texts, num_beams), strict=True):
+        assert translator.target_tokenizer.pieces(mine.token_ids) == other.hypotheses[0]
+        np.testing.assert_allclose(mine.score, other.scores[0], rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("num_beams", [1, 4])
+def test_a_trained_model_gives_the_same_translations_and_scores(golden, num_beams, tmp_path):
+    folder = export_ctranslate2(golden.translator, tmp_path / "model")
+    assert_same(golden.translator, folder, golden.texts, num_beams)
+
+
+def test_n_best_lists_hold_what_theirs_hold_or_better(golden, tmp_path):
+    """CTranslate2 stops when enough hypotheses have ended; ours go on until no better one can come."""
+    folder = export_ctranslate2(golden.translator, tmp_path / "model")
+    ours, theirs = both(golden.translator, folder, golden.texts, num_beams=4, num_hypotheses=3)
+    same = []
+    for mine, other in zip(ours, theirs, strict=True):
+        for hypothesis, pieces, score in zip(mine, other.hypotheses, other.scores, strict=True):
+            assert hypothesis.score >= score - 1e-3
+            same.append(golden.tokenizer.pieces(hypothesis.token_ids) == pieces)
+            assert not same[-1] or hypothesis.score == pytest.approx(score, rel=1e-3)
+    assert np.mean(same) > 0.5
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"normalize_first": True},
+        {"num_decoder_layers": 1, "tie_embeddings": "target"},
+        {"tie_embeddings": "none", "activation": "gelu"},
+        {"activation": "silu", "layer_norm_epsilon": 1e-2},
+        {"activation": "tanh", "position_type": "learned", "max_length": 40},
+        {"activation": "sigmoid", "normalize_first": True, "tie_embeddings": "none"},
+    ],
+    ids=str,
+)
+def test_every_configuration_that_can_be_expressed_is_the_same(config, tmp_path):
+    tokenizer = Tokenizer.train(TEXTS * 9, vocabulary_size=None)
+    keras.utils.set_random_seed(5)
+    model = Transformer(
+        tokenizer.vocabulary_size, num_layers=2, num_heads=2, hidden_dim=12, intermediate_dim=7, **config
+    )
+    for variable in model.trainable_variables:  # Biases and gains that are not 0 and 1 could be in the wrong place.
+        variable.assign_add(0.1 * np.random.default_rng(len(variable.path)).normal(size=variable.shape))
+    translator = Translator(model, tokenizer)
+    assert_same(translator, export_ctranslate2(translator, tmp_path / "model"), TEXTS, num_beams=1)
+
+
+def test_two_vocabularies(tmp_path):
+    source, target = Tokenizer.train(TEXTS * 9, vocabulary_size=20), Tokenizer.train(TEXTS * 9, vocabulary_size=23)
+    keras.utils.set_random_seed(1)
+    model = Transformer(20, 23, num_layers=1, num_heads=2, hidden_dim=12, intermediate_dim=7, tie_embeddings="target")
+    translator = Translator(model, source, target)
+    folder = export_ctranslate2(translator, tmp_path / "model")
+    assert {"source_vocabulary.json", "target_vocabulary.json"} <= {path.name for path in folder.iterdir()}
+    assert_same(translator, folder, TEXTS, num_beams=1)
+
+
+def test_int8_is_smaller(golden, tmp_path):
+    sizes = [
+        (export_ctranslate2(golden.translator, tmp_path / kind, kind) / "model.bin").stat().st_size
+        for kind in ("float32", "int8")
+    ]
+    assert sizes[1] < sizes[0]
+
+
+def test_the_tokenizer_lies_beside_the_model(golden, tmp_path):
+    folder = export_ctranslate2(golden.translator, tmp_path / "model")
+    assert Tokenizer.load(folder / "tokenizer").tokenize(golden.texts) == golden.tokenizer.tokenize(golden.texts)
+
+
+def test_what_cannot_be_exported_is_an_error(golden, tmp_path):
+    model = Transformer(
+        golden.tokenizer.vocabulary_size, num_layers=1, num_heads=1, hidden_dim=4, intermediate_dim=5, activation="elu"
+    )
+    with pytest.raises(ExportError, match="CTranslate2 has no activation 'elu'"):
+        export_ctranslate2(Translator(model, golden.tokenizer), tmp_path / "model")
+    with pytest.raises(ExportError, match="`quantize` must be one of"):
+        export_ctranslate2(golden.translator, tmp_path / "model", quantize="int3")
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "model").mkdir()
+    with pytest.raises(ExportError, match=r"model exists\. Replace it with --overwrite"):
+        export_ctranslate2(golden.translator, tmp_path / "model")
+    assert export_ctranslate2(golden.translator, tmp_path / "model", overwrite=True) == tmp_path / "model"
