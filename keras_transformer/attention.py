@@ -157,8 +157,8 @@ class MultiHeadAttention(keras.layers.Layer):
     # neighbours; what they cached stays where it is, and masks say whose it is now.
 
     def init_cache(self, batch_size, length, num_beams=1):
-        """An empty cache for `decode_step`: keys and values (B, N, L, K, H), zeros."""
-        shape = (batch_size, self.num_heads, length, num_beams, self.key_dim)
+        """An empty cache for `decode_step`: keys and values (B, N, L * K, H), zeros; position after position."""
+        shape = (batch_size, self.num_heads, length * num_beams, self.key_dim)
         return ops.zeros(shape, self.compute_dtype), ops.zeros(shape, self.compute_dtype)
 
     def project_value(self, value):
@@ -170,7 +170,7 @@ class MultiHeadAttention(keras.layers.Layer):
 
         Args:
             query: (B * K, D), the new position of every beam.
-            cache: the pair (key, value), each (B, N, L, K, H).
+            cache: the pair (key, value), each (B, N, L * K, H).
             cache_update_index: the new position's index, a scalar integer.
             attention_mask: boolean, broadcasts to (B, N, K, L * K): which of the cached positions of which beams each
                 beam attends to, the new one included.
@@ -179,14 +179,13 @@ class MultiHeadAttention(keras.layers.Layer):
         Returns:
             (B * K, D) and the updated cache.
         """
-        batch, _, length, num_beams, _ = ops.shape(cache[0])
-        x = ops.reshape(self.query_key_value_dense(query), (batch, num_beams, 3 * self.num_heads, self.key_dim))
+        x = self.query_key_value_dense(query)
+        x = ops.reshape(x, (ops.shape(cache[0])[0], -1, 3 * self.num_heads, self.key_dim))
         query, key, value = ops.split(ops.swapaxes(x, 1, 2), 3, axis=1)  # (B, N, K, H)
-        key = update_cache(cache[0], key, cache_update_index, in_place)
-        value = update_cache(cache[1], value, cache_update_index, in_place)
-        flat = (batch, self.num_heads, length * num_beams, self.key_dim)
-        context = self._step(query, ops.reshape(key, flat), ops.reshape(value, flat), attention_mask)
-        return context, (key, value)
+        cache = tuple(
+            update_cache(old, new, cache_update_index, in_place) for old, new in zip(cache, (key, value), strict=True)
+        )
+        return self._step(query, *cache, attention_mask), cache
 
     def cross_step(self, query, key, value, attention_mask):
         """Cross-attention of one new position, for one or several beams per sentence.
@@ -230,13 +229,16 @@ def _softmax(logits, attention_mask):
 
 
 def update_cache(cache, update, index, in_place=False):
-    """Writes `update` (B, N, K, H) at position `index` of `cache` (B, N, L, K, H).
+    """Writes `update` (B, N, K, H) at position `index` of `cache` (B, N, L * K, H).
 
     With `in_place`, compiled code writes the one position and leaves the others where they are. On TensorFlow that is
     an XLA op, which a stock TensorFlow Serving refuses to run; without it the whole cache is written anew.
     """
+    batch, heads, num_beams, key_dim = ops.shape(update)
     if in_place:
+        # No reshape between here and the product that reads the cache: XLA would copy all of it, twice.
         zero = ops.zeros_like(index)
-        return ops.slice_update(cache, (zero, zero, index, zero, zero), update[:, :, None])
-    here = ops.arange(ops.shape(cache)[2], dtype="int32")[:, None, None] == index
-    return ops.where(here, update[:, :, None], cache)
+        return ops.slice_update(cache, (zero, zero, index * num_beams, zero), update)
+    positions = ops.reshape(cache, (batch, heads, -1, num_beams, key_dim))
+    here = ops.arange(ops.shape(positions)[2], dtype="int32")[:, None, None] == index
+    return ops.reshape(ops.where(here, update[:, :, None], positions), ops.shape(cache))

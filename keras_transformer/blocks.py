@@ -257,7 +257,7 @@ class DecoderBlock(_Block):
 
         Args:
             x: (B * K, D).
-            cache: (key, value) of the positions so far, each (B, N, L, K, H).
+            cache: (key, value) of the positions so far, each (B, N, L * K, H).
             cross_cache: (key, value) of the encoder sequence, each (B, N, S, H).
             cache_update_index: scalar integer.
             self_mask: boolean, broadcasts to (B, N, K, L * K).

@@ -22,7 +22,7 @@ from keras import ops
 # Stands for "impossible" where -inf would make NaN (-inf - -inf); far below any sum of log probabilities.
 IMPOSSIBLE = -1e9
 # A vocabulary larger than this is searched for its best tokens in two steps.
-CHUNK = 64
+CHUNK = 32
 
 
 class Hypotheses(NamedTuple):
@@ -85,7 +85,17 @@ def length_penalty_divisor(length, length_penalty):
     return ((5.0 + length) / 6.0) ** length_penalty
 
 
-def greedy(step, cache, batch_size, max_length, limits=None, prefix=None, rules=Rules(), special_ids=SpecialIds()):
+def greedy(
+    step,
+    cache,
+    batch_size,
+    max_length,
+    limits=None,
+    prefix=None,
+    rules=Rules(),
+    special_ids=SpecialIds(),
+    compiled=False,
+):
     """Takes the most probable token at every position.
 
     Args:
@@ -97,6 +107,8 @@ def greedy(step, cache, batch_size, max_length, limits=None, prefix=None, rules=
         prefix: (B, P), tokens that the hypotheses begin with, padded at the end. Defaults to none.
         rules: see `Rules`.
         special_ids: see `SpecialIds`.
+        compiled: whether XLA compiles the search. The result is the same; other operations are fast. Defaults to
+            False.
 
     Returns:
         `Hypotheses` with K = 1 and unpenalised scores.
@@ -104,12 +116,11 @@ def greedy(step, cache, batch_size, max_length, limits=None, prefix=None, rules=
 
     def choose(logits, token_ids, index):
         if prefix is None and rules == Rules():
-            best = ops.max(logits, axis=-1)
-            return ops.cast(ops.argmax(logits, axis=-1), "int32"), best - ops.logsumexp(logits, axis=-1)
+            best, token = _top_k(logits, 1, compiled)
+            return token[:, 0], best[:, 0] - ops.logsumexp(logits, axis=-1)
         log_probs = ops.log_softmax(logits, axis=-1)
-        allowed = _adjust(log_probs, token_ids, index, prefix, rules, special_ids)
-        token = ops.cast(ops.argmax(allowed, axis=-1), "int32")
-        return token, ops.take_along_axis(log_probs, token[:, None], axis=-1)[:, 0]
+        _, token = _top_k(_adjust(log_probs, token_ids, index, prefix, rules, special_ids), 1, compiled)
+        return token[:, 0], ops.take_along_axis(log_probs, token, axis=-1)[:, 0]
 
     return _one_by_one(step, cache, batch_size, max_length, limits, choose, special_ids)
 
@@ -201,6 +212,7 @@ def beam_search(
     prefix=None,
     rules=Rules(),
     special_ids=SpecialIds(),
+    compiled=False,
 ):
     """Keeps the `num_beams` most probable prefixes, and beside them the `num_beams` best ended hypotheses.
 
@@ -215,7 +227,7 @@ def beam_search(
         num_beams: K; may be larger than the vocabulary. One beam without length penalty is greedy search.
         length_penalty: a; scores are sum(log p) / ((5 + length) / 6)^a. Larger values favour longer hypotheses.
             Defaults to 0, the plain sum.
-        limits, prefix, rules, special_ids: see `greedy`.
+        limits, prefix, rules, special_ids, compiled: see `greedy`.
 
     Returns:
         `Hypotheses`, best first. With a repetition penalty, best is what is best under the penalty.
@@ -243,7 +255,7 @@ def beam_search(
         logits, cache = step(ops.reshape(newest, (-1,)), cache, index, ancestors)
         tokens, totals, log_probs = best_tokens(ops.cast(logits, "float32"), live, index)  # (B, K, C)
         num_tokens = tokens.shape[-1]
-        totals, flat = _top_k(ops.reshape(totals, (-1, num_beams * num_tokens)), candidates)  # (B, 2K)
+        totals, flat = _top_k(ops.reshape(totals, (-1, num_beams * num_tokens)), candidates, compiled)  # (B, 2K)
         parents = flat // num_tokens
         tokens = ops.take_along_axis(ops.reshape(tokens, (-1, num_beams * num_tokens)), flat, axis=1)
         new = {
@@ -265,10 +277,10 @@ def beam_search(
         if log_probs is not None:
             newly["own"] = new["own"] / divisor(index + 1)
         ended = {name: ops.concatenate([ended[name], newly[name]], axis=1) for name in ended}
-        ended = _keep_best(ended, "scores", num_beams)
+        ended = _keep_best(ended, "scores", num_beams, compiled)
         # ... Those that do not end go on.
         new["totals"] = ops.where(ends, 2 * IMPOSSIBLE, totals)
-        return index + 1, _keep_best(new, "totals", num_beams), ended, cache
+        return index + 1, _keep_best(new, "totals", num_beams, compiled), ended, cache
 
     def best_tokens(logits, live, index):
         """Of each beam the tokens that can be among the best: ids, totals with them, and own log probabilities."""
@@ -279,13 +291,13 @@ def beam_search(
 
         if prefix is None and rules == Rules():
             # Rows are normalised after the best are chosen: the whole of (B * K, V) is read, never written.
-            best, tokens = _top_k(logits, num_tokens)
+            best, tokens = _top_k(logits, num_tokens, compiled)
             best = best - ops.logsumexp(logits, axis=-1, keepdims=True)
             return by_sentence(tokens), by_sentence(best) + live["totals"][..., None], None
         log_probs = ops.log_softmax(logits, axis=-1)
         token_ids = ops.reshape(live["token_ids"], (-1, max_length))
         forced = None if prefix is None else ops.repeat(prefix, num_beams, axis=0)
-        best, tokens = _top_k(_adjust(log_probs, token_ids, index, forced, rules, special_ids), num_tokens)
+        best, tokens = _top_k(_adjust(log_probs, token_ids, index, forced, rules, special_ids), num_tokens, compiled)
         own = by_sentence(ops.take_along_axis(log_probs, tokens, axis=-1)) if "own" in live else None
         return by_sentence(tokens), by_sentence(best) + live["totals"][..., None], own
 
@@ -350,26 +362,43 @@ def _mark(token_ids, where, vocabulary_size):
     return ops.scatter(indices, where, (shape[0], vocabulary_size)) > 0
 
 
-def _top_k(x, k):
-    """The k largest of the last axis and their indices, largest first.
+def _top_k(x, k, compiled):
+    """The k largest of the last axis of (R, V) and their indices, largest first.
 
-    A long axis is cut into chunks; the k largest values lie in the k chunks with the largest maxima. Reading it once
-    for the maxima is several times cheaper than a sort.
+    XLA's own top_k takes longer than all the rest of a step. Instead a long axis is cut into chunks, since the k
+    largest values lie in the k chunks with the largest maxima, and the few that are left are searched k times for
+    their maximum. Without XLA the one op is best.
     """
+    if not compiled:
+        return ops.top_k(x, k)
     size = x.shape[-1]
     if size < 4 * k * CHUNK:
-        return ops.top_k(x, k)
-    chunks = -(-size // CHUNK)
-    x = ops.pad(x, [[0, 0], [0, chunks * CHUNK - size]], constant_values=3 * IMPOSSIBLE)
-    x = ops.reshape(x, (-1, chunks, CHUNK))
-    _, best = ops.top_k(ops.max(x, axis=-1), k)
-    values, flat = ops.top_k(ops.reshape(_take_rows(x, best), (-1, k * CHUNK)), k)
+        return _maxima(x, k)
+    num_chunks = -(-size // CHUNK)
+    chunks = ops.pad(x, [[0, 0], [0, num_chunks * CHUNK - size]], constant_values=3 * IMPOSSIBLE)
+    chunks = ops.reshape(chunks, (-1, num_chunks, CHUNK))
+    _, best = _maxima(ops.max(chunks, axis=-1), k)
+    values, flat = _maxima(ops.reshape(_take_rows(chunks, best), (-1, k * CHUNK)), k)
     return values, ops.take_along_axis(best, flat // CHUNK, axis=1) * CHUNK + flat % CHUNK
 
 
-def _keep_best(hypotheses, by, count):
+def _maxima(x, k):
+    """`ops.top_k` as k maxima, each without those before."""
+    places = ops.arange(x.shape[-1], dtype="int32")
+    values, indices = [], []
+    for _ in range(k):
+        value = ops.max(x, axis=-1, keepdims=True)
+        # The first place that holds the maximum; XLA's argmax is several times slower.
+        index = ops.min(ops.where(x == value, places, x.shape[-1] - 1), axis=-1, keepdims=True)
+        x = ops.where(places == index, 4 * IMPOSSIBLE, x)
+        values.append(value)
+        indices.append(index)
+    return ops.concatenate(values, axis=-1), ops.concatenate(indices, axis=-1)
+
+
+def _keep_best(hypotheses, by, count, compiled):
     """Of tensors (B, R, ...) the `count` rows whose `by` is largest, largest first."""
-    _, best = ops.top_k(hypotheses[by], count)
+    _, best = _top_k(hypotheses[by], count, compiled)
     return {name: _take_rows(x, best) for name, x in hypotheses.items()}
 
 

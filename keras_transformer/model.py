@@ -213,7 +213,7 @@ class Transformer(keras.Model):
         return (self.encoder_norm(x) if self.encoder_norm else x), padding_mask
 
     def init_cache(self, batch_size, max_length, num_beams=1):
-        """Empty self-attention caches: per decoder block a pair (key, value) of (B, N, L, K, H)."""
+        """Empty self-attention caches: per decoder block a pair (key, value) of (B, N, L * K, H)."""
         return [block.self_attention.init_cache(batch_size, max_length, num_beams) for block in self.decoder_blocks]
 
     def init_cross_cache(self, encoder_sequence):
@@ -233,21 +233,19 @@ class Transformer(keras.Model):
             cross_cache: from `init_cross_cache`.
             padding_mask: (B, S), from `encode`.
             ancestors: (B, K, L), for each beam and each position up to the newest: which beam's row of the cache is
-                its own. Defaults to None: each has its own row.
+                its own. Defaults to None: there is one beam.
             in_place: see `keras_transformer.attention.update_cache`. Defaults to False.
 
         Returns:
             Logits (B * K, V) and the updated cache.
         """
         x = self.decoder_embedding(token_ids[:, None], start_index=cache_update_index)[:, 0]
-        _, _, length, num_beams, _ = ops.shape(cache[0][0])
-        beams = ops.arange(num_beams, dtype="int32")
-        so_far = ops.arange(length, dtype="int32") <= cache_update_index  # (L,)
-        if ancestors is None:
-            self_mask = ops.logical_and(so_far[:, None], beams == beams[:, None, None])[None]  # (1, K, L, K)
-        else:
-            self_mask = ops.logical_and(so_far[:, None], ancestors[..., None] == beams)  # (B, K, L, K)
-        self_mask = ops.reshape(self_mask, (-1, 1, num_beams, length * num_beams))
+        size = ops.shape(cache[0][0])[2]  # L * K
+        num_beams = 1 if ancestors is None else ancestors.shape[1]
+        self_mask = ops.arange(size, dtype="int32") < (cache_update_index + 1) * num_beams
+        if ancestors is not None:
+            own = ops.expand_dims(ancestors, -1) == ops.arange(num_beams, dtype="int32")  # (B, K, L, K)
+            self_mask = ops.logical_and(ops.reshape(own, (-1, 1, num_beams, size)), self_mask)
         cross_mask = padding_mask[:, None, None, :]
         new_cache = []
         for block, block_cache, block_cross_cache in zip(self.decoder_blocks, cache, cross_cache, strict=True):

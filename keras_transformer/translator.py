@@ -239,9 +239,10 @@ class Translator:
         results = [[Translation("", 0.0)]] * len(texts)
         rows = [i for i, ids in enumerate(sources) if len(ids) > 1]
         compile = self.jit_compile if self.jit_compile is not None else len(rows) >= XLA_PAYS_FROM
+        compile = compile or keras.backend.backend() == "jax"
         # Longest first: a job that does not fit into memory fails at once.
         rows.sort(key=lambda i: -len(sources[i]))
-        for batch in _batches(rows, fixed_sizes=compile or keras.backend.backend() == "jax"):
+        for batch in _batches(rows, fixed_sizes=compile):
             found = self._search(batch, sources, forced, num_hypotheses, settings, compile)
             for i, hypotheses in zip(batch, found, strict=True):
                 results[i] = hypotheses
@@ -355,7 +356,7 @@ class Translator:
     def _search(self, rows, sources, forced, num_hypotheses, settings, compile):
         """Lists of `Translation`s for some of the sources."""
         copies = num_hypotheses if settings.sampling else 1  # Each drawing has a row of its own.
-        num_rows = _fixed_size(len(rows)) if compile or keras.backend.backend() == "jax" else len(rows)
+        num_rows = _fixed_size(len(rows)) if compile else len(rows)
         longest = max(len(sources[i]) for i in rows)
         ends = self.model.max_length  # Learned positions end somewhere.
         length = next((n for n in SOURCE_LENGTHS if n >= longest), -(-longest // 64) * 64)
@@ -392,7 +393,7 @@ class Translator:
         if key not in self._compiled:
 
             def function(inputs, max_length):
-                return search(self.model, settings=settings, max_length=max_length, in_place=compile, **inputs)
+                return search(self.model, settings=settings, max_length=max_length, compiled=compile, **inputs)
 
             self._compiled[key] = self._compile(function, compile)
         return lambda *arguments: tuple(ops.convert_to_numpy(x) for x in self._compiled[key](*arguments))
@@ -432,7 +433,7 @@ class Translator:
         return [Translation(text, float(scores[i]), row) for i, text, row in zip(real, texts, ids, strict=True)]
 
 
-def search(model, encoder_token_ids, limits, max_length, settings, prefix=None, uniforms=None, in_place=False):
+def search(model, encoder_token_ids, limits, max_length, settings, prefix=None, uniforms=None, compiled=False):
     """The search of a batch, in `keras.ops`: for `Translator`, and for the graph that an export writes.
 
     Args:
@@ -443,22 +444,24 @@ def search(model, encoder_token_ids, limits, max_length, settings, prefix=None, 
         settings: `SearchSettings`.
         prefix: (B, P), tokens that the translations begin with, padded. Defaults to none.
         uniforms: (B, L) random numbers, for sampling.
-        in_place: see `keras_transformer.attention.update_cache`. Defaults to False.
+        compiled: whether XLA compiles the search. Defaults to False.
 
     Returns:
         `decoding.Hypotheses`.
     """
     num_beams = 1 if settings.sampling else settings.num_beams
-    step, cache = model.start_decoding(encoder_token_ids, max_length, num_beams, in_place)
+    step, cache = model.start_decoding(encoder_token_ids, max_length, num_beams, in_place=compiled)
     shared = {"limits": limits, "prefix": prefix, "rules": settings.rules, "special_ids": SPECIAL_IDS}
     batch_size = ops.shape(encoder_token_ids)[0]
     if num_beams > 1:
-        return decoding.beam_search(step, cache, batch_size, max_length, num_beams, settings.length_penalty, **shared)
+        return decoding.beam_search(
+            step, cache, batch_size, max_length, num_beams, settings.length_penalty, compiled=compiled, **shared
+        )
     if settings.sampling:
         sampling = decoding.Sampling(settings.temperature, settings.top_k, settings.top_p)
         token_ids, scores = decoding.sample(step, cache, uniforms, max_length, sampling, **shared)
     else:
-        token_ids, scores = decoding.greedy(step, cache, batch_size, max_length, **shared)
+        token_ids, scores = decoding.greedy(step, cache, batch_size, max_length, compiled=compiled, **shared)
     length = ops.cast(ops.sum(token_ids != PAD_TOKEN_ID, axis=-1), "float32")
     return decoding.Hypotheses(token_ids, scores / decoding.length_penalty_divisor(length, settings.length_penalty))
 

@@ -353,7 +353,7 @@ def test_cached_steps_equal_the_causal_call(index_as_tensor):
     for t in range(T):
         index = ops.convert_to_tensor(t, dtype="int32") if index_as_tensor else t
         output, cache = layer.decode_step(ops.convert_to_tensor(x[:, t]), cache, index, np.arange(length) <= t)
-        assert [tuple(part.shape) for part in cache] == [(B, N, length, 1, H)] * 2
+        assert [tuple(part.shape) for part in cache] == [(B, N, length, H)] * 2
         np.testing.assert_allclose(to_numpy(output), expected[:, t], atol=1e-5)
     assert all(np.all(to_numpy(part)[:, :, T:] == 0) for part in cache)
 
@@ -361,7 +361,7 @@ def test_cached_steps_equal_the_causal_call(index_as_tensor):
 def test_what_lies_in_the_cache_after_the_step_does_not_matter():
     layer, x, length = make(), random(B, 2, D), 5
     clean = layer.init_cache(B, length)
-    dirty = tuple(ops.convert_to_tensor(random(B, N, length, 1, H, seed=i)) for i in range(2))
+    dirty = tuple(ops.convert_to_tensor(random(B, N, length, H, seed=i)) for i in range(2))
     outputs = []
     for cache in (clean, dirty):
         for t in range(2):
@@ -390,7 +390,7 @@ def test_beams_attend_to_the_rows_that_the_mask_names():
 
 def test_a_cache_updated_in_place_holds_the_same():
     """`in_place` needs a compiler on TensorFlow; where none runs, in eager mode, it says the same."""
-    cache, update = ops.convert_to_tensor(random(B, N, T, 2, H)), ops.convert_to_tensor(random(B, N, 2, H, seed=1))
+    cache, update = ops.convert_to_tensor(random(B, N, T * 2, H)), ops.convert_to_tensor(random(B, N, 2, H, seed=1))
     index = ops.convert_to_tensor(2, "int32")
     np.testing.assert_array_equal(
         to_numpy(update_cache(cache, update, index, in_place=True)), to_numpy(update_cache(cache, update, index))

@@ -78,6 +78,17 @@ def test_a_beam_wide_enough_finds_what_enumeration_finds(length_penalty, seed):
             assert not row[len(tokens) :].any()
 
 
+@pytest.mark.parametrize("num_beams", [1, 3])
+def test_what_is_fast_when_compiled_finds_the_same(num_beams):
+    logits, rules = table(11), decoding.Rules(min_length=2)
+    for kwargs in ({}, {"rules": rules}):
+        expected = run_beam(logits, num_beams, **kwargs)
+        for x, y in zip(run_beam(logits, num_beams, compiled=True, **kwargs), expected, strict=True):
+            np.testing.assert_allclose(x, y, atol=1e-5)
+        if num_beams == 1:
+            np.testing.assert_array_equal(run_greedy(logits, compiled=True, **kwargs)[0], expected[0])
+
+
 @pytest.mark.parametrize("num_beams", [2, 3, 4])
 def test_a_narrow_beam_stops_early_only_when_the_answer_cannot_change(num_beams):
     """The same search with an end condition that never holds gives the same best hypothesis."""
@@ -336,9 +347,10 @@ def test_a_cold_sample_is_greedy():
 
 @pytest.mark.parametrize("size", [97, 64 * 64, 5003])
 @pytest.mark.parametrize("k", [1, 8])
-def test_top_k_of_a_large_vocabulary_is_exact(size, k):
+@pytest.mark.parametrize("compiled", [False, True])
+def test_top_k_of_a_large_vocabulary_is_exact(size, k, compiled):
     x = np.random.default_rng(size).permutation(3 * size).reshape(3, size).astype("float32")
-    values, indices = (ops.convert_to_numpy(y) for y in decoding._top_k(ops.convert_to_tensor(x), k))
+    values, indices = (ops.convert_to_numpy(y) for y in decoding._top_k(ops.convert_to_tensor(x), k, compiled))
     expected = np.argsort(-x, axis=1)[:, :k]
     np.testing.assert_array_equal(indices, expected)
     np.testing.assert_array_equal(values, np.take_along_axis(x, expected, axis=1))

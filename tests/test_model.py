@@ -342,8 +342,9 @@ def test_start_decoding_gives_the_full_forward_pass_for_every_beam():
     targets = np.random.default_rng(0).integers(1, V, (B * beams, T)).astype("int32")
     expected = logits(model, np.repeat(SOURCE, beams, axis=0), targets)
     step, cache = model.start_decoding(SOURCE, T, num_beams=beams)
+    ancestors = np.broadcast_to(np.arange(beams, dtype="int32")[:, None], (B, beams, T))
     for t in range(T):
-        step_logits, cache = step(ops.convert_to_tensor(targets[:, t]), cache, t)
+        step_logits, cache = step(ops.convert_to_tensor(targets[:, t]), cache, t, ancestors)
         np.testing.assert_allclose(to_numpy(step_logits), expected[:, t], atol=1e-5)
 
 
