@@ -157,20 +157,25 @@ class MultiHeadAttention(keras.layers.Layer):
     # neighbours; what they cached stays where it is, and masks say whose it is now.
 
     def init_cache(self, batch_size, length, num_beams=1):
-        """An empty cache for `decode_step`: keys and values (B, N, L * K, H), zeros; position after position."""
-        shape = (batch_size, self.num_heads, length * num_beams, self.key_dim)
-        return ops.zeros(shape, self.compute_dtype), ops.zeros(shape, self.compute_dtype)
+        """An empty cache for `decode_step`: keys (B, N, H, L * K) and values (B, N, L * K, H), zeros.
+
+        Both are stored as the products read them; XLA would transpose keys again at every step.
+        """
+        heads, size = (batch_size, self.num_heads), length * num_beams
+        key = ops.zeros((*heads, self.key_dim, size), self.compute_dtype)
+        return key, ops.zeros((*heads, size, self.key_dim), self.compute_dtype)
 
     def project_value(self, value):
-        """Keys and values (B, N, S, H) of (B, S, D'), computed once per sentence for `cross_step`."""
-        return tuple(ops.swapaxes(x, 1, 2) for x in self._project(self.key_value_dense, value))
+        """Keys (B, N, H, S) and values (B, N, S, H) of (B, S, D'), computed once per sentence for `cross_step`."""
+        key, value = self._project(self.key_value_dense, value)
+        return ops.transpose(key, (0, 2, 3, 1)), ops.swapaxes(value, 1, 2)
 
     def decode_step(self, query, cache, cache_update_index, attention_mask, in_place=False):
         """Self-attention of one new position to itself and the cached ones.
 
         Args:
             query: (B * K, D), the new position of every beam.
-            cache: the pair (key, value), each (B, N, L * K, H).
+            cache: keys (B, N, H, L * K) and values (B, N, L * K, H).
             cache_update_index: the new position's index, a scalar integer.
             attention_mask: boolean, broadcasts to (B, N, K, L * K): which of the cached positions of which beams each
                 beam attends to, the new one included.
@@ -182,17 +187,16 @@ class MultiHeadAttention(keras.layers.Layer):
         x = self.query_key_value_dense(query)
         x = ops.reshape(x, (ops.shape(cache[0])[0], -1, 3 * self.num_heads, self.key_dim))
         query, key, value = ops.split(ops.swapaxes(x, 1, 2), 3, axis=1)  # (B, N, K, H)
-        cache = tuple(
-            update_cache(old, new, cache_update_index, in_place) for old, new in zip(cache, (key, value), strict=True)
-        )
-        return self._step(query, *cache, attention_mask), cache
+        key = update_cache(cache[0], ops.swapaxes(key, 2, 3), cache_update_index, 3, in_place)
+        value = update_cache(cache[1], value, cache_update_index, 2, in_place)
+        return self._step(query, key, value, attention_mask), (key, value)
 
     def cross_step(self, query, key, value, attention_mask):
         """Cross-attention of one new position, for one or several beams per sentence.
 
         Args:
             query: (B * K, D): the K beams of a sentence are neighbours and read its keys together.
-            key, value: (B, N, S, H) from `project_value`.
+            key, value: (B, N, H, S) and (B, N, S, H) from `project_value`.
             attention_mask: boolean (B, 1, 1, S), True at the real tokens of the source.
 
         Returns:
@@ -203,8 +207,8 @@ class MultiHeadAttention(keras.layers.Layer):
         return self._step(ops.swapaxes(query, 1, 2), key, value, attention_mask)
 
     def _step(self, query, key, value, attention_mask):
-        """(B, N, T, H) queries on (B, N, S, H) keys and values -> (B * T, D)."""
-        logits = ops.matmul(query * self.key_dim**-0.5, ops.swapaxes(key, 2, 3))
+        """(B, N, T, H) queries on (B, N, H, S) keys and (B, N, S, H) values -> (B * T, D)."""
+        logits = ops.matmul(query * self.key_dim**-0.5, key)
         scores = ops.cast(_softmax(ops.cast(logits, "float32"), attention_mask), self.compute_dtype)
         context = ops.swapaxes(ops.matmul(scores, value), 1, 2)  # (B, T, N, H)
         return self.output_dense(ops.reshape(context, (-1, self.num_heads * self.key_dim)))
@@ -228,17 +232,20 @@ def _softmax(logits, attention_mask):
     return ops.where(attention_mask, scores, 0.0)
 
 
-def update_cache(cache, update, index, in_place=False):
-    """Writes `update` (B, N, K, H) at position `index` of `cache` (B, N, L * K, H).
+def update_cache(cache, update, index, axis, in_place=False):
+    """Writes the K slices `update` at position `index` of a cache that has L * K of them on `axis`, the last but one
+    or the last of four.
 
     With `in_place`, compiled code writes the one position and leaves the others where they are. On TensorFlow that is
     an XLA op, which a stock TensorFlow Serving refuses to run; without it the whole cache is written anew.
     """
-    batch, heads, num_beams, key_dim = ops.shape(update)
+    num_beams, size = ops.shape(update)[axis], ops.shape(cache)[axis]
     if in_place:
         # No reshape between here and the product that reads the cache: XLA would copy all of it, twice.
-        zero = ops.zeros_like(index)
-        return ops.slice_update(cache, (zero, zero, index * num_beams, zero), update)
-    positions = ops.reshape(cache, (batch, heads, -1, num_beams, key_dim))
-    here = ops.arange(ops.shape(positions)[2], dtype="int32")[:, None, None] == index
-    return ops.reshape(ops.where(here, update[:, :, None], positions), ops.shape(cache))
+        start = [ops.zeros_like(index)] * 4
+        start[axis] = index * num_beams
+        return ops.slice_update(cache, start, update)
+    slots = ops.arange(size, dtype="int32")
+    here = ops.logical_and(slots >= index * num_beams, slots < (index + 1) * num_beams)
+    here = here if axis == 3 else here[:, None]
+    return ops.where(here, ops.take(update, slots % num_beams, axis=axis), cache)

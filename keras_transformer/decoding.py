@@ -21,8 +21,10 @@ from keras import ops
 
 # Stands for "impossible" where -inf would make NaN (-inf - -inf); far below any sum of log probabilities.
 IMPOSSIBLE = -1e9
-# A vocabulary larger than this is searched for its best tokens in two steps.
+# Width of the chunks in which XLA looks through a vocabulary.
 CHUNK = 32
+# Comparisons of every value with every other cost less than k passes up to about this many.
+RANKING_PAYS_TO = 70_000
 
 
 class Hypotheses(NamedTuple):
@@ -115,12 +117,8 @@ def greedy(
     """
 
     def choose(logits, token_ids, index):
-        if prefix is None and rules == Rules():
-            best, token = _top_k(logits, 1, compiled)
-            return token[:, 0], best[:, 0] - ops.logsumexp(logits, axis=-1)
-        log_probs = ops.log_softmax(logits, axis=-1)
-        _, token = _top_k(_adjust(log_probs, token_ids, index, prefix, rules, special_ids), 1, compiled)
-        return token[:, 0], ops.take_along_axis(log_probs, token, axis=-1)[:, 0]
+        _, token, log_prob = _best_tokens(logits, 1, token_ids, index, prefix, rules, special_ids, compiled)
+        return token[:, 0], log_prob[:, 0]
 
     return _one_by_one(step, cache, batch_size, max_length, limits, choose, special_ids)
 
@@ -235,6 +233,7 @@ def beam_search(
     positions = ops.arange(max_length, dtype="int32")
     beams = ops.arange(num_beams, dtype="int32")
     limits = _full((batch_size,), max_length) if limits is None else limits
+    beam_prefix = None if prefix is None else ops.repeat(prefix, num_beams, axis=0)
     candidates = 2 * num_beams  # At most num_beams of them end, hence at least num_beams go on.
 
     def divisor(length):
@@ -253,8 +252,13 @@ def beam_search(
             index == 0, special_ids.start, ops.take(live["token_ids"], ops.maximum(index - 1, 0), axis=2)
         )
         logits, cache = step(ops.reshape(newest, (-1,)), cache, index, ancestors)
-        tokens, totals, log_probs = best_tokens(ops.cast(logits, "float32"), live, index)  # (B, K, C)
-        num_tokens = tokens.shape[-1]
+        logits = ops.cast(logits, "float32")
+        num_tokens = min(candidates, logits.shape[-1])  # C: of each beam, no more can be among the best 2K.
+        past = ops.reshape(live["token_ids"], (-1, max_length))
+        best, tokens, log_probs = _best_tokens(
+            logits, num_tokens, past, index, beam_prefix, rules, special_ids, compiled
+        )
+        totals = ops.reshape(best, (-1, num_beams, num_tokens)) + live["totals"][..., None]
         totals, flat = _top_k(ops.reshape(totals, (-1, num_beams * num_tokens)), candidates, compiled)  # (B, 2K)
         parents = flat // num_tokens
         tokens = ops.take_along_axis(ops.reshape(tokens, (-1, num_beams * num_tokens)), flat, axis=1)
@@ -263,7 +267,7 @@ def beam_search(
             "ancestors": _take_rows(ancestors, parents),
             "totals": totals,
         }
-        if log_probs is not None:
+        if "own" in live:
             own = ops.take_along_axis(ops.reshape(log_probs, (-1, num_beams * num_tokens)), flat, axis=1)
             new["own"] = own + _take_rows(live["own"], parents)
         ends = ops.logical_or(tokens == special_ids.end, (index + 1 >= limits)[:, None])
@@ -274,32 +278,13 @@ def beam_search(
             "token_ids": new["token_ids"],
             "scores": ops.where(kept, totals / divisor(index + 1), 2 * IMPOSSIBLE),
         }
-        if log_probs is not None:
+        if "own" in live:
             newly["own"] = new["own"] / divisor(index + 1)
         ended = {name: ops.concatenate([ended[name], newly[name]], axis=1) for name in ended}
         ended = _keep_best(ended, "scores", num_beams, compiled)
         # ... Those that do not end go on.
         new["totals"] = ops.where(ends, 2 * IMPOSSIBLE, totals)
         return index + 1, _keep_best(new, "totals", num_beams, compiled), ended, cache
-
-    def best_tokens(logits, live, index):
-        """Of each beam the tokens that can be among the best: ids, totals with them, and own log probabilities."""
-        num_tokens = min(candidates, logits.shape[-1])
-
-        def by_sentence(x):
-            return ops.reshape(x, (-1, num_beams, num_tokens))
-
-        if prefix is None and rules == Rules():
-            # Rows are normalised after the best are chosen: the whole of (B * K, V) is read, never written.
-            best, tokens = _top_k(logits, num_tokens, compiled)
-            best = best - ops.logsumexp(logits, axis=-1, keepdims=True)
-            return by_sentence(tokens), by_sentence(best) + live["totals"][..., None], None
-        log_probs = ops.log_softmax(logits, axis=-1)
-        token_ids = ops.reshape(live["token_ids"], (-1, max_length))
-        forced = None if prefix is None else ops.repeat(prefix, num_beams, axis=0)
-        best, tokens = _top_k(_adjust(log_probs, token_ids, index, forced, rules, special_ids), num_tokens, compiled)
-        own = by_sentence(ops.take_along_axis(log_probs, tokens, axis=-1)) if "own" in live else None
-        return by_sentence(tokens), by_sentence(best) + live["totals"][..., None], own
 
     zeros = ops.zeros((batch_size, num_beams), "float32")
     token_ids = _full((batch_size, num_beams, max_length), special_ids.pad)
@@ -320,8 +305,24 @@ def beam_search(
     return Hypotheses(ended["token_ids"], scores)
 
 
+def _best_tokens(logits, k, token_ids, index, prefix, rules, special_ids, compiled):
+    """The k best tokens of each row as the rules and the prefix have it, best first.
+
+    Returns:
+        Three tensors (R, k): by what they are best, the tokens, and their own log probabilities.
+    """
+    # Rows are normalised after the best are chosen: the whole of (R, V) is read, never written.
+    normalizer = ops.logsumexp(logits, axis=-1, keepdims=True)
+    if rules.repetition_penalty != 1.0:  # That multiplies log probabilities, so they must be there.
+        log_probs = logits - normalizer
+        best, tokens = _top_k(_adjust(log_probs, token_ids, index, prefix, rules, special_ids), k, compiled)
+        return best, tokens, ops.take_along_axis(log_probs, tokens, axis=-1)
+    best, tokens = _top_k(_adjust(logits, token_ids, index, prefix, rules, special_ids), k, compiled)
+    return best - normalizer, tokens, best - normalizer
+
+
 def _adjust(log_probs, token_ids, index, prefix, rules, special_ids):
-    """Log probabilities (R, V) of position `index` as the rules and the prefix (R, P) have them.
+    """Log probabilities or logits (R, V) of position `index` as the rules and the prefix (R, P) have them.
 
     `token_ids` (R, L) holds the tokens before `index`. What is forbidden gets `IMPOSSIBLE`.
     """
@@ -383,13 +384,21 @@ def _top_k(x, k, compiled):
 
 
 def _maxima(x, k):
-    """`ops.top_k` as k maxima, each without those before."""
-    places = ops.arange(x.shape[-1], dtype="int32")
+    """`ops.top_k` in operations that XLA makes fast: by ranks if the rows are short and few, else by k maxima."""
+    rows, size = x.shape
+    places = ops.arange(size, dtype="int32")
+    if rows * size * size <= RANKING_PAYS_TO:
+        mine, other = x[:, :, None], x[:, None, :]
+        before = ops.logical_or(other > mine, ops.logical_and(other == mine, places < places[:, None]))
+        rank = ops.sum(ops.cast(before, "int32"), axis=-1)  # (R, n)
+        chosen = rank[:, None] == ops.arange(k, dtype="int32")[:, None]  # (R, k, n)
+        values = ops.max(ops.where(chosen, x[:, None], 4 * IMPOSSIBLE), axis=-1)
+        return values, ops.sum(ops.where(chosen, places, 0), axis=-1)
     values, indices = [], []
     for _ in range(k):
         value = ops.max(x, axis=-1, keepdims=True)
         # The first place that holds the maximum; XLA's argmax is several times slower.
-        index = ops.min(ops.where(x == value, places, x.shape[-1] - 1), axis=-1, keepdims=True)
+        index = ops.min(ops.where(x == value, places, size - 1), axis=-1, keepdims=True)
         x = ops.where(places == index, 4 * IMPOSSIBLE, x)
         values.append(value)
         indices.append(index)

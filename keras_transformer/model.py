@@ -213,15 +213,22 @@ class Transformer(keras.Model):
         return (self.encoder_norm(x) if self.encoder_norm else x), padding_mask
 
     def init_cache(self, batch_size, max_length, num_beams=1):
-        """Empty self-attention caches: per decoder block a pair (key, value) of (B, N, L * K, H)."""
+        """Empty self-attention caches: per decoder block keys (B, N, H, L * K) and values (B, N, L * K, H)."""
         return [block.self_attention.init_cache(batch_size, max_length, num_beams) for block in self.decoder_blocks]
 
     def init_cross_cache(self, encoder_sequence):
-        """Cross-attention caches: per decoder block the keys and values (B, N, S, H) of the encoder sequence."""
+        """Cross-attention caches: per decoder block keys (B, N, H, S) and values (B, N, S, H) of the encoder."""
         return [block.cross_attention.project_value(encoder_sequence) for block in self.decoder_blocks]
 
     def decode_step(
-        self, token_ids, cache, cache_update_index, cross_cache, padding_mask, ancestors=None, in_place=False
+        self,
+        token_ids,
+        cache,
+        cache_update_index,
+        cross_cache,
+        padding_mask,
+        ancestors=None,
+        in_place=False,
     ):
         """Logits of the next token, from the newest token and the caches.
 
@@ -240,7 +247,7 @@ class Transformer(keras.Model):
             Logits (B * K, V) and the updated cache.
         """
         x = self.decoder_embedding(token_ids[:, None], start_index=cache_update_index)[:, 0]
-        size = ops.shape(cache[0][0])[2]  # L * K
+        size = ops.shape(cache[0][0])[3]  # L * K
         num_beams = 1 if ancestors is None else ancestors.shape[1]
         self_mask = ops.arange(size, dtype="int32") < (cache_update_index + 1) * num_beams
         if ancestors is not None:

@@ -455,7 +455,14 @@ def search(model, encoder_token_ids, limits, max_length, settings, prefix=None, 
     batch_size = ops.shape(encoder_token_ids)[0]
     if num_beams > 1:
         return decoding.beam_search(
-            step, cache, batch_size, max_length, num_beams, settings.length_penalty, compiled=compiled, **shared
+            step,
+            cache,
+            batch_size,
+            max_length,
+            num_beams,
+            settings.length_penalty,
+            compiled=compiled,
+            **shared,
         )
     if settings.sampling:
         sampling = decoding.Sampling(settings.temperature, settings.top_k, settings.top_p)

@@ -353,15 +353,16 @@ def test_cached_steps_equal_the_causal_call(index_as_tensor):
     for t in range(T):
         index = ops.convert_to_tensor(t, dtype="int32") if index_as_tensor else t
         output, cache = layer.decode_step(ops.convert_to_tensor(x[:, t]), cache, index, np.arange(length) <= t)
-        assert [tuple(part.shape) for part in cache] == [(B, N, length, H)] * 2
+        assert [tuple(part.shape) for part in cache] == [(B, N, H, length), (B, N, length, H)]
         np.testing.assert_allclose(to_numpy(output), expected[:, t], atol=1e-5)
-    assert all(np.all(to_numpy(part)[:, :, T:] == 0) for part in cache)
+    assert not to_numpy(cache[0])[..., T:].any()
+    assert not to_numpy(cache[1])[:, :, T:].any()
 
 
 def test_what_lies_in_the_cache_after_the_step_does_not_matter():
     layer, x, length = make(), random(B, 2, D), 5
     clean = layer.init_cache(B, length)
-    dirty = tuple(ops.convert_to_tensor(random(B, N, length, H, seed=i)) for i in range(2))
+    dirty = tuple(ops.convert_to_tensor(random(*part.shape, seed=i)) for i, part in enumerate(clean))
     outputs = []
     for cache in (clean, dirty):
         for t in range(2):
@@ -388,13 +389,20 @@ def test_beams_attend_to_the_rows_that_the_mask_names():
         ancestors = np.take_along_axis(ancestors, rng.integers(0, beams, (B, beams))[..., None], axis=1)
 
 
-def test_a_cache_updated_in_place_holds_the_same():
+@pytest.mark.parametrize("axis", [2, 3])
+def test_a_cache_updated_in_place_holds_the_same(axis):
     """`in_place` needs a compiler on TensorFlow; where none runs, in eager mode, it says the same."""
-    cache, update = ops.convert_to_tensor(random(B, N, T * 2, H)), ops.convert_to_tensor(random(B, N, 2, H, seed=1))
+    cache, update = np.zeros((B, N, H, H), "float32"), np.ones((B, N, H, H), "float32")
+    shape = [B, N, H, H]
+    shape[axis] = 2
+    update = random(*shape)
     index = ops.convert_to_tensor(2, "int32")
-    np.testing.assert_array_equal(
-        to_numpy(update_cache(cache, update, index, in_place=True)), to_numpy(update_cache(cache, update, index))
-    )
+    cache, update = ops.convert_to_tensor(cache), ops.convert_to_tensor(update)
+    found = to_numpy(update_cache(cache, update, index, axis, in_place=False))
+    np.testing.assert_array_equal(to_numpy(update_cache(cache, update, index, axis, in_place=True)), found)
+    where = [slice(None)] * axis + [slice(4, 6)]
+    np.testing.assert_array_equal(found[tuple(where)], to_numpy(update))
+    assert np.count_nonzero(found) == np.count_nonzero(to_numpy(update))
 
 
 @pytest.mark.parametrize("beams", [1, 3])
@@ -403,7 +411,7 @@ def test_cross_step_equals_the_full_call_for_every_beam(beams):
     queries, value, mask = random(B * beams, T, D), random(B, S, D_VALUE), VALUE_IDS != 0
     expected = to_numpy(layer(queries, np.repeat(value, beams, 0), value_mask=np.repeat(mask, beams, 0)))
     key, projected = layer.project_value(ops.convert_to_tensor(value))
-    assert tuple(key.shape) == tuple(projected.shape) == (B, N, S, H)
+    assert (tuple(key.shape), tuple(projected.shape)) == ((B, N, H, S), (B, N, S, H))
     for t in range(T):
         output = layer.cross_step(ops.convert_to_tensor(queries[:, t]), key, projected, mask[:, None, None])
         np.testing.assert_allclose(to_numpy(output), expected[:, t], atol=1e-5)
