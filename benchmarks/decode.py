@@ -1,0 +1,336 @@
+"""Translation speed, side by side with what a user would pick instead, on the same weights and in one run.
+
+    python benchmarks/decode.py                                        # random weights, fixed length, equal work
+    python benchmarks/decode.py --run runs/multi30k-tiny --text test.en.gz   # a trained run on real sentences
+
+Every peer decodes the same batch in turn, round after round: a slow minute of the machine hits all of them. Each has
+a process of its own: in one process the thread pools of the peers fight for the cores. Figures are medians with
+minimum and maximum; the ratio is the speed relative to CTranslate2 in float32. With random weights the end token's row
+is zero, so that every hypothesis has the full length and the work is equal.
+"""
+
+import argparse
+import functools
+import json
+import multiprocessing
+import os
+import statistics
+import sys
+import tempfile
+import time
+from operator import eq
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+PEERS = ("ours, XLA", "ours, graph", "CTranslate2 float32", "CTranslate2 int8", "keras-hub, XLA", "uncached loop")
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--presets", default="tiny,base", metavar="NAMES", help="(default: tiny,base)")
+    parser.add_argument("--num-beams", default="1,4", metavar="NUMBERS", help="(default: 1,4)")
+    parser.add_argument("--batch-sizes", default="1,64", metavar="NUMBERS", help="(default: 1,64)")
+    parser.add_argument("--length", type=int, default=24, metavar="N", help="tokens of source and target (default: 24)")
+    parser.add_argument("--vocabulary-size", type=int, default=8000, metavar="N", help="(default: 8000)")
+    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="timed rounds of all peers (default: 5)")
+    parser.add_argument("--peers", default=";".join(PEERS[:4]), help=f"of: {';'.join(PEERS)}; or all", metavar="NAMES")
+    parser.add_argument("--run", metavar="DIR", help="a trained run, for real sentences")
+    parser.add_argument("--text", metavar="FILE", help="the sentences, one a line, .gz too")
+    parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
+    arguments = parser.parse_args(argv)
+    peers = PEERS if arguments.peers == "all" else arguments.peers.split(";")
+    workers = {peer: Worker(peer) for peer in peers}
+    rows = []
+    for num_beams in map(int, arguments.num_beams.split(",")):
+        if arguments.run:
+            title = f"{arguments.run}, {Path(arguments.text).name}, beams {num_beams}"
+            rows += measure(title, workers, arguments.rounds, real, arguments.run, arguments.text, num_beams)
+            continue
+        for preset in arguments.presets.split(","):
+            for batch_size in map(int, arguments.batch_sizes.split(",")):
+                sizes = (batch_size, arguments.length, arguments.vocabulary_size)
+                title = f"{preset}, beams {num_beams}, batch {batch_size}, {arguments.length} tokens"
+                rows += measure(title, workers, arguments.rounds, fixed, preset, num_beams, *sizes)
+    for worker in workers.values():
+        worker.process.terminate()
+    if arguments.json:
+        Path(arguments.json).write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    return 0
+
+
+def measure(title, workers, rounds, prepare, *arguments):
+    """Times all peers in turn; prints the table and returns its rows."""
+    ready = {peer: worker.ask("prepare", prepare, *arguments) for peer, worker in workers.items()}
+    ready = {peer: counts for peer, counts in ready.items() if counts}
+    first = next(iter(ready))
+    times, peaks = {peer: [] for peer in ready}, {}
+    for _ in range(rounds):
+        for peer in ready:
+            seconds, peaks[peer] = workers[peer].ask("time")
+            times[peer].append(seconds)
+    reference = statistics.median(times.get("CTranslate2 float32", [float("nan")]))
+    print(
+        f"\n{title}\n{'':22}{'ms':>10}{'min':>9}{'max':>9}{'sent/s':>9}{'tok/s':>9}{'ms/sent':>9}{'MiB':>7}{'ratio':>7}"
+    )
+    rows = []
+    for peer, values in times.items():
+        median, (sentences, tokens, _) = statistics.median(values), ready[peer]
+        row = {
+            "cell": title,
+            "peer": peer,
+            "ms": [1e3 * x for x in (median, min(values), max(values))],
+            "sentences_per_second": sentences / median,
+            "tokens_per_second": tokens / median,
+            "ms_per_sentence": 1e3 * median / sentences,
+            "peak_memory_mib": peaks[peer],
+            "ratio": reference / median,
+            "same_as_first": sum(map(eq, ready[peer][2], ready[first][2])) / sentences,
+        }
+        rows.append(row)
+        ms = "".join(f"{x:{width}.1f}" for x, width in zip(row["ms"], (10, 9, 9), strict=True))
+        print(
+            f"  {peer:20}{ms}{row['sentences_per_second']:9.1f}{row['tokens_per_second']:9.0f}"
+            f"{row['ms_per_sentence']:9.2f}{row['peak_memory_mib']:7.0f}{row['ratio']:7.2f}"
+            f"   {row['same_as_first']:.1%} as {first}",
+            flush=True,
+        )
+    return rows
+
+
+class Worker:
+    """A process that prepares and times one peer."""
+
+    def __init__(self, peer):
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process = context.Process(target=work, args=(theirs, peer), daemon=True)
+        self.process.start()
+
+    def ask(self, *message):
+        self.connection.send(message)
+        return self.connection.recv()
+
+
+def work(connection, peer):
+    call = None
+    while True:
+        kind, *arguments = connection.recv()
+        if kind == "prepare":
+            prepare, *arguments = arguments
+            call, sentences, count_tokens = prepare(peer, *arguments)
+            found = call() if call else []  # Compiles, or fills caches.
+            connection.send((sentences, count_tokens(found), found) if call else None)
+        else:
+            Path("/proc/self/clear_refs").write_text("5")  # Resets the peak.
+            began, repeats = time.perf_counter(), 0
+            while repeats == 0 or time.perf_counter() - began < 0.3:
+                call()
+                repeats += 1
+            seconds = (time.perf_counter() - began) / repeats
+            peak = int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 1024
+            connection.send((seconds, peak))
+            time.sleep(0.3)  # OpenMP threads spin for 200 ms; the next peer starts meanwhile to read its message.
+
+
+def fixed(peer, preset, num_beams, batch_size, length, vocabulary_size):
+    """Fixed-length random ids through random weights."""
+    import numpy as np
+
+    ids = np.random.default_rng(0).integers(4, vocabulary_size, (batch_size, length)).astype("int32")
+    ids[:, -1] = 3
+    makers = {
+        "ours, XLA": lambda *a: ours(*a, compiled=True),
+        "ours, graph": lambda *a: ours(*a, compiled=False),
+        "CTranslate2 float32": lambda *a: ctranslate2(*a, compute_type="float32"),
+        "CTranslate2 int8": lambda *a: ctranslate2(*a, compute_type="int8"),
+        "keras-hub, XLA": keras_hub,
+        "uncached loop": uncached,
+    }
+    call = makers[peer](random_translator(preset, vocabulary_size), ids, num_beams, length)
+    return call, batch_size, lambda found: batch_size * length
+
+
+def real(peer, run, text, num_beams):
+    """Real sentences through a trained run, tokenization included; returns lines."""
+    from keras_transformer.datasets import read_lines
+    from keras_transformer.export.ctranslate2 import export_ctranslate2
+    from keras_transformer.translator import Translator
+
+    lines = read_lines(text)
+    translator = Translator.load(run, num_beams=num_beams, length_penalty=0.0, jit_compile=peer == "ours, XLA")
+    source, target = translator.source_tokenizer, translator.target_tokenizer
+
+    def tokens(found):
+        return sum(len(ids) + 1 for ids in target.tokenize(found))
+
+    if peer.startswith("ours"):
+        return lambda: translator.translate(lines), len(lines), tokens
+    if not peer.startswith("CTranslate2"):
+        return None, 0, None
+    import ctranslate2 as peers
+
+    with tempfile.TemporaryDirectory() as folder:
+        model = str(export_ctranslate2(translator, Path(folder) / "model"))
+        theirs = peers.Translator(model, compute_type=peer.split()[1], intra_threads=os.cpu_count())
+    ids_of = {piece: i for i, piece in enumerate(target.pieces(range(target.vocabulary_size)))}
+
+    def call():
+        pieces = [source.pieces(ids) for ids in source.tokenize(lines)]
+        found = theirs.translate_batch(pieces, beam_size=num_beams, length_penalty=0, max_batch_size=64)
+        return target.detokenize([[ids_of[piece] for piece in x.hypotheses[0]] for x in found])
+
+    return call, len(lines), tokens
+
+
+@functools.cache
+def random_translator(preset, vocabulary_size):
+    """A translator whose tokenizer knows only ids, and whose model never ends a hypothesis by itself."""
+    import keras
+
+    from keras_transformer.config import PRESETS
+    from keras_transformer.model import Transformer
+    from keras_transformer.translator import Translator
+
+    class Ids:
+        suffix = ""
+
+        def __init__(self):
+            self.vocabulary_size = vocabulary_size
+
+        def pieces(self, ids):
+            return [f"t{i}" for i in ids]
+
+        def save(self, path):
+            path.touch()
+            return path
+
+    keras.utils.set_random_seed(0)
+    model = Transformer(vocabulary_size, **{**PRESETS[preset], "dropout": 0.0})
+    embeddings = model.decoder_embedding.token_embedding.embeddings
+    array = keras.ops.convert_to_numpy(embeddings).copy()
+    array[3] = 0.0
+    embeddings.assign(array)
+    return Translator(model, Ids())
+
+
+def ours(translator, ids, num_beams, length, compiled):
+    """The search of `Translator`, compiled by XLA or, as in the SavedModel, as a graph without it."""
+    import keras
+    import numpy as np
+
+    from keras_transformer.translator import search
+
+    settings = translator.settings.replace(num_beams=num_beams, length_penalty=0.0)
+    limits = np.full(len(ids), length, "int32")
+
+    def function(inputs, max_length):
+        return search(translator.model, settings=settings, max_length=max_length, compiled=compiled, **inputs)
+
+    call = translator._compile(function, compiled)
+    inputs = {"encoder_token_ids": ids, "limits": limits}
+    return lambda: keras.ops.convert_to_numpy(call(inputs, length).token_ids)[:, 0].tolist()
+
+
+def ctranslate2(translator, ids, num_beams, length, compute_type):
+    import ctranslate2 as peer
+
+    from keras_transformer.export.ctranslate2 import export_ctranslate2
+
+    with tempfile.TemporaryDirectory() as folder:
+        model = str(export_ctranslate2(translator, Path(folder) / "model"))
+        theirs = peer.Translator(model, compute_type=compute_type, intra_threads=os.cpu_count())
+    source = [[f"t{i}" for i in row[:-1]] for row in ids]
+    settings = {"beam_size": num_beams, "max_decoding_length": length, "length_penalty": 0, "return_scores": True}
+
+    def call():
+        found = theirs.translate_batch(source, max_batch_size=64, **settings)
+        return [[int(piece[1:]) for piece in x.hypotheses[0]] for x in found]
+
+    return call
+
+
+def keras_hub(translator, ids, num_beams, length):
+    """keras-hub's own layers of the same sizes, with its cache and its samplers, in one function compiled by XLA."""
+    import keras
+    import keras_nlp
+    import numpy as np
+    import tensorflow as tf
+
+    config = translator.model.get_config()
+    sizes = {"intermediate_dim": config["intermediate_dim"], "num_heads": config["num_heads"]}
+    hidden_dim, vocabulary_size = config["hidden_dim"], config["vocabulary_size"]
+    embedding = keras_nlp.layers.TokenAndPositionEmbedding(vocabulary_size, length + 1, hidden_dim)
+    encoders = [keras_nlp.layers.TransformerEncoder(**sizes) for _ in range(config["num_layers"])]
+    decoders = [keras_nlp.layers.TransformerDecoder(**sizes) for _ in range(config["num_layers"])]
+    heads, key_dim = config["num_heads"], hidden_dim // config["num_heads"]
+    sampler = keras_nlp.samplers.GreedySampler() if num_beams == 1 else keras_nlp.samplers.BeamSampler(num_beams)
+
+    def encode(token_ids):
+        x = embedding(token_ids)
+        for layer in encoders:
+            x = layer(x)
+        return x
+
+    def generate(token_ids):
+        encoded = encode(token_ids)
+        rows = len(ids)
+        cache = tf.zeros((rows, len(decoders), 2, length + 1, heads, key_dim))
+        cross = []
+        for layer in decoders:  # Computed once: the cache of the keys and values of the source.
+            _, _, one = layer(
+                tf.zeros((rows, 1, hidden_dim)), encoded, self_attention_cache=cache[:, 0],
+                self_attention_cache_update_index=0,
+                cross_attention_cache=tf.zeros((rows, 2, token_ids.shape[1], heads, key_dim)),
+                cross_attention_cache_update_index=0,
+            )  # fmt: skip
+            cross.append(one)
+        cross = tf.stack(cross, axis=1)
+
+        def next(prompt, state, index):
+            cache, cross, encoded = state
+            x = embedding(prompt[:, index - 1][:, None], start_index=index - 1)
+            new = []
+            for i, layer in enumerate(decoders):
+                x, one, _ = layer(
+                    x, encoded, self_attention_cache=cache[:, i], self_attention_cache_update_index=index - 1,
+                    cross_attention_cache=cross[:, i], cross_attention_cache_update_index=None,
+                )  # fmt: skip
+                new.append(one)
+            logits = embedding.token_embedding(x, reverse=True)
+            return logits[:, 0], x[:, 0], (tf.stack(new, axis=1), cross, encoded)
+
+        prompt = tf.concat([tf.fill((rows, 1), 2), tf.zeros((rows, length), tf.int32)], axis=1)
+        return sampler(next=next, prompt=prompt, cache=(cache, cross, encoded), index=1)
+
+    call = tf.function(generate, jit_compile=True, autograph=False)
+    inputs = tf.constant(ids)
+    np.asarray(encode(inputs))  # Builds the layers.
+    keras.tree.map_structure(np.asarray, call(inputs))
+    return lambda: call(inputs).numpy().tolist()
+
+
+def uncached(translator, ids, num_beams, length):
+    """The loop of the well-known tutorial: a full forward pass over everything decoded so far, for every token."""
+    import tensorflow as tf
+
+    if num_beams > 1:
+        return None
+    model = translator.model
+
+    @tf.function(input_signature=[tf.TensorSpec((None, None), tf.int32)] * 2, autograph=False)
+    def forward(encoder_token_ids, decoder_token_ids):
+        logits = model({"encoder_token_ids": encoder_token_ids, "decoder_token_ids": decoder_token_ids})
+        return tf.argmax(logits[:, -1], axis=-1, output_type=tf.int32)
+
+    def call():
+        source, target = tf.constant(ids), tf.fill((len(ids), 1), 2)
+        for _ in range(length):
+            target = tf.concat([target, forward(source, target)[:, None]], axis=1)
+        return target[:, 1:].numpy().tolist()
+
+    return call
+
+
+if __name__ == "__main__":
+    sys.exit(main())
