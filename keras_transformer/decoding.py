@@ -206,6 +206,7 @@ def beam_search(
     max_length,
     num_beams,
     length_penalty=0.0,
+    num_hypotheses=None,
     limits=None,
     prefix=None,
     rules=Rules(),
@@ -215,7 +216,7 @@ def beam_search(
     """Keeps the `num_beams` most probable prefixes, and beside them the `num_beams` best ended hypotheses.
 
     Hypotheses that reach their limit without an end token compete with the ended ones by their score. The loop ends
-    early when no live prefix can reach the score of the worst kept hypothesis, so stopping never changes the answer.
+    early when no live prefix can reach the score of the worst wanted hypothesis, so stopping never changes the answer.
 
     Args:
         step: see the module's docstring; it is called with R = B * K rows, the beams of a sentence side by side.
@@ -225,13 +226,15 @@ def beam_search(
         num_beams: K; may be larger than the vocabulary. One beam without length penalty is greedy search.
         length_penalty: a; scores are sum(log p) / ((5 + length) / 6)^a. Larger values favour longer hypotheses.
             Defaults to 0, the plain sum.
+        num_hypotheses: how many of the K are wanted; only these are returned. Defaults to K.
         limits, prefix, rules, special_ids, compiled: see `greedy`.
 
     Returns:
-        `Hypotheses`, best first. With a repetition penalty, best is what is best under the penalty.
+        `Hypotheses`, best first, as many as are wanted. With a repetition penalty, best is what is best under that.
     """
     positions = ops.arange(max_length, dtype="int32")
     beams = ops.arange(num_beams, dtype="int32")
+    num_hypotheses = num_beams if num_hypotheses is None else num_hypotheses
     limits = _full((batch_size,), max_length) if limits is None else limits
     beam_prefix = None if prefix is None else ops.repeat(prefix, num_beams, axis=0)
     candidates = 2 * num_beams  # At most num_beams of them end, hence at least num_beams go on.
@@ -243,7 +246,7 @@ def beam_search(
         best = live["totals"][:, 0]
         # Log probabilities only fall. Of the divisors still possible, the largest one is kindest to a negative sum.
         reachable = ops.maximum(best / divisor(limits), best / divisor(index + 1))
-        hopeful = ops.logical_and(best > IMPOSSIBLE / 2, reachable > ended["scores"][:, -1])
+        hopeful = ops.logical_and(best > IMPOSSIBLE / 2, reachable > ended["scores"][:, num_hypotheses - 1])
         return ops.logical_and(index < max_length, ops.any(hopeful))
 
     def body(index, live, ended, cache):
@@ -302,7 +305,7 @@ def beam_search(
     scores = ended["scores"]
     if "own" in ended:
         scores = ops.where(scores > IMPOSSIBLE / 2, ended["own"], scores)
-    return Hypotheses(ended["token_ids"], scores)
+    return Hypotheses(ended["token_ids"][:, :num_hypotheses], scores[:, :num_hypotheses])
 
 
 def _best_tokens(logits, k, token_ids, index, prefix, rules, special_ids, compiled):

@@ -378,7 +378,7 @@ class Translator:
                 for copy in range(copies):
                     generator = np.random.default_rng([settings.seed, i, copy])
                     inputs["uniforms"][place * copies + copy] = generator.random(max_length, "float32")
-        token_ids, scores = self._compiled_search(settings, compile)(inputs, max_length)
+        token_ids, scores = self._compiled_search(settings, num_hypotheses, compile)(inputs, max_length)
         if copies > 1:
             token_ids, scores = token_ids.reshape(num_rows, copies, -1), scores.reshape(num_rows, copies)
             order = np.argsort(-scores, axis=1, kind="stable")
@@ -386,14 +386,21 @@ class Translator:
             scores = np.take_along_axis(scores, order, axis=1)
         return [self._to_text(*found, num_hypotheses) for found in zip(token_ids, scores, strict=True)][: len(rows)]
 
-    def _compiled_search(self, settings, compile):
+    def _compiled_search(self, settings, num_hypotheses, compile):
         """A function of `inputs` and `max_length`, compiled once for all settings but the seed."""
         settings = settings._replace(seed=0, max_length=None)
-        key = (settings, compile)
+        key = (settings, num_hypotheses, compile)
         if key not in self._compiled:
 
             def function(inputs, max_length):
-                return search(self.model, settings=settings, max_length=max_length, compiled=compile, **inputs)
+                return search(
+                    self.model,
+                    settings=settings,
+                    max_length=max_length,
+                    num_hypotheses=num_hypotheses,
+                    compiled=compile,
+                    **inputs,
+                )
 
             self._compiled[key] = self._compile(function, compile)
         return lambda *arguments: tuple(ops.convert_to_numpy(x) for x in self._compiled[key](*arguments))
@@ -433,7 +440,9 @@ class Translator:
         return [Translation(text, float(scores[i]), row) for i, text, row in zip(real, texts, ids, strict=True)]
 
 
-def search(model, encoder_token_ids, limits, max_length, settings, prefix=None, uniforms=None, compiled=False):
+def search(
+    model, encoder_token_ids, limits, max_length, settings, num_hypotheses=1, prefix=None, uniforms=None, compiled=False
+):
     """The search of a batch, in `keras.ops`: for `Translator`, and for the graph that an export writes.
 
     Args:
@@ -442,6 +451,7 @@ def search(model, encoder_token_ids, limits, max_length, settings, prefix=None, 
         limits: (B,), most tokens of each translation.
         max_length: L, at least the largest of `limits`.
         settings: `SearchSettings`.
+        num_hypotheses: how many of the beams' hypotheses are returned. Defaults to 1.
         prefix: (B, P), tokens that the translations begin with, padded. Defaults to none.
         uniforms: (B, L) random numbers, for sampling.
         compiled: whether XLA compiles the search. Defaults to False.
@@ -461,6 +471,7 @@ def search(model, encoder_token_ids, limits, max_length, settings, prefix=None, 
             max_length,
             num_beams,
             settings.length_penalty,
+            num_hypotheses,
             compiled=compiled,
             **shared,
         )

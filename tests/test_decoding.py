@@ -78,6 +78,16 @@ def test_a_beam_wide_enough_finds_what_enumeration_finds(length_penalty, seed):
             assert not row[len(tokens) :].any()
 
 
+@pytest.mark.parametrize("length_penalty", [-0.5, 0.0, 1.0])
+@pytest.mark.parametrize("num_hypotheses", [1, 2])
+def test_wanting_fewer_hypotheses_never_changes_those(num_hypotheses, length_penalty):
+    for seed in range(5):
+        all_ids, all_scores = run_beam(table(seed), 4, length_penalty=length_penalty)
+        ids, scores = run_beam(table(seed), 4, length_penalty=length_penalty, num_hypotheses=num_hypotheses)
+        np.testing.assert_array_equal(ids, all_ids[:, :num_hypotheses])
+        np.testing.assert_allclose(scores, all_scores[:, :num_hypotheses], atol=1e-5)
+
+
 @pytest.mark.parametrize("num_beams", [1, 3])
 def test_what_is_fast_when_compiled_finds_the_same(num_beams):
     logits, rules = table(11), decoding.Rules(min_length=2)
