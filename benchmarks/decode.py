@@ -251,7 +251,10 @@ def ctranslate2(translator, ids, num_beams, length, compute_type):
 
 
 def keras_hub(translator, ids, num_beams, length):
-    """keras-hub's own layers of the same sizes, with its cache and its samplers, in one function compiled by XLA."""
+    """keras-hub's own layers of the same sizes, with its cache and its samplers, in one function compiled by XLA.
+
+    Its weights are random ones of its own, so its translations are others.
+    """
     import keras
     import keras_nlp
     import numpy as np
