@@ -23,7 +23,7 @@ SPECIAL_IDS = decoding.SpecialIds(START_TOKEN_ID, END_TOKEN_ID, PAD_TOKEN_ID)
 BATCH_SIZES = (64, 8, 1)
 SOURCE_LENGTHS = (8, 16, 24, 32, 48, 64, 96, 128)
 # From this many texts on, the time that XLA takes to compile is won back.
-XLA_PAYS_FROM = 256
+XLA_PAYS_FROM = 1024
 # Texts that `stream` translates together: enough to fill batches of similar lengths.
 CHUNK_SIZE = 2048
 
@@ -154,7 +154,7 @@ class Translator:
         target_tokenizer: Defaults to `source_tokenizer`, a shared vocabulary.
         max_source_length: longer sources are cut, in tokens, the end token included. Defaults to 128.
         jit_compile: whether to compile the search with XLA on TensorFlow: several times faster, after seconds of
-            compilation for each of at most 24 shapes of a batch. JAX always compiles. Defaults to None: for 256 texts
+            compilation for each of at most 24 shapes of a batch. JAX always compiles. Defaults to None: for 1,024 texts
             and more in one call.
         **settings: `SearchSettings` by name, such as `num_beams=1`.
 
