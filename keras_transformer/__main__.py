@@ -5,6 +5,7 @@ import contextlib
 import gzip
 import os
 import sys
+import zlib
 from pathlib import Path
 
 from keras_transformer.config import DecodingConfig, add_flags, user_errors
@@ -94,8 +95,9 @@ def _load(arguments):
 def translate(arguments):
     from tqdm import tqdm
 
-    with _input(arguments.input) as file, _output(arguments.output) as output:
+    with _input(arguments.input) as file, contextlib.ExitStack() as stack:
         translator = _load(arguments)
+        output = stack.enter_context(_output(arguments.output))  # Not before there is something to write.
         progress = tqdm(unit=" lines", disable=True if file.isatty() else None)  # None: unless nobody would see it.
         for texts in _typed() if file.isatty() else _chunks(file, arguments.input or "standard input"):
             found = translator.translate(
@@ -148,19 +150,23 @@ def _chunks(file, name):
     A line that is not UTF-8 is reported with its number and becomes an empty one: one bad line must not end the
     translation of a million.
     """
+    from keras_transformer.datasets import DataError, decode_line
+
     count, rest = 0, b""
     while True:
-        data = file.read1(READ_SIZE)
+        try:
+            data = file.read1(READ_SIZE)
+        except (EOFError, zlib.error) as error:  # A gzip file that is cut off or damaged.
+            raise DataError(f"Cannot read {name}: {error}.") from error
         *lines, rest = (rest + data).split(b"\n")
         if not data and rest:
             lines, rest = [rest], b""
         texts = []
         for number, line in enumerate(lines, count + 1):
             try:
-                texts.append(line.decode("utf-8-sig" if number == 1 else "utf-8").strip())
-            except UnicodeDecodeError as error:
-                bad = f"byte {error.object[error.start]:#04x}, column {error.start + 1}"
-                print(f"{name}, line {number}: not UTF-8 ({bad}); an empty line is written.", file=sys.stderr)
+                texts.append(decode_line(line, number))
+            except DataError as error:
+                print(f"{name}, {error}; an empty line is written.", file=sys.stderr)
                 texts.append("")
         count += len(texts)
         if texts:

@@ -111,13 +111,25 @@ def read_lines(path):
         if b"\0" in line:
             raise DataError(f"{path}, line {number}: a NUL byte; this is not a text file.")
         try:
-            text.append(line.decode("utf-8-sig" if number == 1 else "utf-8").strip())
-        except UnicodeDecodeError as error:
+            text.append(decode_line(line, number))
+        except DataError as error:
             raise DataError(
-                f"{path}, line {number}: not UTF-8 (byte {error.object[error.start]:#04x}, column {error.start + 1}). "
-                "Convert the file, for example with: iconv -f ISO-8859-1 -t UTF-8."
+                f"{path}, {error}. Convert the file, for example with: iconv -f ISO-8859-1 -t UTF-8."
             ) from error
     return text
+
+
+def decode_line(line, number):
+    """The text of line `number` of a UTF-8 file, stripped of surrounding spaces and of a byte order mark.
+
+    Raises:
+        DataError: the line is not UTF-8; the message gives line, byte and column.
+    """
+    try:
+        return line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
+    except UnicodeDecodeError as error:
+        byte, column = error.object[error.start], error.start + 1
+        raise DataError(f"line {number}: not UTF-8 (byte {byte:#04x}, column {column})") from error
 
 
 def multi30k(data_dir=None, source="en", target="de", test_set="test_2016_flickr", variant=""):

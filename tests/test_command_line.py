@@ -88,6 +88,15 @@ def test_a_bad_line_is_reported_and_left_empty(golden, tmp_path):
     assert target.read_text(encoding="utf-8") == f"{first}\n\n\n{last}\n"
 
 
+def test_a_gzip_file_that_is_cut_off_is_an_error(golden, tmp_path, capsys):
+    source, target = tmp_path / "in.txt.gz", tmp_path / "out.txt"
+    source.write_bytes(gzip.compress(b"a sentence\n" * 999)[:-12])
+    with pytest.raises(SystemExit, match="2"):
+        command_line.main(["translate", str(golden.run_dir), "--input", str(source), "--output", str(target)])
+    assert f"Cannot read {source}: " in capsys.readouterr().err
+    assert not target.exists()
+
+
 def test_a_pipe_is_answered_line_by_line(golden):
     """Whoever writes a line gets its translation before writing the next."""
     call = [sys.executable, "-m", "keras_transformer", "translate", str(golden.run_dir)]
