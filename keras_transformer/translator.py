@@ -357,10 +357,11 @@ class Translator:
         """Lists of `Translation`s for some of the sources."""
         copies = num_hypotheses if settings.sampling else 1  # Each drawing has a row of its own.
         num_rows = _fixed_size(len(rows)) if compile else len(rows)
-        longest = max(len(sources[i]) for i in rows)
+        length = longest = max(len(sources[i]) for i in rows)
         ends = self.model.max_length  # Learned positions end somewhere.
-        length = next((n for n in SOURCE_LENGTHS if n >= longest), -(-longest // 64) * 64)
-        length = min(length, max(longest, ends)) if ends else length
+        if compile:  # Without XLA every shape is served as it is.
+            length = next((n for n in SOURCE_LENGTHS if n >= longest), -(-longest // 64) * 64)
+            length = min(length, max(longest, ends)) if ends else length
         token_ids = _pad([sources[i] for i in rows] + [[END_TOKEN_ID]] * (num_rows - len(rows)), length)
         limits = np.asarray(settings.limit(np.sum(token_ids != PAD_TOKEN_ID, axis=1)))
         max_length = int(settings.limit(length))
