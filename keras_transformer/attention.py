@@ -154,28 +154,29 @@ class MultiHeadAttention(keras.layers.Layer):
         return context, scores
 
     # Cached decoding: one position at a time, on tensors (B * K, D) without a time axis. The K beams of a sentence are
-    # neighbours; what they cached stays where it is, and masks say whose it is now.
+    # neighbours; what they cached stays where it is, and masks say whose it is now. Caches have one axis for sentences
+    # and heads, and are stored as the products read them: where a reshape or a transposition stands between the write
+    # and the product, XLA copies all of a cache at every step.
 
     def init_cache(self, batch_size, length, num_beams=1):
-        """An empty cache for `decode_step`: keys (B, N, H, L * K) and values (B, N, L * K, H), zeros.
-
-        Both are stored as the products read them; XLA would transpose keys again at every step.
-        """
-        heads, size = (batch_size, self.num_heads), length * num_beams
-        key = ops.zeros((*heads, self.key_dim, size), self.compute_dtype)
-        return key, ops.zeros((*heads, size, self.key_dim), self.compute_dtype)
+        """An empty cache for `decode_step`: keys (B * N, H, L * K) and values (B * N, L * K, H), zeros."""
+        rows, size = batch_size * self.num_heads, length * num_beams
+        key = ops.zeros((rows, self.key_dim, size), self.compute_dtype)
+        return key, ops.zeros((rows, size, self.key_dim), self.compute_dtype)
 
     def project_value(self, value):
-        """Keys (B, N, H, S) and values (B, N, S, H) of (B, S, D'), computed once per sentence for `cross_step`."""
+        """Keys (B * N, H, S) and values (B * N, S, H) of (B, S, D'), computed once per sentence for `cross_step`."""
+        length = ops.shape(value)[1]
         key, value = self._project(self.key_value_dense, value)
-        return ops.transpose(key, (0, 2, 3, 1)), ops.swapaxes(value, 1, 2)
+        key = ops.reshape(ops.transpose(key, (0, 2, 3, 1)), (-1, self.key_dim, length))
+        return key, ops.reshape(ops.swapaxes(value, 1, 2), (-1, length, self.key_dim))
 
     def decode_step(self, query, cache, cache_update_index, attention_mask, in_place=False):
         """Self-attention of one new position to itself and the cached ones.
 
         Args:
             query: (B * K, D), the new position of every beam.
-            cache: keys (B, N, H, L * K) and values (B, N, L * K, H).
+            cache: keys (B * N, H, L * K) and values (B * N, L * K, H).
             cache_update_index: the new position's index, a scalar integer.
             attention_mask: boolean, broadcasts to (B, N, K, L * K): which of the cached positions of which beams each
                 beam attends to, the new one included.
@@ -184,11 +185,11 @@ class MultiHeadAttention(keras.layers.Layer):
         Returns:
             (B * K, D) and the updated cache.
         """
-        x = self.query_key_value_dense(query)
-        x = ops.reshape(x, (ops.shape(cache[0])[0], -1, 3 * self.num_heads, self.key_dim))
-        query, key, value = ops.split(ops.swapaxes(x, 1, 2), 3, axis=1)  # (B, N, K, H)
-        key = update_cache(cache[0], ops.swapaxes(key, 2, 3), cache_update_index, 3, in_place)
-        value = update_cache(cache[1], value, cache_update_index, 2, in_place)
+        batch = ops.shape(cache[0])[0] // self.num_heads
+        x = ops.reshape(self.query_key_value_dense(query), (batch, -1, 3 * self.num_heads, self.key_dim))
+        query, key, value = (self._merge_rows(part) for part in ops.split(ops.swapaxes(x, 1, 2), 3, axis=1))
+        key = update_cache(cache[0], ops.swapaxes(key, 1, 2), cache_update_index, 2, in_place)
+        value = update_cache(cache[1], value, cache_update_index, 1, in_place)
         return self._step(query, key, value, attention_mask), (key, value)
 
     def cross_step(self, query, key, value, attention_mask):
@@ -196,22 +197,28 @@ class MultiHeadAttention(keras.layers.Layer):
 
         Args:
             query: (B * K, D): the K beams of a sentence are neighbours and read its keys together.
-            key, value: (B, N, H, S) and (B, N, S, H) from `project_value`.
+            key, value: (B * N, H, S) and (B * N, S, H) from `project_value`.
             attention_mask: boolean (B, 1, 1, S), True at the real tokens of the source.
 
         Returns:
             (B * K, D).
         """
-        batch = ops.shape(key)[0]
+        batch = ops.shape(key)[0] // self.num_heads
         query = ops.reshape(self.query_dense(query), (batch, -1, self.num_heads, self.key_dim))
-        return self._step(ops.swapaxes(query, 1, 2), key, value, attention_mask)
+        return self._step(self._merge_rows(ops.swapaxes(query, 1, 2)), key, value, attention_mask)
+
+    def _merge_rows(self, x):
+        """(B, N, K, H) -> (B * N, K, H)."""
+        return ops.reshape(x, (-1, ops.shape(x)[2], self.key_dim))
 
     def _step(self, query, key, value, attention_mask):
-        """(B, N, T, H) queries on (B, N, H, S) keys and (B, N, S, H) values -> (B * T, D)."""
-        logits = ops.matmul(query * self.key_dim**-0.5, key)
-        scores = ops.cast(_softmax(ops.cast(logits, "float32"), attention_mask), self.compute_dtype)
-        context = ops.swapaxes(ops.matmul(scores, value), 1, 2)  # (B, T, N, H)
-        return self.output_dense(ops.reshape(context, (-1, self.num_heads * self.key_dim)))
+        """(B * N, K, H) queries on (B * N, H, S) keys and (B * N, S, H) values -> (B * K, D)."""
+        num_beams, length = ops.shape(query)[1], ops.shape(value)[1]
+        logits = ops.reshape(ops.matmul(query, key), (-1, self.num_heads, num_beams, length))
+        scores = _softmax(ops.cast(logits, "float32") * self.key_dim**-0.5, attention_mask)
+        scores = ops.reshape(ops.cast(scores, self.compute_dtype), (-1, num_beams, length))
+        context = ops.reshape(ops.matmul(scores, value), (-1, self.num_heads, num_beams, self.key_dim))
+        return self.output_dense(ops.reshape(ops.swapaxes(context, 1, 2), (-1, self.num_heads * self.key_dim)))
 
     def get_config(self):
         return {
@@ -233,19 +240,17 @@ def _softmax(logits, attention_mask):
 
 
 def update_cache(cache, update, index, axis, in_place=False):
-    """Writes the K slices `update` at position `index` of a cache that has L * K of them on `axis`, the last but one
-    or the last of four.
+    """Writes the K slices `update` at position `index` of a cache that has L * K of them on `axis`, 1 or 2 of three.
 
     With `in_place`, compiled code writes the one position and leaves the others where they are. On TensorFlow that is
     an XLA op, which a stock TensorFlow Serving refuses to run; without it the whole cache is written anew.
     """
     num_beams, size = ops.shape(update)[axis], ops.shape(cache)[axis]
     if in_place:
-        # No reshape between here and the product that reads the cache: XLA would copy all of it, twice.
-        start = [ops.zeros_like(index)] * 4
+        start = [ops.zeros_like(index)] * 3
         start[axis] = index * num_beams
         return ops.slice_update(cache, start, update)
     slots = ops.arange(size, dtype="int32")
     here = ops.logical_and(slots >= index * num_beams, slots < (index + 1) * num_beams)
-    here = here if axis == 3 else here[:, None]
+    here = here if axis == 2 else here[:, None]
     return ops.where(here, ops.take(update, slots % num_beams, axis=axis), cache)

@@ -257,8 +257,8 @@ class DecoderBlock(_Block):
 
         Args:
             x: (B * K, D).
-            cache: keys (B, N, H, L * K) and values (B, N, L * K, H) of the positions so far.
-            cross_cache: keys (B, N, H, S) and values (B, N, S, H) of the encoder sequence.
+            cache: keys (B * N, H, L * K) and values (B * N, L * K, H) of the positions so far.
+            cross_cache: keys (B * N, H, S) and values (B * N, S, H) of the encoder sequence.
             cache_update_index: scalar integer.
             self_mask: boolean, broadcasts to (B, N, K, L * K).
             cross_mask: boolean (B, 1, 1, S).

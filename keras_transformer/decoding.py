@@ -5,7 +5,8 @@ A *step* is any function `step(token_ids, cache, index, ancestors) -> (logits, c
 row per hypothesis, and `ancestors` is None. Beam search has the K beams of a sentence side by side, R = B * K, and
 never moves what is cached: `ancestors` (B, K, L) says for each beam and each position up to `index` which of the
 sentence's K rows read the token that now belongs to the beam. `Transformer.start_decoding` makes a step; a test can
-make one from a table.
+make one from a table. A *cache* is any pytree of tensors whose first axis is the sentences', alone or merged with
+others behind it, (B, ...) or (B * n, ...), so that a search can go on with some of the sentences.
 
 All stop on one rule: a hypothesis ends at its end token or at its limit of tokens, and the loop ends as soon as no row
 can change its answer. Scores are the model's own log probabilities, whatever the `Rules` made of the choice.
@@ -17,6 +18,7 @@ References: "Google's Neural Machine Translation System" (Wu et al., 2016), sect
 
 from typing import NamedTuple
 
+import keras
 from keras import ops
 
 # Stands for "impossible" where -inf would make NaN (-inf - -inf); far below any sum of log probabilities.
@@ -77,6 +79,21 @@ class SpecialIds(NamedTuple):
     pad: int = 0
 
 
+class Stage(NamedTuple):
+    """A part of a search, one loop; `stages` are those that follow each other.
+
+    Most sentences end long before the last one does, and long before their limits. A search in stages does not read
+    empty places of a long cache, and does not compute rows that have ended.
+
+    Attributes:
+        max_length: the stage ends at this length; its cache has that many positions.
+        divisor: it has room for B / `divisor` sentences, at least one, and begins when no more are unfinished.
+    """
+
+    max_length: int
+    divisor: int = 1
+
+
 def length_penalty_divisor(length, length_penalty):
     """((5 + length) / 6)^length_penalty, where `length` counts the end token.
 
@@ -97,6 +114,8 @@ def greedy(
     rules=Rules(),
     special_ids=SpecialIds(),
     compiled=False,
+    stages=None,
+    lengthen=None,
 ):
     """Takes the most probable token at every position.
 
@@ -111,16 +130,21 @@ def greedy(
         special_ids: see `SpecialIds`.
         compiled: whether XLA compiles the search. The result is the same; other operations are fast. Defaults to
             False.
+        stages: a list of `Stage`s, the last one of `max_length` L, lengths and divisors ascending. The result is the
+            same. Defaults to one stage.
+        lengthen: `lengthen(cache, max_length) -> cache` with so many positions; needed if lengths differ.
 
     Returns:
         `Hypotheses` with K = 1 and unpenalised scores.
     """
 
-    def choose(logits, token_ids, index):
-        _, token, log_prob = _best_tokens(logits, 1, token_ids, index, prefix, rules, special_ids, compiled)
+    def choose(logits, rows, index):
+        past, prefix = rows["token_ids"], rows.get("prefix")
+        _, token, log_prob = _best_tokens(logits, 1, past, index, prefix, rules, special_ids, compiled)
         return token[:, 0], log_prob[:, 0]
 
-    return _one_by_one(step, cache, batch_size, max_length, limits, choose, special_ids)
+    given = {"limits": limits, "prefix": prefix}
+    return _one_by_one(step, cache, batch_size, max_length, given, choose, special_ids, stages, lengthen)
 
 
 def sample(
@@ -133,6 +157,8 @@ def sample(
     prefix=None,
     rules=Rules(),
     special_ids=SpecialIds(),
+    stages=None,
+    lengthen=None,
 ):
     """Draws the token at every position from the model's distribution.
 
@@ -140,7 +166,7 @@ def sample(
     batch nor on the backend.
 
     Args:
-        step, cache, limits, prefix, rules, special_ids: see `greedy`.
+        step, cache, limits, prefix, rules, special_ids, stages, lengthen: see `greedy`.
         uniforms: float32 (B, L), uniform in [0, 1).
         max_length: L.
         sampling: see `Sampling`.
@@ -149,9 +175,10 @@ def sample(
         `Hypotheses` with K = 1 and unpenalised scores.
     """
 
-    def choose(logits, token_ids, index):
+    def choose(logits, rows, index):
         log_probs = ops.log_softmax(logits, axis=-1)
-        allowed = _adjust(log_probs, token_ids, index, prefix, rules, special_ids) / sampling.temperature
+        allowed = _adjust(log_probs, rows["token_ids"], index, rows.get("prefix"), rules, special_ids)
+        allowed = allowed / sampling.temperature
         size = allowed.shape[-1]
         allowed, tokens = ops.top_k(allowed, min(sampling.top_k or size, size))  # (B, k), most probable first
         probabilities = ops.softmax(allowed, axis=-1)
@@ -159,44 +186,103 @@ def sample(
         # A token belongs to the nucleus when those before it are not enough; the first always does.
         probabilities = ops.where(before < sampling.top_p, probabilities, 0.0)
         cumulated = ops.cumsum(probabilities, axis=-1)
-        drawn = ops.take(uniforms, index, axis=1)[:, None] * cumulated[:, -1:]
+        drawn = ops.take(rows["uniforms"], index, axis=1)[:, None] * cumulated[:, -1:]
         place = ops.sum(ops.cast(cumulated <= drawn, "int32"), axis=-1, keepdims=True)
         # Rounding may put the draw behind the last token that has a probability.
         place = ops.minimum(place, ops.sum(ops.cast(probabilities > 0, "int32"), axis=-1, keepdims=True) - 1)
         token = ops.cast(ops.take_along_axis(tokens, place, axis=-1), "int32")
         return token[:, 0], ops.take_along_axis(log_probs, token, axis=-1)[:, 0]
 
-    return _one_by_one(step, cache, ops.shape(uniforms)[0], max_length, limits, choose, special_ids)
+    given = {"limits": limits, "prefix": prefix, "uniforms": uniforms}
+    batch_size = ops.shape(uniforms)[0]
+    return _one_by_one(step, cache, batch_size, max_length, given, choose, special_ids, stages, lengthen)
 
 
-def _one_by_one(step, cache, batch_size, max_length, limits, choose, special_ids):
+def _one_by_one(step, cache, batch_size, max_length, given, choose, special_ids, stages, lengthen):
     """The loop of greedy search and sampling: `choose` gives a token and its log probability for each row."""
     positions = ops.arange(max_length, dtype="int32")
 
-    def unfinished(index, token, finished, token_ids, scores, cache):
-        return ops.logical_and(index < max_length, ops.logical_not(ops.all(finished)))
+    def unfinished(index, rows):
+        return ops.logical_not(rows["finished"])
 
-    def body(index, token, finished, token_ids, scores, cache):
-        logits, cache = step(token, cache, index, None)
-        token, log_prob = choose(ops.cast(logits, "float32"), token_ids, index)
+    def body(index, rows, cache, length):
+        logits, cache = step(rows["token"], cache, index, None)
+        token, log_prob = choose(ops.cast(logits, "float32"), rows, index)
+        finished = rows["finished"]
         token = ops.where(finished, special_ids.pad, token)
-        scores = scores + ops.where(finished, 0.0, log_prob)
-        token_ids = ops.where(positions == index, token[:, None], token_ids)
-        finished = ops.logical_or(finished, token == special_ids.end)
-        if limits is not None:
-            finished = ops.logical_or(finished, index + 1 >= limits)
-        return index + 1, token, finished, token_ids, scores, cache
+        new = {
+            "token": token,
+            "scores": rows["scores"] + ops.where(finished, 0.0, log_prob),
+            "token_ids": ops.where(positions == index, token[:, None], rows["token_ids"]),
+            "finished": ops.logical_or(finished, token == special_ids.end),
+        }
+        if "limits" in rows:
+            new["finished"] = ops.logical_or(new["finished"], index + 1 >= rows["limits"])
+        return {**rows, **new}, cache
 
-    state = (
-        ops.convert_to_tensor(0, "int32"),
-        _full((batch_size,), special_ids.start),
-        ops.zeros((batch_size,), "bool"),
-        _full((batch_size, max_length), special_ids.pad),
-        ops.zeros((batch_size,), "float32"),
-        cache,
-    )
-    _, _, _, token_ids, scores, _ = ops.while_loop(unfinished, body, state)
-    return Hypotheses(token_ids[:, None], scores[:, None])
+    rows = {
+        "token": _full((batch_size,), special_ids.start),
+        "scores": ops.zeros((batch_size,), "float32"),
+        "token_ids": _full((batch_size, max_length), special_ids.pad),
+        "finished": ops.zeros((batch_size,), "bool"),
+        **{name: ops.convert_to_tensor(x) for name, x in given.items() if x is not None},
+    }
+    rows = _run(unfinished, body, rows, cache, batch_size, stages or [Stage(max_length)], lengthen)
+    return Hypotheses(rows["token_ids"][:, None], rows["scores"][:, None])
+
+
+def _run(unfinished, body, rows, cache, batch_size, stages, lengthen):
+    """Runs `body(index, rows, cache, length) -> (rows, cache)` until nothing is unfinished or the last stage is over.
+
+    Args:
+        unfinished: `unfinished(index, rows)`, boolean (B,). `body` does not change the answer of other rows.
+        rows: a pytree of tensors (B, ...).
+
+    Returns:
+        `rows` at the end.
+    """
+    index, left_out = ops.convert_to_tensor(0, "int32"), []
+
+    def room(stage):
+        count = batch_size // stage.divisor
+        return max(count, 1) if isinstance(count, int) else ops.maximum(count, 1)
+
+    for number, stage in enumerate(stages):
+        before = stages[number - 1] if number else stage
+        if stage.divisor > before.divisor:
+            # Those that are unfinished first; this puts them back into their places afterwards.
+            order = ops.argsort(ops.cast(ops.logical_not(unfinished(index, rows)), "int32"))
+            size = ops.shape(order)[0]
+            left_out.append((_take_sentences(rows, order[room(stage) :], size), order))
+            rows, cache = (_take_sentences(x, order[: room(stage)], size) for x in (rows, cache))
+        if number and lengthen:
+            cache = lengthen(cache, stage.max_length)
+        smaller = [room(later) for later in stages[number:] if later.divisor > stage.divisor]
+
+        def goes_on(index, rows, cache, stage=stage, fewer=smaller[0] if smaller else 0):
+            count = ops.sum(ops.cast(unfinished(index, rows), "int32"))
+            return ops.logical_and(index < stage.max_length, count > fewer)
+
+        def next(index, rows, cache, stage=stage):
+            return index + 1, *body(index, rows, cache, stage.max_length)
+
+        index, rows, cache = ops.while_loop(goes_on, next, (index, rows, cache))
+    for rest, order in reversed(left_out):
+        rows = keras.tree.map_structure(lambda x, y: ops.concatenate([x, y]), rows, rest)
+        rows = _take_sentences(rows, ops.argsort(order), ops.shape(order)[0])
+    return rows
+
+
+def _take_sentences(tree, sentences, batch_size):
+    """Some of the sentences of a pytree of tensors (B * n, ...)."""
+    at_least_one = max(batch_size, 1) if isinstance(batch_size, int) else ops.maximum(batch_size, 1)  # To divide by.
+
+    def take(x):
+        count = ops.shape(x)[0] // at_least_one
+        indices = sentences[:, None] * count + ops.arange(count, dtype="int32")
+        return ops.take(x, ops.reshape(indices, (-1,)), axis=0)
+
+    return keras.tree.map_structure(take, tree)
 
 
 def beam_search(
@@ -212,6 +298,8 @@ def beam_search(
     rules=Rules(),
     special_ids=SpecialIds(),
     compiled=False,
+    stages=None,
+    lengthen=None,
 ):
     """Keeps the `num_beams` most probable prefixes, and beside them the `num_beams` best ended hypotheses.
 
@@ -227,7 +315,7 @@ def beam_search(
         length_penalty: a; scores are sum(log p) / ((5 + length) / 6)^a. Larger values favour longer hypotheses.
             Defaults to 0, the plain sum.
         num_hypotheses: how many of the K are wanted; only these are returned. Defaults to K.
-        limits, prefix, rules, special_ids, compiled: see `greedy`.
+        limits, prefix, rules, special_ids, compiled, stages, lengthen: see `greedy`.
 
     Returns:
         `Hypotheses`, best first, as many as are wanted. With a repetition penalty, best is what is best under that.
@@ -235,32 +323,30 @@ def beam_search(
     positions = ops.arange(max_length, dtype="int32")
     beams = ops.arange(num_beams, dtype="int32")
     num_hypotheses = num_beams if num_hypotheses is None else num_hypotheses
-    limits = _full((batch_size,), max_length) if limits is None else limits
-    beam_prefix = None if prefix is None else ops.repeat(prefix, num_beams, axis=0)
     candidates = 2 * num_beams  # At most num_beams of them end, hence at least num_beams go on.
 
     def divisor(length):
         return length_penalty_divisor(ops.cast(length, "float32"), length_penalty)
 
-    def unfinished(index, live, ended, cache):
-        best = live["totals"][:, 0]
+    def unfinished(index, rows):
+        best = rows["live"]["totals"][:, 0]
         # Log probabilities only fall. Of the divisors still possible, the largest one is kindest to a negative sum.
-        reachable = ops.maximum(best / divisor(limits), best / divisor(index + 1))
-        hopeful = ops.logical_and(best > IMPOSSIBLE / 2, reachable > ended["scores"][:, num_hypotheses - 1])
-        return ops.logical_and(index < max_length, ops.any(hopeful))
+        reachable = ops.maximum(best / divisor(rows["limits"]), best / divisor(index + 1))
+        hopeful = reachable > rows["ended"]["scores"][:, num_hypotheses - 1]
+        return ops.logical_and(best > IMPOSSIBLE / 2, hopeful)
 
-    def body(index, live, ended, cache):
+    def body(index, rows, cache, length):
+        live, ended = rows["live"], rows["ended"]
         ancestors = ops.where(positions == index, beams[:, None], live["ancestors"])  # (B, K, L)
         newest = ops.where(
             index == 0, special_ids.start, ops.take(live["token_ids"], ops.maximum(index - 1, 0), axis=2)
         )
-        logits, cache = step(ops.reshape(newest, (-1,)), cache, index, ancestors)
+        logits, cache = step(ops.reshape(newest, (-1,)), cache, index, ancestors[:, :, :length])
         logits = ops.cast(logits, "float32")
         num_tokens = min(candidates, logits.shape[-1])  # C: of each beam, no more can be among the best 2K.
         past = ops.reshape(live["token_ids"], (-1, max_length))
-        best, tokens, log_probs = _best_tokens(
-            logits, num_tokens, past, index, beam_prefix, rules, special_ids, compiled
-        )
+        prefix = ops.repeat(rows["prefix"], num_beams, axis=0) if "prefix" in rows else None
+        best, tokens, log_probs = _best_tokens(logits, num_tokens, past, index, prefix, rules, special_ids, compiled)
         totals = ops.reshape(best, (-1, num_beams, num_tokens)) + live["totals"][..., None]
         totals, flat = _top_k(ops.reshape(totals, (-1, num_beams * num_tokens)), candidates, compiled)  # (B, 2K)
         parents = flat // num_tokens
@@ -273,7 +359,7 @@ def beam_search(
         if "own" in live:
             own = ops.take_along_axis(ops.reshape(log_probs, (-1, num_beams * num_tokens)), flat, axis=1)
             new["own"] = own + _take_rows(live["own"], parents)
-        ends = ops.logical_or(tokens == special_ids.end, (index + 1 >= limits)[:, None])
+        ends = ops.logical_or(tokens == special_ids.end, (index + 1 >= rows["limits"])[:, None])
         # Ended candidates compete with the hypotheses that ended before, if they are among the best K: one beam would
         # otherwise end where greedy search goes on. ...
         kept = ops.logical_and(ends, ops.logical_and(ops.arange(candidates) < num_beams, totals > IMPOSSIBLE / 2))
@@ -287,7 +373,7 @@ def beam_search(
         ended = _keep_best(ended, "scores", num_beams, compiled)
         # ... Those that do not end go on.
         new["totals"] = ops.where(ends, 2 * IMPOSSIBLE, totals)
-        return index + 1, _keep_best(new, "totals", num_beams, compiled), ended, cache
+        return {**rows, "live": _keep_best(new, "totals", num_beams, compiled), "ended": ended}, cache
 
     zeros = ops.zeros((batch_size, num_beams), "float32")
     token_ids = _full((batch_size, num_beams, max_length), special_ids.pad)
@@ -300,8 +386,11 @@ def beam_search(
     ended = {"token_ids": token_ids, "scores": zeros + 2 * IMPOSSIBLE}
     if rules.repetition_penalty != 1.0:  # Then totals are not the model's own log probabilities.
         live["own"], ended["own"] = zeros, zeros
-    state = (ops.convert_to_tensor(0, "int32"), live, ended, cache)
-    _, _, ended, _ = ops.while_loop(unfinished, body, state)
+    limits = _full((batch_size,), max_length) if limits is None else ops.convert_to_tensor(limits)
+    rows = {"live": live, "ended": ended, "limits": limits}
+    if prefix is not None:
+        rows["prefix"] = ops.convert_to_tensor(prefix)
+    ended = _run(unfinished, body, rows, cache, batch_size, stages or [Stage(max_length)], lengthen)["ended"]
     scores = ended["scores"]
     if "own" in ended:
         scores = ops.where(scores > IMPOSSIBLE / 2, ended["own"], scores)

@@ -213,11 +213,11 @@ class Transformer(keras.Model):
         return (self.encoder_norm(x) if self.encoder_norm else x), padding_mask
 
     def init_cache(self, batch_size, max_length, num_beams=1):
-        """Empty self-attention caches: per decoder block keys (B, N, H, L * K) and values (B, N, L * K, H)."""
+        """Empty self-attention caches: per decoder block keys (B * N, H, L * K) and values (B * N, L * K, H)."""
         return [block.self_attention.init_cache(batch_size, max_length, num_beams) for block in self.decoder_blocks]
 
     def init_cross_cache(self, encoder_sequence):
-        """Cross-attention caches: per decoder block keys (B, N, H, S) and values (B, N, S, H) of the encoder."""
+        """Cross-attention caches: per decoder block keys (B * N, H, S) and values (B * N, S, H) of the encoder."""
         return [block.cross_attention.project_value(encoder_sequence) for block in self.decoder_blocks]
 
     def decode_step(
@@ -247,7 +247,7 @@ class Transformer(keras.Model):
             Logits (B * K, V) and the updated cache.
         """
         x = self.decoder_embedding(token_ids[:, None], start_index=cache_update_index)[:, 0]
-        size = ops.shape(cache[0][0])[3]  # L * K
+        size = ops.shape(cache[0][1])[1]  # L * K
         num_beams = 1 if ancestors is None else ancestors.shape[1]
         self_mask = ops.arange(size, dtype="int32") < (cache_update_index + 1) * num_beams
         if ancestors is not None:
@@ -273,15 +273,34 @@ class Transformer(keras.Model):
             in_place: see `keras_transformer.attention.update_cache`. Defaults to False.
 
         Returns:
-            `step(token_ids, cache, index, ancestors) -> (logits, cache)`, and the cache to begin with.
+            `step(token_ids, cache, index, ancestors) -> (logits, cache)`, the cache to begin with, and
+            `lengthen(cache, max_length) -> cache`, which makes room for more positions.
         """
         encoder_sequence, padding_mask = self.encode(encoder_token_ids)
-        cross_cache = self.init_cross_cache(encoder_sequence)
+        cache = {
+            "self": self.init_cache(ops.shape(encoder_token_ids)[0], max_length, num_beams),
+            "cross": self.init_cross_cache(encoder_sequence),
+            "padding_mask": padding_mask,
+        }
 
         def step(token_ids, cache, index, ancestors=None):
-            return self.decode_step(token_ids, cache, index, cross_cache, padding_mask, ancestors, in_place)
+            logits, new = self.decode_step(
+                token_ids, cache["self"], index, cache["cross"], cache["padding_mask"], ancestors, in_place
+            )
+            return logits, {**cache, "self": new}
 
-        return step, self.init_cache(ops.shape(encoder_token_ids)[0], max_length, num_beams)
+        def lengthen(cache, max_length):
+            batch_size = ops.shape(cache["padding_mask"])[0]
+            old_length = ops.shape(cache["self"][0][1])[1] // num_beams
+            more = self.init_cache(batch_size, max_length - old_length, num_beams)
+            pairs = zip(cache["self"], more, strict=True)
+            longer = [
+                (ops.concatenate([key, more_keys], axis=2), ops.concatenate([value, more_values], axis=1))
+                for (key, value), (more_keys, more_values) in pairs
+            ]
+            return {**cache, "self": longer}
+
+        return step, cache, lengthen
 
 
 def _check(tie_embeddings, vocabulary_size, target_vocabulary_size, num_layers, num_decoder_layers):

@@ -6,6 +6,7 @@ Reference: "Attention Is All You Need" (Vaswani et al., 2017), section 6.1 (beam
 import itertools
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -242,10 +243,17 @@ class Translator:
         compile = compile or keras.backend.backend() == "jax"
         # Longest first: a job that does not fit into memory fails at once.
         rows.sort(key=lambda i: -len(sources[i]))
-        for batch in _batches(rows, fixed_sizes=compile):
-            found = self._search(batch, sources, forced, num_hypotheses, settings, compile)
-            for i, hypotheses in zip(batch, found, strict=True):
-                results[i] = hypotheses
+        batches = list(_batches(rows, fixed_sizes=compile))
+        run = self._compiled_search(settings, num_hypotheses, compile)
+
+        def translate_batch(batch):
+            return self._search(batch, sources, forced, num_hypotheses, settings, compile, run)
+
+        # A decoding step is many small operations, which two cores share badly. So each core has a batch of its own.
+        with ThreadPoolExecutor(max(1, min(os.cpu_count(), len(batches)))) as pool:
+            for batch, found in zip(batches, pool.map(translate_batch, batches), strict=True):
+                for i, hypotheses in zip(batch, found, strict=True):
+                    results[i] = hypotheses
         if return_attention:
             results = self._add_attention(sources, results)
         elif not return_scores:
@@ -353,7 +361,7 @@ class Translator:
             raise ValueError(f"`prefixes` must be a list with one entry per text. Received: {prefixes!r}.")
         return self.target_tokenizer.tokenize([prefix or "" for prefix in prefixes])
 
-    def _search(self, rows, sources, forced, num_hypotheses, settings, compile):
+    def _search(self, rows, sources, forced, num_hypotheses, settings, compile, run):
         """Lists of `Translation`s for some of the sources."""
         copies = num_hypotheses if settings.sampling else 1  # Each drawing has a row of its own.
         num_rows = _fixed_size(len(rows)) if compile else len(rows)
@@ -379,13 +387,13 @@ class Translator:
                 for copy in range(copies):
                     generator = np.random.default_rng([settings.seed, i, copy])
                     inputs["uniforms"][place * copies + copy] = generator.random(max_length, "float32")
-        token_ids, scores = self._compiled_search(settings, num_hypotheses, compile)(inputs, max_length)
+        token_ids, scores = run(inputs, max_length)
         if copies > 1:
             token_ids, scores = token_ids.reshape(num_rows, copies, -1), scores.reshape(num_rows, copies)
             order = np.argsort(-scores, axis=1, kind="stable")
             token_ids = np.take_along_axis(token_ids, order[..., None], axis=1)
             scores = np.take_along_axis(scores, order, axis=1)
-        return [self._to_text(*found, num_hypotheses) for found in zip(token_ids, scores, strict=True)][: len(rows)]
+        return self._to_text(token_ids[: len(rows)], scores[: len(rows)])
 
     def _compiled_search(self, settings, num_hypotheses, compile):
         """A function of `inputs` and `max_length`, compiled once for all settings but the seed."""
@@ -428,17 +436,20 @@ class Translator:
             if names not in graphs:
                 shapes = {name: tf.TensorSpec([None] * x.ndim, x.dtype) for name, x in inputs.items()}
                 scalars = [tf.TensorSpec((), tf.int32) for _ in static]
-                graphs[names] = tf.function(function, input_signature=[shapes, *scalars], autograph=False)
+                graph = tf.function(function, input_signature=[shapes, *scalars], autograph=False)
+                graphs.setdefault(names, graph)  # Another thread may have been faster.
             return graphs[names](inputs, *static)
 
         return call
 
-    def _to_text(self, token_ids, scores, num_hypotheses):
-        """`Translation`s of the hypotheses of one source, without the places that hold none."""
-        real = [i for i in range(num_hypotheses) if i == 0 or scores[i] > decoding.IMPOSSIBLE / 2]
-        ids = [_until_end(token_ids[i]) for i in real]
+    def _to_text(self, token_ids, scores):
+        """Lists of `Translation`s of the hypotheses (B, K, L) of all sources, without the places that hold none."""
+        real = scores > decoding.IMPOSSIBLE / 2
+        real[:, 0] = True
+        ids = [_until_end(row) for row in token_ids[real]]
         texts = self.target_tokenizer.detokenize([[i for i in row if i != END_TOKEN_ID] for row in ids])
-        return [Translation(text, float(scores[i]), row) for i, text, row in zip(real, texts, ids, strict=True)]
+        found = iter(map(Translation, texts, scores[real].tolist(), ids))
+        return [list(itertools.islice(found, int(count))) for count in real.sum(axis=1)]
 
 
 def search(
@@ -461,8 +472,10 @@ def search(
         `decoding.Hypotheses`.
     """
     num_beams = 1 if settings.sampling else settings.num_beams
-    step, cache = model.start_decoding(encoder_token_ids, max_length, num_beams, in_place=compiled)
+    stages = _stages(encoder_token_ids, max_length)
+    step, cache, lengthen = model.start_decoding(encoder_token_ids, stages[0].max_length, num_beams, in_place=compiled)
     shared = {"limits": limits, "prefix": prefix, "rules": settings.rules, "special_ids": SPECIAL_IDS}
+    shared.update(stages=stages, lengthen=lengthen)
     batch_size = ops.shape(encoder_token_ids)[0]
     if num_beams > 1:
         return decoding.beam_search(
@@ -483,6 +496,18 @@ def search(
         token_ids, scores = decoding.greedy(step, cache, batch_size, max_length, compiled=compiled, **shared)
     length = ops.cast(ops.sum(token_ids != PAD_TOKEN_ID, axis=-1), "float32")
     return decoding.Hypotheses(token_ids, scores / decoding.length_penalty_divisor(length, settings.length_penalty))
+
+
+def _stages(encoder_token_ids, max_length):
+    """Most translations are about as long as their sources; few sentences go on to the limit."""
+    batch_size, length = ops.shape(encoder_token_ids)
+    all_static = isinstance(max_length, int)  # And then the shape is, too: XLA compiles it.
+    first = min(length, max_length) if all_static else ops.minimum(length, max_length)
+    stages = [decoding.Stage(first)] if not all_static or first < max_length else []
+    stages.append(decoding.Stage(max_length))
+    if not all_static or batch_size > 1:
+        stages.append(decoding.Stage(max_length, divisor=8))
+    return stages
 
 
 def _batches(rows, fixed_sizes):

@@ -353,10 +353,10 @@ def test_cached_steps_equal_the_causal_call(index_as_tensor):
     for t in range(T):
         index = ops.convert_to_tensor(t, dtype="int32") if index_as_tensor else t
         output, cache = layer.decode_step(ops.convert_to_tensor(x[:, t]), cache, index, np.arange(length) <= t)
-        assert [tuple(part.shape) for part in cache] == [(B, N, H, length), (B, N, length, H)]
+        assert [tuple(part.shape) for part in cache] == [(B * N, H, length), (B * N, length, H)]
         np.testing.assert_allclose(to_numpy(output), expected[:, t], atol=1e-5)
     assert not to_numpy(cache[0])[..., T:].any()
-    assert not to_numpy(cache[1])[:, :, T:].any()
+    assert not to_numpy(cache[1])[:, T:].any()
 
 
 def test_what_lies_in_the_cache_after_the_step_does_not_matter():
@@ -389,11 +389,10 @@ def test_beams_attend_to_the_rows_that_the_mask_names():
         ancestors = np.take_along_axis(ancestors, rng.integers(0, beams, (B, beams))[..., None], axis=1)
 
 
-@pytest.mark.parametrize("axis", [2, 3])
+@pytest.mark.parametrize("axis", [1, 2])
 def test_a_cache_updated_in_place_holds_the_same(axis):
     """`in_place` needs a compiler on TensorFlow; where none runs, in eager mode, it says the same."""
-    cache, update = np.zeros((B, N, H, H), "float32"), np.ones((B, N, H, H), "float32")
-    shape = [B, N, H, H]
+    cache, shape = np.zeros((B * N, H, H), "float32"), [B * N, H, H]
     shape[axis] = 2
     update = random(*shape)
     index = ops.convert_to_tensor(2, "int32")
@@ -411,7 +410,7 @@ def test_cross_step_equals_the_full_call_for_every_beam(beams):
     queries, value, mask = random(B * beams, T, D), random(B, S, D_VALUE), VALUE_IDS != 0
     expected = to_numpy(layer(queries, np.repeat(value, beams, 0), value_mask=np.repeat(mask, beams, 0)))
     key, projected = layer.project_value(ops.convert_to_tensor(value))
-    assert (tuple(key.shape), tuple(projected.shape)) == ((B, N, H, S), (B, N, S, H))
+    assert (tuple(key.shape), tuple(projected.shape)) == ((B * N, H, S), (B * N, S, H))
     for t in range(T):
         output = layer.cross_step(ops.convert_to_tensor(queries[:, t]), key, projected, mask[:, None, None])
         np.testing.assert_allclose(to_numpy(output), expected[:, t], atol=1e-5)

@@ -17,22 +17,33 @@ def table(seed):
     return np.random.default_rng(seed).normal(size=(B, V, V, V)).astype("float32") * 2
 
 
-def make_step(logits, num_beams):
+def make_step(logits, num_beams, stages=None):
     """A step function over the table; its cache holds what each row read, (B, K, L), and is never reordered."""
     flat = ops.reshape(ops.convert_to_tensor(logits), (-1, V))
-    sentences = ops.convert_to_tensor(np.repeat(np.arange(B, dtype="int32"), num_beams))
+    sentences = np.repeat(np.arange(B, dtype="int32"), num_beams)
 
     def step(token_ids, cache, index, ancestors):
+        cache, sentences = cache["read"], cache["sentences"]
+        length = cache.shape[2]
         if ancestors is None:
-            ancestors = ops.zeros((1, 1, L), "int32")
+            ancestors = ops.zeros((1, 1, length), "int32")
+        assert ancestors.shape[2] == length
         before = ops.take_along_axis(cache, ops.maximum(ancestors, 0), axis=1)  # What was read for each beam.
         before = ops.reshape(ops.take(before, ops.maximum(index - 1, 0), axis=2), (-1,))
         before = ops.where(index == 0, 0, before)
-        here = ops.arange(L, dtype="int32") == index
+        here = ops.arange(length, dtype="int32") == index
         cache = ops.where(here, ops.reshape(token_ids, (-1, num_beams, 1)), cache)
-        return ops.take(flat, (sentences * V + before) * V + token_ids, axis=0), cache
+        logits = ops.take(flat, (sentences * V + before) * V + token_ids, axis=0)
+        return logits, {"read": cache, "sentences": sentences}
 
-    return step, ops.zeros((B, num_beams, L), "int32")
+    length = L if stages is None else stages[0].max_length
+    return step, {"read": ops.zeros((B, num_beams, length), "int32"), "sentences": ops.convert_to_tensor(sentences)}
+
+
+def lengthen(cache, max_length):
+    batch, beams, length = cache["read"].shape
+    more = ops.zeros((batch, beams, max_length - length), "int32")
+    return {**cache, "read": ops.concatenate([cache["read"], more], axis=2)}
 
 
 def log_softmax(logits):
@@ -54,14 +65,14 @@ def all_hypotheses(logits, sentence, length_penalty, limit=L):
 
 
 def run_beam(logits, num_beams, **kwargs):
-    step, cache = make_step(logits, num_beams)
-    found = decoding.beam_search(step, cache, B, L, num_beams, **kwargs)
+    step, cache = make_step(logits, num_beams, kwargs.get("stages"))
+    found = decoding.beam_search(step, cache, B, L, num_beams, lengthen=lengthen, **kwargs)
     return ops.convert_to_numpy(found.token_ids), ops.convert_to_numpy(found.scores)
 
 
 def run_greedy(logits, **kwargs):
-    step, cache = make_step(logits, 1)
-    found = decoding.greedy(step, cache, B, L, **kwargs)
+    step, cache = make_step(logits, 1, kwargs.get("stages"))
+    found = decoding.greedy(step, cache, B, L, lengthen=lengthen, **kwargs)
     return ops.convert_to_numpy(found.token_ids), ops.convert_to_numpy(found.scores)
 
 
@@ -97,6 +108,30 @@ def test_what_is_fast_when_compiled_finds_the_same(num_beams):
             np.testing.assert_allclose(x, y, atol=1e-5)
         if num_beams == 1:
             np.testing.assert_array_equal(run_greedy(logits, compiled=True, **kwargs)[0], expected[0])
+
+
+STAGES = {
+    "longer": [decoding.Stage(1), decoding.Stage(2), decoding.Stage(L)],
+    "fewer": [decoding.Stage(L), decoding.Stage(L, 2)],
+    "longer and fewer": [decoding.Stage(2), decoding.Stage(L), decoding.Stage(L, 2), decoding.Stage(L, 3)],
+}
+
+
+@pytest.mark.parametrize("stages", STAGES.values(), ids=STAGES)
+def test_a_search_in_stages_finds_the_same(stages):
+    """With sentences that end at different times, by their end tokens and by their limits."""
+    prefix = ops.convert_to_tensor(np.array([[0, 0], [1, 0], [4, 1]], "int32"))
+    uniforms = np.random.default_rng(0).random((B, L)).astype("float32")
+    lengths = set()
+    for seed in range(6):
+        for limits in (None, ops.convert_to_tensor(np.random.default_rng(seed).integers(1, L + 1, B).astype("int32"))):
+            for kwargs in ({"limits": limits}, {"limits": limits, "prefix": prefix}):
+                for search, *given in ((run_greedy,), (run_beam, 3), (run_sample, uniforms)):
+                    expected = search(table(seed), *given, **kwargs)
+                    for x, y in zip(search(table(seed), *given, stages=stages, **kwargs), expected, strict=True):
+                        np.testing.assert_allclose(x, y, atol=1e-5)
+                    lengths.add(tuple(np.count_nonzero(expected[0].reshape(B, -1)[:, :L], axis=1).tolist()))
+    assert len(lengths) > 10
 
 
 @pytest.mark.parametrize("num_beams", [2, 3, 4])
@@ -283,8 +318,8 @@ def test_a_prefix_is_kept_and_its_log_probability_counted(length_penalty):
 
 
 def run_sample(logits, uniforms, **kwargs):
-    step, cache = make_step(logits, 1)
-    found = decoding.sample(step, cache, ops.convert_to_tensor(uniforms), L, **kwargs)
+    step, cache = make_step(logits, 1, kwargs.get("stages"))
+    found = decoding.sample(step, cache, ops.convert_to_tensor(uniforms), L, lengthen=lengthen, **kwargs)
     return ops.convert_to_numpy(found.token_ids)[:, 0], ops.convert_to_numpy(found.scores)[:, 0]
 
 

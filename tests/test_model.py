@@ -341,10 +341,13 @@ def test_start_decoding_gives_the_full_forward_pass_for_every_beam():
     model, beams = make(), 2
     targets = np.random.default_rng(0).integers(1, V, (B * beams, T)).astype("int32")
     expected = logits(model, np.repeat(SOURCE, beams, axis=0), targets)
-    step, cache = model.start_decoding(SOURCE, T, num_beams=beams)
+    step, cache, lengthen = model.start_decoding(SOURCE, 2, num_beams=beams)
     ancestors = np.broadcast_to(np.arange(beams, dtype="int32")[:, None], (B, beams, T))
     for t in range(T):
-        step_logits, cache = step(ops.convert_to_tensor(targets[:, t]), cache, t, ancestors)
+        length = T if t >= 2 else 2  # The cache begins too short.
+        if t == 2:
+            cache = lengthen(cache, T)
+        step_logits, cache = step(ops.convert_to_tensor(targets[:, t]), cache, t, ancestors[:, :, :length])
         np.testing.assert_allclose(to_numpy(step_logits), expected[:, t], atol=1e-5)
 
 
@@ -354,7 +357,7 @@ def test_beams_read_what_their_ancestors_cached():
     rng = np.random.default_rng(1)
     targets = rng.integers(1, V, (B, beams, T)).astype("int32")  # What each row reads at each position.
     ancestors = np.full((B, beams, T), -1, "int32")
-    step, cache = model.start_decoding(SOURCE, T, num_beams=beams)
+    step, cache, _ = model.start_decoding(SOURCE, T, num_beams=beams)
     for t in range(T):
         ancestors[:, :, t] = np.arange(beams)
         step_logits, cache = step(ops.convert_to_tensor(targets[:, :, t].reshape(-1)), cache, t, ancestors)
