@@ -18,12 +18,15 @@ import statistics
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from operator import eq
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-PEERS = ("ours, XLA", "ours, graph", "CTranslate2 float32", "CTranslate2 int8", "keras-hub, XLA", "uncached loop")
+# How CTranslate2 uses the cores: all for one batch, or one for each of several batches.
+MODES = {"float32": ("float32", 1), "float32, batch per core": ("float32", os.cpu_count()), "int8": ("int8", 1)}
+PEERS = ("ours, XLA", "ours, graph", *(f"CTranslate2 {mode}" for mode in MODES), "keras-hub, XLA", "uncached loop")
 
 
 def main(argv=None):
@@ -34,7 +37,7 @@ def main(argv=None):
     parser.add_argument("--length", type=int, default=24, metavar="N", help="tokens of source and target (default: 24)")
     parser.add_argument("--vocabulary-size", type=int, default=8000, metavar="N", help="(default: 8000)")
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="timed rounds of all peers (default: 5)")
-    parser.add_argument("--peers", default=";".join(PEERS[:4]), help=f"of: {';'.join(PEERS)}; or all", metavar="NAMES")
+    parser.add_argument("--peers", default=";".join(PEERS[:5]), help=f"of: {';'.join(PEERS)}; or all", metavar="NAMES")
     parser.add_argument("--run", metavar="DIR", help="a trained run, for real sentences")
     parser.add_argument("--text", metavar="FILE", help="the sentences, one a line, .gz too")
     parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
@@ -71,7 +74,7 @@ def measure(title, workers, rounds, prepare, *arguments):
             times[peer].append(seconds)
     reference = statistics.median(times.get("CTranslate2 float32", [float("nan")]))
     print(
-        f"\n{title}\n{'':22}{'ms':>10}{'min':>9}{'max':>9}{'sent/s':>9}{'tok/s':>9}{'ms/sent':>9}{'MiB':>7}{'ratio':>7}"
+        f"\n{title}\n{'':37}{'ms':>10}{'min':>9}{'max':>9}{'sent/s':>9}{'tok/s':>9}{'ms/sent':>9}{'MiB':>7}{'ratio':>7}"
     )
     rows = []
     for peer, values in times.items():
@@ -90,7 +93,7 @@ def measure(title, workers, rounds, prepare, *arguments):
         rows.append(row)
         ms = "".join(f"{x:{width}.1f}" for x, width in zip(row["ms"], (10, 9, 9), strict=True))
         print(
-            f"  {peer:20}{ms}{row['sentences_per_second']:9.1f}{row['tokens_per_second']:9.0f}"
+            f"  {peer:35}{ms}{row['sentences_per_second']:9.1f}{row['tokens_per_second']:9.0f}"
             f"{row['ms_per_sentence']:9.2f}{row['peak_memory_mib']:7.0f}{row['ratio']:7.2f}"
             f"   {row['same_as_first']:.1%} as {first}",
             flush=True,
@@ -142,8 +145,7 @@ def fixed(peer, preset, num_beams, batch_size, length, vocabulary_size):
     makers = {
         "ours, XLA": lambda *a: ours(*a, compiled=True),
         "ours, graph": lambda *a: ours(*a, compiled=False),
-        "CTranslate2 float32": lambda *a: ctranslate2(*a, compute_type="float32"),
-        "CTranslate2 int8": lambda *a: ctranslate2(*a, compute_type="int8"),
+        **{f"CTranslate2 {mode}": functools.partial(ctranslate2, mode=mode) for mode in MODES},
         "keras-hub, XLA": keras_hub,
         "uncached loop": uncached,
     }
@@ -168,16 +170,16 @@ def real(peer, run, text, num_beams):
         return lambda: translator.translate(lines), len(lines), tokens
     if not peer.startswith("CTranslate2"):
         return None, 0, None
-    import ctranslate2 as peers
-
     with tempfile.TemporaryDirectory() as folder:
         model = str(export_ctranslate2(translator, Path(folder) / "model"))
-        theirs = peers.Translator(model, compute_type=peer.split()[1], intra_threads=os.cpu_count())
+        theirs = open_ctranslate2(model, peer.removeprefix("CTranslate2 "))
     ids_of = {piece: i for i, piece in enumerate(target.pieces(range(target.vocabulary_size)))}
+
+    batch_size = 64 // MODES[peer.removeprefix("CTranslate2 ")][1]
 
     def call():
         pieces = [source.pieces(ids) for ids in source.tokenize(lines)]
-        found = theirs.translate_batch(pieces, beam_size=num_beams, length_penalty=0, max_batch_size=64)
+        found = theirs.translate_batch(pieces, beam_size=num_beams, length_penalty=0, max_batch_size=batch_size)
         return target.detokenize([[ids_of[piece] for piece in x.hypotheses[0]] for x in found])
 
     return call, len(lines), tokens
@@ -219,7 +221,7 @@ def ours(translator, ids, num_beams, length, compiled):
     import keras
     import numpy as np
 
-    from keras_transformer.translator import search
+    from keras_transformer.translator import BATCH_SIZES, search
 
     settings = translator.settings.replace(num_beams=num_beams, length_penalty=0.0)
     limits = np.full(len(ids), length, "int32")
@@ -228,23 +230,37 @@ def ours(translator, ids, num_beams, length, compiled):
         return search(translator.model, settings=settings, max_length=max_length, compiled=compiled, **inputs)
 
     call = translator._compile(function, compiled)
-    inputs = {"encoder_token_ids": ids, "limits": limits}
-    return lambda: keras.ops.convert_to_numpy(call(inputs, length).token_ids)[:, 0].tolist()
+    starts = range(0, len(ids), BATCH_SIZES[0])
+    batches = [{"encoder_token_ids": ids[i:][: BATCH_SIZES[0]], "limits": limits[i:][: BATCH_SIZES[0]]} for i in starts]
+    pool = ThreadPoolExecutor(min(os.cpu_count(), len(batches)))  # As in `Translator.translate`.
+
+    def translate(inputs):
+        return keras.ops.convert_to_numpy(call(inputs, length).token_ids)[:, 0].tolist()
+
+    return lambda: [row for rows in pool.map(translate, batches) for row in rows]
 
 
-def ctranslate2(translator, ids, num_beams, length, compute_type):
+def open_ctranslate2(folder, mode):
     import ctranslate2 as peer
 
+    compute_type, batches = MODES[mode]
+    threads = max(1, os.cpu_count() // batches)
+    return peer.Translator(folder, compute_type=compute_type, inter_threads=batches, intra_threads=threads)
+
+
+def ctranslate2(translator, ids, num_beams, length, mode):
     from keras_transformer.export.ctranslate2 import export_ctranslate2
 
     with tempfile.TemporaryDirectory() as folder:
         model = str(export_ctranslate2(translator, Path(folder) / "model"))
-        theirs = peer.Translator(model, compute_type=compute_type, intra_threads=os.cpu_count())
+        theirs = open_ctranslate2(model, mode)
     source = [[f"t{i}" for i in row[:-1]] for row in ids]
     settings = {"beam_size": num_beams, "max_decoding_length": length, "length_penalty": 0, "return_scores": True}
 
+    batch_size = max(1, len(ids) // MODES[mode][1])
+
     def call():
-        found = theirs.translate_batch(source, max_batch_size=64, **settings)
+        found = theirs.translate_batch(source, max_batch_size=batch_size, **settings)
         return [[int(piece[1:]) for piece in x.hypotheses[0]] for x in found]
 
     return call

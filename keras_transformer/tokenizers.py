@@ -122,6 +122,21 @@ class Tokenizer:
         return []
 
 
+def _sentencepiece_kind(model):
+    """`unigram` or `bpe`, which a SentencePiece model says in `trainer_spec` (2), `model_type` (3).
+
+    Read without sentencepiece's own protobuf module: that needs a newer protobuf than Apache Beam allows.
+    """
+    from google.protobuf.empty_pb2 import Empty
+    from google.protobuf.unknown_fields import UnknownFieldSet
+
+    def field(data, number, default):
+        found = [x.data for x in UnknownFieldSet(Empty.FromString(data)) if x.field_number == number]
+        return found[-1] if found else default
+
+    return {1: "unigram", 2: "bpe"}[field(field(model, 2, b""), 3, 1)]
+
+
 class SentencePieceTokenizer(Tokenizer):
     """`unigram` and `bpe`, by the sentencepiece library.
 
@@ -133,14 +148,12 @@ class SentencePieceTokenizer(Tokenizer):
 
     def __init__(self, model):
         import sentencepiece
-        from sentencepiece import sentencepiece_model_pb2
 
         if not model:
             raise TokenizerError("A SentencePiece model is never empty. Received: 0 bytes.")
         self.model = model
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        proto = sentencepiece_model_pb2.ModelProto.FromString(model)
-        self.kind = "unigram" if proto.trainer_spec.model_type == proto.trainer_spec.UNIGRAM else "bpe"
+        self.kind = _sentencepiece_kind(model)
         self.vocabulary_size = self._processor.vocab_size()
         special = tuple(getattr(self._processor, name)() for name in ("pad_id", "unk_id", "bos_id", "eos_id"))
         if special != (PAD_TOKEN_ID, UNKNOWN_TOKEN_ID, START_TOKEN_ID, END_TOKEN_ID):

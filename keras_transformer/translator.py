@@ -21,7 +21,7 @@ from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN
 
 SPECIAL_IDS = decoding.SpecialIds(START_TOKEN_ID, END_TOKEN_ID, PAD_TOKEN_ID)
 # XLA compiles one function for each shape, so shapes are few: batches of these sizes, sources of these lengths.
-BATCH_SIZES = (64, 8, 1)
+BATCH_SIZES = (32, 8, 1)
 SOURCE_LENGTHS = (8, 16, 24, 32, 48, 64, 96, 128)
 # From this many texts on, the time that XLA takes to compile is won back.
 XLA_PAYS_FROM = 1024

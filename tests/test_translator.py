@@ -6,12 +6,13 @@ import re
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import ops
 
 from keras_transformer.decoding import length_penalty_divisor
 from keras_transformer.model import Transformer
 from keras_transformer.tokenizers import END_TOKEN_ID, START_TOKEN_ID
-from keras_transformer.translator import BATCH_SIZES, SOURCE_LENGTHS, Translation, Translator
+from keras_transformer.translator import BATCH_SIZES, SOURCE_LENGTHS, SearchSettings, Translation, Translator, search
 
 
 def test_the_order_of_the_texts_is_kept(golden):
@@ -260,3 +261,22 @@ def test_xla_compiles_a_bounded_number_of_shapes(golden):
     (search,) = compiled._compiled.values()
     shapes = {(b, s) for b in BATCH_SIZES for s in SOURCE_LENGTHS}
     assert 0 < search.experimental_get_tracing_count() <= 2 * 3 < len(shapes)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_xla_writes_one_position_of_a_cache_and_copies_none(rows):
+    """What makes compiled steps fast, and depends on how XLA sees the caches: one sentence was copied, two were not."""
+    model = Transformer(19, num_layers=1, num_heads=2, hidden_dim=22, intermediate_dim=13)
+    length = 17
+
+    def translate(token_ids, limits):
+        return search(model, token_ids, limits, length, SearchSettings(num_beams=1), compiled=True)
+
+    inputs = tf.fill((rows, 7), 5), tf.fill((rows,), length)
+    compiled = tf.function(translate, jit_compile=True, autograph=False)
+    hlo = compiled.experimental_get_compiler_ir(*inputs)(stage="optimized_hlo")
+    loops = [text for text in hlo.split("\n}") if "dynamic-update-slice" in text and "ENTRY" not in text]
+    assert loops
+    for shape in (f"f32[{rows * 2},11,{length}]", f"f32[{rows * 2},{length},11]"):
+        assert any(shape in text for text in loops)
+        assert not [line for text in loops for line in text.splitlines() if shape in line and " copy(" in line]

@@ -1,0 +1,53 @@
+"""Bulk translation, in processes of its own, on Beam's runner for one machine."""
+
+import gzip
+import subprocess
+import sys
+
+import pytest
+
+
+def run(*arguments):
+    call = [sys.executable, "-m", "keras_transformer.bulk", *map(str, arguments)]
+    return subprocess.run(call, capture_output=True, text=True, timeout=300)
+
+
+def test_files_are_translated_as_the_translator_does(golden, tmp_path):
+    files = {"b.txt": [*golden.texts, "", golden.texts[0]], "a.txt": golden.texts[:1], "empty.txt": []}
+    for name, lines in files.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    bad = golden.texts[1].encode() + b"\ncaf\xe9\n" + golden.texts[0].encode()
+    (tmp_path / "c.txt.gz").write_bytes(gzip.compress(bad))
+    files["c.txt"] = [golden.texts[1], "", golden.texts[0]]
+    output = tmp_path / "out"
+    done = run("--run", golden.run_dir, "--input", tmp_path / "*.txt*", "--output", output, "--num-beams", 2)
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in output.iterdir()} == {*files, "errors.txt"}
+    for name, lines in files.items():
+        expected = golden.translator.translate(lines, num_beams=2)
+        assert (output / name).read_text(encoding="utf-8").splitlines() == expected
+    (error,) = (output / "errors.txt").read_text(encoding="utf-8").splitlines()
+    assert error.endswith("c.txt.gz, line 2: not UTF-8 (byte 0xe9, column 4); an empty line is written.")
+    again = run("--run", golden.run_dir, "--input", tmp_path / "b.txt", "--output", output)
+    assert again.returncode == 2
+    assert "already has b.txt: nothing is overwritten" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--input", "{tmp}/nothing-*"], "--input matches no file"),
+        (["--input", "{tmp}/*/same.txt"], "must differ. Received twice: same.txt"),
+        (["--input", "{tmp}/1/same.txt", "--run", "{tmp}"], "is not the folder of a trained run"),
+        (["--input", "{tmp}/1/same.txt", "--num-beams", "0"], "`num_beams` must be at least 1"),
+    ],
+)
+def test_what_cannot_be_done_is_said_before_anything_is_written(golden, tmp_path, flags, message):
+    for folder in ("1", "2"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "same.txt").write_text("a\n", encoding="utf-8")
+    flags = [flag.format(tmp=tmp_path) for flag in flags]
+    done = run("--run", golden.run_dir, "--output", tmp_path / "out", *flags)
+    assert done.returncode == 2
+    assert message in done.stderr and "Traceback" not in done.stderr
+    assert not list(tmp_path.glob("out/*"))
