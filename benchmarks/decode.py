@@ -38,11 +38,17 @@ def main(argv=None):
     parser.add_argument("--vocabulary-size", type=int, default=8000, metavar="N", help="(default: 8000)")
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="timed rounds of all peers (default: 5)")
     parser.add_argument("--peers", default=";".join(PEERS[:5]), help=f"of: {';'.join(PEERS)}; or all", metavar="NAMES")
+    parser.add_argument(
+        "--device", choices=["cpu", "gpu"], default="cpu", help="gpu: ours on JAX, CTranslate2 on CUDA (default: cpu)"
+    )
     parser.add_argument("--run", metavar="DIR", help="a trained run, for real sentences")
     parser.add_argument("--text", metavar="FILE", help="the sentences, one a line, .gz too")
     parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
     arguments = parser.parse_args(argv)
     peers = PEERS if arguments.peers == "all" else arguments.peers.split(";")
+    if arguments.device == "gpu":  # Inherited by the peers' processes. TensorFlow's graph and keras-hub's stay out.
+        os.environ.update(KERAS_BACKEND="jax", JAX_PLATFORMS="cuda", BENCHMARK_DEVICE="cuda")
+        peers = [peer for peer in peers if peer == "ours, XLA" or peer.startswith("CTranslate2")]
     workers = {peer: Worker(peer) for peer in peers}
     rows = []
     for num_beams in map(int, arguments.num_beams.split(",")):
@@ -245,7 +251,10 @@ def open_ctranslate2(folder, mode):
 
     compute_type, batches = MODES[mode]
     threads = max(1, os.cpu_count() // batches)
-    return peer.Translator(folder, compute_type=compute_type, inter_threads=batches, intra_threads=threads)
+    device = os.environ.get("BENCHMARK_DEVICE", "cpu")
+    return peer.Translator(
+        folder, device=device, compute_type=compute_type, inter_threads=batches, intra_threads=threads
+    )
 
 
 def ctranslate2(translator, ids, num_beams, length, mode):

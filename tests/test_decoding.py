@@ -123,15 +123,14 @@ def test_a_search_in_stages_finds_the_same(stages):
     prefix = ops.convert_to_tensor(np.array([[0, 0], [1, 0], [4, 1]], "int32"))
     uniforms = np.random.default_rng(0).random((B, L)).astype("float32")
     lengths = set()
-    for seed in range(6):
-        for limits in (None, ops.convert_to_tensor(np.random.default_rng(seed).integers(1, L + 1, B).astype("int32"))):
-            for kwargs in ({"limits": limits}, {"limits": limits, "prefix": prefix}):
-                for search, *given in ((run_greedy,), (run_beam, 3), (run_sample, uniforms)):
-                    expected = search(table(seed), *given, **kwargs)
-                    for x, y in zip(search(table(seed), *given, stages=stages, **kwargs), expected, strict=True):
-                        np.testing.assert_allclose(x, y, atol=1e-5)
-                    lengths.add(tuple(np.count_nonzero(expected[0].reshape(B, -1)[:, :L], axis=1).tolist()))
-    assert len(lengths) > 10
+    for seed, limits in ((1, [4, 1, 3]), (2, [4, 4, 4]), (5, [2, 4, 3])):
+        kwargs = {"limits": ops.convert_to_tensor(np.array(limits, "int32")), "prefix": prefix}
+        for search, *given in ((run_greedy,), (run_beam, 3), (run_sample, uniforms)):
+            expected = search(table(seed), *given, **kwargs)
+            for x, y in zip(search(table(seed), *given, stages=stages, **kwargs), expected, strict=True):
+                np.testing.assert_allclose(x, y, atol=1e-5)
+            lengths.add(tuple(np.count_nonzero(expected[0].reshape(B, -1)[:, :L], axis=1).tolist()))
+    assert len(lengths) >= 4
 
 
 @pytest.mark.parametrize("num_beams", [2, 3, 4])
