@@ -10,7 +10,6 @@ is zero, so that every hypothesis has the full length and the work is equal.
 """
 
 import argparse
-import functools
 import json
 import multiprocessing
 import os
@@ -26,7 +25,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 # How CTranslate2 uses the cores: all for one batch, or one for each of several batches.
 MODES = {"float32": ("float32", 1), "float32, batch per core": ("float32", os.cpu_count()), "int8": ("int8", 1)}
-PEERS = ("ours, XLA", "ours, graph", *(f"CTranslate2 {mode}" for mode in MODES), "keras-hub, XLA", "uncached loop")
+PEERS = ("ours", "ours, SavedModel", *(f"CTranslate2 {mode}" for mode in MODES), "keras-hub, XLA", "uncached loop")
 
 
 def main(argv=None):
@@ -46,9 +45,9 @@ def main(argv=None):
     parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
     arguments = parser.parse_args(argv)
     peers = PEERS if arguments.peers == "all" else arguments.peers.split(";")
-    if arguments.device == "gpu":  # Inherited by the peers' processes. TensorFlow's graph and keras-hub's stay out.
+    if arguments.device == "gpu":  # Inherited by the peers' processes. What needs TensorFlow stays out.
         os.environ.update(KERAS_BACKEND="jax", JAX_PLATFORMS="cuda", BENCHMARK_DEVICE="cuda")
-        peers = [peer for peer in peers if peer == "ours, XLA" or peer.startswith("CTranslate2")]
+        peers = [peer for peer in peers if peer == "ours" or peer.startswith("CTranslate2")]
     workers = {peer: Worker(peer) for peer in peers}
     rows = []
     for num_beams in map(int, arguments.num_beams.split(",")):
@@ -146,55 +145,53 @@ def fixed(peer, preset, num_beams, batch_size, length, vocabulary_size):
     """Fixed-length random ids through random weights."""
     import numpy as np
 
-    ids = np.random.default_rng(0).integers(4, vocabulary_size, (batch_size, length)).astype("int32")
-    ids[:, -1] = 3
-    makers = {
-        "ours, XLA": lambda *a: ours(*a, compiled=True),
-        "ours, graph": lambda *a: ours(*a, compiled=False),
-        **{f"CTranslate2 {mode}": functools.partial(ctranslate2, mode=mode) for mode in MODES},
-        "keras-hub, XLA": keras_hub,
-        "uncached loop": uncached,
-    }
-    call = makers[peer](random_translator(preset, vocabulary_size), ids, num_beams, length)
+    ids = np.random.default_rng(0).integers(4, vocabulary_size, (batch_size, length - 1))
+    texts = [" ".join(map(str, row)) for row in ids]
+    makers = {"keras-hub, XLA": keras_hub, "uncached loop": uncached}
+    translator = random_translator(preset, vocabulary_size, num_beams, length)
+    if peer in makers:
+        decode = makers[peer](translator, np.pad(ids, [[0, 0], [0, 1]], constant_values=3).astype("int32"), length)
+        call = decode and (lambda: translator.target_tokenizer.detokenize(decode()))
+    else:
+        call = ours_or_ctranslate2(peer, translator, texts, max(1, batch_size // parallel_batches(peer)))
     return call, batch_size, lambda found: batch_size * length
 
 
 def real(peer, run, text, num_beams):
     """Real sentences through a trained run, tokenization included; returns lines."""
     from keras_transformer.datasets import read_lines
-    from keras_transformer.export.ctranslate2 import export_ctranslate2
     from keras_transformer.translator import Translator
 
     lines = read_lines(text)
-    translator = Translator.load(run, num_beams=num_beams, length_penalty=0.0, jit_compile=peer == "ours, XLA")
-    source, target = translator.source_tokenizer, translator.target_tokenizer
+    translator = Translator.load(run, num_beams=num_beams, length_penalty=0.0, jit_compile=True)
+    target = translator.target_tokenizer
 
     def tokens(found):
         return sum(len(ids) + 1 for ids in target.tokenize(found))
 
-    if peer.startswith("ours"):
-        return lambda: translator.translate(lines), len(lines), tokens
-    if not peer.startswith("CTranslate2"):
-        return None, 0, None
-    with tempfile.TemporaryDirectory() as folder:
-        model = str(export_ctranslate2(translator, Path(folder) / "model"))
-        theirs = open_ctranslate2(model, peer.removeprefix("CTranslate2 "))
-    ids_of = {piece: i for i, piece in enumerate(target.pieces(range(target.vocabulary_size)))}
-
-    batch_size = 64 // MODES[peer.removeprefix("CTranslate2 ")][1]
-
-    def call():
-        pieces = [source.pieces(ids) for ids in source.tokenize(lines)]
-        found = theirs.translate_batch(pieces, beam_size=num_beams, length_penalty=0, max_batch_size=batch_size)
-        return target.detokenize([[ids_of[piece] for piece in x.hypotheses[0]] for x in found])
-
-    return call, len(lines), tokens
+    return ours_or_ctranslate2(peer, translator, lines, 64 // parallel_batches(peer)), len(lines), tokens
 
 
-@functools.cache
-def random_translator(preset, vocabulary_size):
+def ours_or_ctranslate2(peer, translator, texts, batch_size):
+    """A function that translates the texts; None for other peers."""
+    if peer == "ours":
+        return lambda: translator.translate(texts)
+    if peer == "ours, SavedModel":
+        return saved_model(translator, texts, batch_size)
+    if peer.startswith("CTranslate2"):
+        return ctranslate2(translator, texts, peer.removeprefix("CTranslate2 "), batch_size)
+    return None
+
+
+def parallel_batches(peer):
+    """How many batches a peer translates at a time."""
+    return MODES[peer.removeprefix("CTranslate2 ")][1] if peer.startswith("CTranslate2") else os.cpu_count()
+
+
+def random_translator(preset, vocabulary_size, num_beams, length):
     """A translator whose tokenizer knows only ids, and whose model never ends a hypothesis by itself."""
     import keras
+    import tensorflow as tf
 
     from keras_transformer.config import PRESETS
     from keras_transformer.model import Transformer
@@ -206,8 +203,23 @@ def random_translator(preset, vocabulary_size):
         def __init__(self):
             self.vocabulary_size = vocabulary_size
 
+        def tokenize(self, texts):
+            return [[int(word) for word in text.split()] for text in texts]
+
+        def detokenize(self, rows):
+            return [" ".join(map(str, ids)) for ids in rows]
+
         def pieces(self, ids):
             return [f"t{i}" for i in ids]
+
+        def graph_tokenize(self, texts):
+            return tf.strings.to_number(tf.strings.split(texts), tf.int32)
+
+        def graph_detokenize(self, token_ids):
+            return tf.strings.reduce_join(tf.strings.as_string(token_ids), axis=-1, separator=" ")
+
+        def graph_resources(self):
+            return []
 
         def save(self, path):
             path.touch()
@@ -219,63 +231,68 @@ def random_translator(preset, vocabulary_size):
     array = keras.ops.convert_to_numpy(embeddings).copy()
     array[3] = 0.0
     embeddings.assign(array)
-    return Translator(model, Ids())
+    settings = {"num_beams": num_beams, "length_penalty": 0.0, "max_length": length}
+    return Translator(model, Ids(), jit_compile=True, **settings)
 
 
-def ours(translator, ids, num_beams, length, compiled):
-    """The search of `Translator`, compiled by XLA or, as in the SavedModel, as a graph without it."""
-    import keras
+def saved_model(translator, texts, batch_size):
+    """The exported SavedModel as a stock TensorFlow Serving runs it: in a session, XLA disabled, a batch per thread."""
+    import ctypes
+    import sysconfig
+
     import numpy as np
+    import tensorflow as tf
 
-    from keras_transformer.translator import BATCH_SIZES, search
+    from keras_transformer.export.saved_model import export_saved_model
 
-    settings = translator.settings.replace(num_beams=num_beams, length_penalty=0.0)
-    limits = np.full(len(ids), length, "int32")
-
-    def function(inputs, max_length):
-        return search(translator.model, settings=settings, max_length=max_length, compiled=compiled, **inputs)
-
-    call = translator._compile(function, compiled)
-    starts = range(0, len(ids), BATCH_SIZES[0])
-    batches = [{"encoder_token_ids": ids[i:][: BATCH_SIZES[0]], "limits": limits[i:][: BATCH_SIZES[0]]} for i in starts]
-    pool = ThreadPoolExecutor(min(os.cpu_count(), len(batches)))  # As in `Translator.translate`.
-
-    def translate(inputs):
-        return keras.ops.convert_to_numpy(call(inputs, length).token_ids)[:, 0].tolist()
-
-    return lambda: [row for rows in pool.map(translate, batches) for row in rows]
-
-
-def open_ctranslate2(folder, mode):
-    import ctranslate2 as peer
-
-    compute_type, batches = MODES[mode]
-    threads = max(1, os.cpu_count() // batches)
-    device = os.environ.get("BENCHMARK_DEVICE", "cpu")
-    return peer.Translator(
-        folder, device=device, compute_type=compute_type, inter_threads=batches, intra_threads=threads
-    )
-
-
-def ctranslate2(translator, ids, num_beams, length, mode):
-    from keras_transformer.export.ctranslate2 import export_ctranslate2
-
+    library = Path(sysconfig.get_paths()["purelib"], "tensorflow", "libtensorflow_cc.so.2")
+    ctypes.CDLL(str(library))["_ZN10tensorflow21DisableXlaCompilationEv"]()  # As TensorFlow Serving's main does.
+    session = tf.compat.v1.Session(graph=tf.Graph())
     with tempfile.TemporaryDirectory() as folder:
-        model = str(export_ctranslate2(translator, Path(folder) / "model"))
-        theirs = open_ctranslate2(model, mode)
-    source = [[f"t{i}" for i in row[:-1]] for row in ids]
-    settings = {"beam_size": num_beams, "max_decoding_length": length, "length_penalty": 0, "return_scores": True}
-
-    batch_size = max(1, len(ids) // MODES[mode][1])
+        exported = export_saved_model(translator, Path(folder) / "servable")
+        with session.graph.as_default():
+            graph = tf.compat.v1.saved_model.loader.load(session, ["serve"], str(exported))
+    signature = graph.signature_def["serving_default"]
+    translation, text = signature.outputs["translation"].name, signature.inputs["text"].name
+    batches = [np.array(texts[i : i + batch_size], object) for i in range(0, len(texts), batch_size)]
+    pool = ThreadPoolExecutor(min(os.cpu_count(), len(batches)))
 
     def call():
-        found = theirs.translate_batch(source, max_batch_size=batch_size, **settings)
-        return [[int(piece[1:]) for piece in x.hypotheses[0]] for x in found]
+        found = pool.map(lambda batch: session.run(translation, {text: batch}), batches)
+        return [line.decode() for lines in found for line in lines]
 
     return call
 
 
-def keras_hub(translator, ids, num_beams, length):
+def ctranslate2(translator, texts, mode, batch_size):
+    import ctranslate2 as peer
+
+    from keras_transformer.export.ctranslate2 import export_ctranslate2
+
+    compute_type, batches = MODES[mode]
+    with tempfile.TemporaryDirectory() as folder:
+        theirs = peer.Translator(
+            str(export_ctranslate2(translator, Path(folder) / "model")),
+            device=os.environ.get("BENCHMARK_DEVICE", "cpu"),
+            compute_type=compute_type,
+            inter_threads=batches,
+            intra_threads=max(1, os.cpu_count() // batches),
+        )
+    source, target, settings = translator.source_tokenizer, translator.target_tokenizer, translator.settings
+    limits = {"max_decoding_length": settings.max_length} if settings.max_length else {}
+    ids_of = {piece: i for i, piece in enumerate(target.pieces(range(target.vocabulary_size)))}
+
+    def call():
+        pieces = [source.pieces(ids) for ids in source.tokenize(texts)]
+        found = theirs.translate_batch(
+            pieces, beam_size=settings.num_beams, length_penalty=0, max_batch_size=batch_size, **limits
+        )
+        return target.detokenize([[ids_of[piece] for piece in x.hypotheses[0]] for x in found])
+
+    return call
+
+
+def keras_hub(translator, ids, length):
     """keras-hub's own layers of the same sizes, with its cache and its samplers, in one function compiled by XLA.
 
     Its weights are random ones of its own, so its translations are others.
@@ -292,6 +309,7 @@ def keras_hub(translator, ids, num_beams, length):
     encoders = [keras_nlp.layers.TransformerEncoder(**sizes) for _ in range(config["num_layers"])]
     decoders = [keras_nlp.layers.TransformerDecoder(**sizes) for _ in range(config["num_layers"])]
     heads, key_dim = config["num_heads"], hidden_dim // config["num_heads"]
+    num_beams = translator.settings.num_beams
     sampler = keras_nlp.samplers.GreedySampler() if num_beams == 1 else keras_nlp.samplers.BeamSampler(num_beams)
 
     def encode(token_ids):
@@ -338,11 +356,11 @@ def keras_hub(translator, ids, num_beams, length):
     return lambda: call(inputs).numpy().tolist()
 
 
-def uncached(translator, ids, num_beams, length):
+def uncached(translator, ids, length):
     """The loop of the well-known tutorial: a full forward pass over everything decoded so far, for every token."""
     import tensorflow as tf
 
-    if num_beams > 1:
+    if translator.settings.num_beams > 1:
         return None
     model = translator.model
 

@@ -88,8 +88,7 @@ def _positive(text):
 def _load(arguments):
     from keras_transformer.translator import Translator
 
-    given = {name: value for name, value in vars(arguments).items() if name in DecodingConfig.__dataclass_fields__}
-    return Translator.load(arguments.run, **DecodingConfig.search_flags(given))
+    return Translator.load(arguments.run, **DecodingConfig.search_flags(vars(arguments)))
 
 
 def translate(arguments):

@@ -39,9 +39,8 @@ def main(argv=None):
     add_flags(parser, "decoding")
     arguments, beam_arguments = parser.parse_known_args(argv)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    given = {name: value for name, value in vars(arguments).items() if name in DecodingConfig.__dataclass_fields__}
     with user_errors():
-        settings = DecodingConfig.search_flags(given)
+        settings = DecodingConfig.search_flags(vars(arguments))
         _check(arguments.input, arguments.output)
         _load(arguments.run, settings)  # What is wrong with the run is said here, not by every worker.
         with beam.Pipeline(options=PipelineOptions(beam_arguments)) as pipeline:

@@ -124,8 +124,9 @@ class DecodingConfig:
 
     @classmethod
     def search_flags(cls, given):
-        """Those of `search_settings` that a dictionary of flags names."""
-        settings = cls(**{key: _checked(cls, key, value) for key, value in given.items()}).search_settings()
+        """Those of `search_settings` that a dictionary of flags, these and others, names."""
+        given = {key: _checked(cls, key, value) for key, value in given.items() if key in cls.__dataclass_fields__}
+        settings = cls(**given).search_settings()
         return {name: settings[name] for name in (_SEARCH_NAMES.get(key, key) for key in given)}
 
 
@@ -246,12 +247,17 @@ def _checked(section, name, value):
     choices = next(f for f in dataclasses.fields(section) if f.name == name).metadata["choices"]
     if choices:
         _one_of(name, value, choices)
+    check_number(name, value)
+    return value
+
+
+def check_number(name, value):
+    """Raises a ConfigError unless a number, or None, is what a setting of that name may be."""
     for names, holds, rule in _RULES:
         if name in names and value is not None and not holds(value):
             raise ConfigError(f"`{name}` must be {rule}. Received: {value!r}.")
     if isinstance(value, float) and not math.isfinite(value):
         raise ConfigError(f"`{name}` must be a finite number. Received: {value!r}.")
-    return value
 
 
 _COUNTS = (
@@ -262,10 +268,11 @@ _RULES = (
     (_COUNTS.split(), lambda value: value >= 1, "at least 1"),
     (("dropout", "attention_dropout", "label_smoothing", "ema_momentum"), lambda value: 0 <= value < 1, "in [0, 1)"),
     (
-        ["learning_rate", "max_minutes", "layer_norm_epsilon", "repetition_penalty", "temperature"],
+        ["learning_rate", "max_minutes", "layer_norm_epsilon", "repetition_penalty"],
         lambda value: value > 0,
         "positive",
     ),
+    (["temperature"], lambda value: value > 0, "positive; for the most probable token use num_beams=1"),
     (
         ["clip_norm", "max_length_ratio", "min_length", "no_repeat_ngram_size", "top_k"],
         lambda value: value >= 0,

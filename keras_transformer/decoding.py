@@ -263,10 +263,10 @@ def _run(unfinished, body, rows, cache, batch_size, stages, lengthen):
             count = ops.sum(ops.cast(unfinished(index, rows), "int32"))
             return ops.logical_and(index < stage.max_length, count > fewer)
 
-        def next(index, rows, cache, stage=stage):
+        def advance(index, rows, cache, stage=stage):
             return index + 1, *body(index, rows, cache, stage.max_length)
 
-        index, rows, cache = ops.while_loop(goes_on, next, (index, rows, cache))
+        index, rows, cache = ops.while_loop(goes_on, advance, (index, rows, cache))
     for rest, order in reversed(left_out):
         rows = keras.tree.map_structure(lambda x, y: ops.concatenate([x, y]), rows, rest)
         rows = _take_sentences(rows, ops.argsort(order), ops.shape(order)[0])

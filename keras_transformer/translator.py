@@ -15,7 +15,7 @@ import numpy as np
 from keras import ops
 
 from keras_transformer import decoding
-from keras_transformer.config import DecodingConfig
+from keras_transformer.config import DecodingConfig, check_number
 from keras_transformer.model import Transformer  # noqa: F401  (registers the classes that a saved model needs)
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, Tokenizer
 
@@ -66,21 +66,9 @@ class SearchSettings(NamedTuple):
         unknown = sorted(set(changes) - set(self._fields))
         if unknown:
             raise TypeError(f"No such setting of a search: {', '.join(unknown)}. There are: {', '.join(self._fields)}.")
-        new = self._replace(**changes)
-        for name, holds, rule in (
-            ("num_beams", new.num_beams >= 1, "at least 1"),
-            ("max_length", new.max_length is None or new.max_length >= 1, "at least 1"),
-            ("max_length_ratio", new.max_length_ratio >= 0, "at least 0"),
-            ("min_length", new.min_length >= 0, "at least 0"),
-            ("no_repeat_ngram_size", new.no_repeat_ngram_size >= 0, "at least 0"),
-            ("repetition_penalty", new.repetition_penalty > 0, "positive"),
-            ("temperature", new.temperature > 0, "positive; for the most probable token use num_beams=1"),
-            ("top_k", new.top_k >= 0, "at least 0"),
-            ("top_p", 0 < new.top_p <= 1, "in (0, 1]"),
-        ):
-            if not holds:
-                raise ValueError(f"`{name}` must be {rule}. Received: {getattr(new, name)}.")
-        return new
+        for name, value in changes.items():
+            check_number(name, value)
+        return self._replace(**changes)
 
     @property
     def rules(self):

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from arrays import embed, keras_mask, random, randomize, to_numpy
 from keras import ops
 
 from keras_transformer.attention import MultiHeadAttention, update_cache
@@ -11,32 +12,6 @@ B, T, S, N, H, D, D_VALUE, V = 2, 5, 7, 3, 11, 13, 17, 19
 POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 QUERY_IDS = np.array([[3, 8, 5, 9, 2], [4, 7, 6, 0, 0]], "int32")
 VALUE_IDS = np.array([[5, 9, 4, 0, 0, 0, 0], [6, 3, 8, 2, 7, 0, 0]], "int32")
-
-
-def to_numpy(x):
-    return ops.convert_to_numpy(ops.cast(x, "float32"))
-
-
-def random(*shape, seed=0):
-    return np.random.default_rng(seed).normal(size=shape).astype("float32")
-
-
-def randomize(layer, seed=0):
-    """Gives every weight, biases too, values that a mistake cannot hide behind."""
-    layer.set_weights([0.5 * random(*w.shape, seed=seed + i) for i, w in enumerate(layer.weights)])
-    return layer
-
-
-def embed(ids, width, seed=0):
-    """Random vectors (B, L, width) that carry the Keras mask `ids != 0`."""
-    layer = keras.layers.Embedding(V, width, mask_zero=True)
-    layer.build((None, None))
-    return randomize(layer, seed)(ids)
-
-
-def keras_mask(x):
-    mask = getattr(x, "_keras_mask", None)
-    return None if mask is None else ops.convert_to_numpy(mask)
 
 
 def make(cross=False, query_width=D, seed=0, **kwargs):

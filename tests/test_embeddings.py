@@ -3,16 +3,13 @@
 import keras
 import numpy as np
 import pytest
+from arrays import to_numpy
 from keras import ops
 
 from keras_transformer.embeddings import PositionalEmbedding, positional_encoding
 
 B, L, D, V = 3, 5, 14, 23
 POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
-
-
-def to_numpy(x):
-    return ops.convert_to_numpy(ops.cast(x, "float32"))
 
 
 def make_layer(**kwargs):

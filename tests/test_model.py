@@ -7,6 +7,7 @@ import sys
 import keras
 import numpy as np
 import pytest
+from arrays import to_numpy
 from keras import ops
 
 from keras_transformer.config import PRESETS
@@ -26,10 +27,6 @@ POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 TOLERANCES = {"float32": 1e-5, "mixed_bfloat16": 0.15, "mixed_float16": 0.02}
 SOURCE = np.array([[5, 9, 4, 3, 8, 6, 2], [6, 3, 8, 2, 0, 0, 0], [7, 2, 0, 0, 0, 0, 0]], "int32")
 TARGET = np.array([[1, 8, 5, 9, 4], [1, 7, 6, 0, 0], [1, 3, 9, 7, 0]], "int32")
-
-
-def to_numpy(x):
-    return ops.convert_to_numpy(ops.cast(x, "float32"))
 
 
 def make(seed=1, **settings):
