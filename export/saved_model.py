@@ -64,7 +64,7 @@ def servable(translator, settings):
         empty = tf.equal(ids.row_lengths(), 0)
         end = tf.fill([ids.nrows(), 1], END_TOKEN_ID)
         encoder_token_ids = tf.concat([ids, end], axis=1).to_tensor(PAD_TOKEN_ID)
-        limits = settings.limit(tf.cast(ids.row_lengths() + 1, tf.float32))
+        limits = tf.cast(settings.limit(tf.cast(ids.row_lengths() + 1, tf.float32)), tf.int32)
         if model.max_length:
             limits = tf.minimum(limits, model.max_length)
         longest = tf.reduce_max(tf.concat([limits, [1]], axis=0))  # Of an empty request there is no maximum.

@@ -148,7 +148,7 @@ class MultiHeadAttention(keras.layers.Layer):
     def _attend(self, query, key, value, attention_mask, training):
         """The formula itself, for when the scores are wanted or dropped out. Softmax runs in float32."""
         logits = ops.einsum("btnh,bsnh->bnts", query * self.key_dim**-0.5, key)
-        scores = _softmax(ops.cast(logits, "float32"), attention_mask)
+        scores = _masked_softmax(ops.cast(logits, "float32"), attention_mask)
         scores = ops.cast(scores, self.compute_dtype)
         context = ops.einsum("bnts,bsnh->btnh", self.dropout_layer(scores, training=training), value)
         return context, scores
@@ -156,7 +156,8 @@ class MultiHeadAttention(keras.layers.Layer):
     # Cached decoding: one position at a time, on tensors (B * K, D) without a time axis. The K beams of a sentence are
     # neighbours; what they cached stays where it is, and masks say whose it is now. Caches have one axis for sentences
     # and heads, and are stored as the products read them: where a reshape or a transposition stands between the write
-    # and the product, XLA copies all of a cache at every step.
+    # and the product, XLA copies all of a cache at every step. Masks come as numbers to add, made once for all blocks:
+    # without XLA the time of a step is the number of its operations.
 
     def init_cache(self, batch_size, length, num_beams=1):
         """An empty cache for `decode_step`: keys (B * N, H, L * K) and values (B * N, L * K, H), zeros."""
@@ -164,61 +165,73 @@ class MultiHeadAttention(keras.layers.Layer):
         key = ops.zeros((rows, self.key_dim, size), self.compute_dtype)
         return key, ops.zeros((rows, size, self.key_dim), self.compute_dtype)
 
-    def project_value(self, value):
-        """Keys (B * N, H, S) and values (B * N, S, H) of (B, S, D'), computed once per sentence for `cross_step`."""
+    def project_value(self, value, value_mask):
+        """Keys (B * N, H, S) and values (B * N, S, H) of (B, S, D'), computed once per sentence for `cross_step`.
+
+        Values are zero where the padding mask (B, S) is False: of a sentence of padding only, nothing is seen.
+        """
         length = ops.shape(value)[1]
         key, value = self._project(self.key_value_dense, value)
+        value = ops.where(value_mask[:, :, None, None], value, ops.zeros_like(value))
         key = ops.reshape(ops.transpose(key, (0, 2, 3, 1)), (-1, self.key_dim, length))
         return key, ops.reshape(ops.swapaxes(value, 1, 2), (-1, length, self.key_dim))
 
-    def decode_step(self, query, cache, cache_update_index, attention_mask, in_place=False):
+    def decode_step(self, query, cache, cache_update_index, mask_bias=None, num_beams=1, in_place=False):
         """Self-attention of one new position to itself and the cached ones.
 
         Args:
             query: (B * K, D), the new position of every beam.
             cache: keys (B * N, H, L * K) and values (B * N, L * K, H).
             cache_update_index: the new position's index, a scalar integer.
-            attention_mask: boolean, broadcasts to (B, N, K, L * K): which of the cached positions of which beams each
-                beam attends to, the new one included.
+            mask_bias: float32, see `masks.bias`, (L * K,) or (B, 1, K, L * K): which of the cached positions of which
+                beams each beam attends to, the new one included. Defaults to None: all of them.
+            num_beams: K, an integer. Defaults to 1.
             in_place: see `update_cache`. Defaults to False.
 
         Returns:
             (B * K, D) and the updated cache.
         """
-        batch = ops.shape(cache[0])[0] // self.num_heads
-        x = ops.reshape(self.query_key_value_dense(query), (batch, -1, 3 * self.num_heads, self.key_dim))
-        query, key, value = (self._merge_rows(part) for part in ops.split(ops.swapaxes(x, 1, 2), 3, axis=1))
-        key = update_cache(cache[0], ops.swapaxes(key, 1, 2), cache_update_index, 2, in_place)
+        query, key, value = self._split_heads(self.query_key_value_dense(query), 3, num_beams)
+        key = ops.swapaxes(key, 1, 2) if num_beams > 1 else ops.reshape(key, (-1, self.key_dim, 1))
+        key = update_cache(cache[0], key, cache_update_index, 2, in_place)
         value = update_cache(cache[1], value, cache_update_index, 1, in_place)
-        return self._step(query, key, value, attention_mask), (key, value)
+        return self._step(query, key, value, mask_bias, num_beams), (key, value)
 
-    def cross_step(self, query, key, value, attention_mask):
+    def cross_step(self, query, key, value, mask_bias, num_beams=1):
         """Cross-attention of one new position, for one or several beams per sentence.
 
         Args:
             query: (B * K, D): the K beams of a sentence are neighbours and read its keys together.
             key, value: (B * N, H, S) and (B * N, S, H) from `project_value`.
-            attention_mask: boolean (B, 1, 1, S), True at the real tokens of the source.
+            mask_bias: float32 (B * N, 1, S), see `masks.bias`: where the source has real tokens.
+            num_beams: K, an integer. Defaults to 1.
 
         Returns:
             (B * K, D).
         """
-        batch = ops.shape(key)[0] // self.num_heads
-        query = ops.reshape(self.query_dense(query), (batch, -1, self.num_heads, self.key_dim))
-        return self._step(self._merge_rows(ops.swapaxes(query, 1, 2)), key, value, attention_mask)
+        (query,) = self._split_heads(self.query_dense(query), 1, num_beams)
+        return self._step(query, key, value, mask_bias, num_beams)
 
-    def _merge_rows(self, x):
-        """(B, N, K, H) -> (B * N, K, H)."""
-        return ops.reshape(x, (-1, ops.shape(x)[2], self.key_dim))
+    def _split_heads(self, x, parts, num_beams):
+        """(B * K, P * N * H) -> P tensors (B * N, K, H)."""
+        x = ops.split(x, parts, axis=-1) if parts > 1 else [x]
+        if num_beams > 1:
+            x = [ops.swapaxes(ops.reshape(part, (-1, num_beams, self.num_heads, self.key_dim)), 1, 2) for part in x]
+        return [ops.reshape(part, (-1, num_beams, self.key_dim)) for part in x]
 
-    def _step(self, query, key, value, attention_mask):
+    def _step(self, query, key, value, mask_bias, num_beams):
         """(B * N, K, H) queries on (B * N, H, S) keys and (B * N, S, H) values -> (B * K, D)."""
-        num_beams, length = ops.shape(query)[1], ops.shape(value)[1]
-        logits = ops.reshape(ops.matmul(query, key), (-1, self.num_heads, num_beams, length))
-        scores = _softmax(ops.cast(logits, "float32") * self.key_dim**-0.5, attention_mask)
-        scores = ops.reshape(ops.cast(scores, self.compute_dtype), (-1, num_beams, length))
-        context = ops.reshape(ops.matmul(scores, value), (-1, self.num_heads, num_beams, self.key_dim))
-        return self.output_dense(ops.reshape(ops.swapaxes(context, 1, 2), (-1, self.num_heads * self.key_dim)))
+        logits = ops.cast(ops.matmul(query, key), "float32") * self.key_dim**-0.5
+        if mask_bias is not None and len(mask_bias.shape) == 4:  # Differs from beam to beam, not from head to head.
+            length = ops.shape(mask_bias)[-1]
+            logits = ops.reshape(logits, (-1, self.num_heads, num_beams, length)) + mask_bias
+            scores = ops.reshape(_softmax(logits), (-1, num_beams, length))
+        else:
+            scores = _softmax(logits if mask_bias is None else logits + mask_bias)
+        context = ops.matmul(ops.cast(scores, self.compute_dtype), value)
+        if num_beams > 1:
+            context = ops.swapaxes(ops.reshape(context, (-1, self.num_heads, num_beams, self.key_dim)), 1, 2)
+        return self.output_dense(ops.reshape(context, (-1, self.num_heads * self.key_dim)))
 
     def get_config(self):
         return {
@@ -231,26 +244,27 @@ class MultiHeadAttention(keras.layers.Layer):
         }
 
 
-def _softmax(logits, attention_mask):
+def _softmax(logits):
+    """Softmax over the last axis, without the warning of Keras where that has one place."""
+    return ops.ones_like(logits) if logits.shape[-1] == 1 else ops.softmax(logits, axis=-1)
+
+
+def _masked_softmax(logits, attention_mask):
     """Softmax over the last axis; what is masked gets exactly 0, also where everything is masked. Float32."""
     if attention_mask is None:
-        return ops.softmax(logits, axis=-1)
-    scores = ops.softmax(ops.where(attention_mask, logits, -1e9), axis=-1)
-    return ops.where(attention_mask, scores, 0.0)
+        return _softmax(logits)
+    return ops.where(attention_mask, _softmax(ops.where(attention_mask, logits, -1e9)), 0.0)
 
 
 def update_cache(cache, update, index, axis, in_place=False):
     """Writes the K slices `update` at position `index` of a cache that has L * K of them on `axis`, 1 or 2 of three.
 
-    With `in_place`, compiled code writes the one position and leaves the others where they are. On TensorFlow that is
-    an XLA op, which a stock TensorFlow Serving refuses to run; without it the whole cache is written anew.
+    With `in_place`, compiled code writes the one position and leaves the others where they are; the cache has room for
+    all positions from the start. On TensorFlow that is an XLA op, which a stock TensorFlow Serving refuses to run.
+    Without it the cache has the `index` positions so far and grows by one.
     """
-    num_beams, size = ops.shape(update)[axis], ops.shape(cache)[axis]
-    if in_place:
-        start = [ops.zeros_like(index)] * 3
-        start[axis] = index * num_beams
-        return ops.slice_update(cache, start, update)
-    slots = ops.arange(size, dtype="int32")
-    here = ops.logical_and(slots >= index * num_beams, slots < (index + 1) * num_beams)
-    here = here if axis == 2 else here[:, None]
-    return ops.where(here, ops.take(update, slots % num_beams, axis=axis), cache)
+    if not in_place:
+        return ops.concatenate([cache, update], axis=axis)
+    start = [ops.zeros_like(index)] * 3
+    start[axis] = index * ops.shape(update)[axis]
+    return ops.slice_update(cache, start, update)

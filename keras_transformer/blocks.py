@@ -252,7 +252,9 @@ class DecoderBlock(_Block):
         x = self._feed_forward(x, training)
         return (x, self_scores, cross_scores) if return_attention_scores else x
 
-    def decode_step(self, x, cache, cross_cache, cache_update_index, self_mask, cross_mask, in_place=False):
+    def decode_step(
+        self, x, cache, cross_cache, cache_update_index, self_bias, cross_bias, num_beams=1, in_place=False
+    ):
         """One new position through the block; see `MultiHeadAttention.decode_step` and `.cross_step`.
 
         Args:
@@ -260,17 +262,20 @@ class DecoderBlock(_Block):
             cache: keys (B * N, H, L * K) and values (B * N, L * K, H) of the positions so far.
             cross_cache: keys (B * N, H, S) and values (B * N, S, H) of the encoder sequence.
             cache_update_index: scalar integer.
-            self_mask: boolean, broadcasts to (B, N, K, L * K).
-            cross_mask: boolean (B, 1, 1, S).
+            self_bias: float32 (L * K,) or (B, 1, K, L * K), or None.
+            cross_bias: float32 (B * N, 1, S).
+            num_beams: K, an integer. Defaults to 1.
             in_place: see `update_cache`. Defaults to False.
 
         Returns:
             (B * K, D) and the updated cache.
         """
         update, cache = self.self_attention.decode_step(
-            self._enter(x, self.self_attention_norm), cache, cache_update_index, self_mask, in_place
+            self._enter(x, self.self_attention_norm), cache, cache_update_index, self_bias, num_beams, in_place
         )
         x = self._leave(x, update, self.self_attention_norm)
-        update = self.cross_attention.cross_step(self._enter(x, self.cross_attention_norm), *cross_cache, cross_mask)
+        update = self.cross_attention.cross_step(
+            self._enter(x, self.cross_attention_norm), *cross_cache, cross_bias, num_beams
+        )
         x = self._leave(x, update, self.cross_attention_norm)
         return self._feed_forward(x), cache

@@ -62,3 +62,19 @@ def combine(*masks):
     masks = [ops.cast(mask, "bool") for mask in masks if mask is not None]
     masks = [mask[:, None, :] if len(mask.shape) == 2 else mask for mask in masks]
     return reduce(ops.logical_and, masks) if masks else None
+
+
+def bias(mask):
+    """What to add to attention logits, so that softmax gives exactly 0 wherever something else may be attended to.
+
+    Args:
+        mask: boolean tensor of any shape, `True` = attend.
+
+    Returns:
+        float32 of the same shape: 0 where `True`, -1e9 where `False`.
+
+    Example:
+        >>> np.asarray(bias(padding_mask([[7, 0]]))).tolist()
+        [[0.0, -1000000000.0]]
+    """
+    return ops.where(mask, 0.0, -1e9)

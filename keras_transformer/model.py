@@ -216,20 +216,22 @@ class Transformer(keras.Model):
         """Empty self-attention caches: per decoder block keys (B * N, H, L * K) and values (B * N, L * K, H)."""
         return [block.self_attention.init_cache(batch_size, max_length, num_beams) for block in self.decoder_blocks]
 
-    def init_cross_cache(self, encoder_sequence):
-        """Cross-attention caches: per decoder block keys (B * N, H, S) and values (B * N, S, H) of the encoder."""
-        return [block.cross_attention.project_value(encoder_sequence) for block in self.decoder_blocks]
+    def init_cross_cache(self, encoder_sequence, padding_mask):
+        """What every step reads of the source.
 
-    def decode_step(
-        self,
-        token_ids,
-        cache,
-        cache_update_index,
-        cross_cache,
-        padding_mask,
-        ancestors=None,
-        in_place=False,
-    ):
+        Args:
+            encoder_sequence: (B, S, D), and
+            padding_mask: (B, S), from `encode`.
+
+        Returns:
+            Per decoder block keys (B * N, H, S) and values (B * N, S, H); and the bias (B * N, 1, S) for all of them.
+        """
+        num_heads = self.decoder_blocks[0].num_heads
+        bias = ops.repeat(masks.bias(padding_mask)[:, None], num_heads, axis=0)
+        layers = [block.cross_attention for block in self.decoder_blocks]
+        return [layer.project_value(encoder_sequence, padding_mask) for layer in layers], bias
+
+    def decode_step(self, token_ids, cache, cache_update_index, cross_cache, ancestors=None, in_place=False):
         """Logits of the next token, from the newest token and the caches.
 
         Args:
@@ -238,7 +240,6 @@ class Transformer(keras.Model):
             cache: from `init_cache`, or from the step before.
             cache_update_index: scalar integer, 0 for the start token.
             cross_cache: from `init_cross_cache`.
-            padding_mask: (B, S), from `encode`.
             ancestors: (B, K, L), for each beam and each position up to the newest: which beam's row of the cache is
                 its own. Defaults to None: there is one beam.
             in_place: see `keras_transformer.attention.update_cache`. Defaults to False.
@@ -247,21 +248,30 @@ class Transformer(keras.Model):
             Logits (B * K, V) and the updated cache.
         """
         x = self.decoder_embedding(token_ids[:, None], start_index=cache_update_index)[:, 0]
-        size = ops.shape(cache[0][1])[1]  # L * K
         num_beams = 1 if ancestors is None else ancestors.shape[1]
-        self_mask = ops.arange(size, dtype="int32") < (cache_update_index + 1) * num_beams
-        if ancestors is not None:
-            own = ops.expand_dims(ancestors, -1) == ops.arange(num_beams, dtype="int32")  # (B, K, L, K)
-            self_mask = ops.logical_and(ops.reshape(own, (-1, 1, num_beams, size)), self_mask)
-        cross_mask = padding_mask[:, None, None, :]
+        cross_cache, cross_bias = cross_cache
+        self_bias = self._self_bias(cache[0][1], cache_update_index, ancestors, num_beams, in_place)
         new_cache = []
         for block, block_cache, block_cross_cache in zip(self.decoder_blocks, cache, cross_cache, strict=True):
             x, block_cache = block.decode_step(
-                x, block_cache, block_cross_cache, cache_update_index, self_mask, cross_mask, in_place
+                x, block_cache, block_cross_cache, cache_update_index, self_bias, cross_bias, num_beams, in_place
             )
             new_cache.append(block_cache)
         x = self.decoder_norm(x) if self.decoder_norm else x
         return self.decoder_embedding.project(x), new_cache
+
+    @staticmethod
+    def _self_bias(values, index, ancestors, num_beams, in_place):
+        """Keeps a beam from the other beams' positions, and, in a cache that has room for them, from later ones."""
+        mask = None
+        if ancestors is not None:
+            ancestors = ancestors if in_place else ancestors[:, :, : index + 1]
+            own = ops.expand_dims(ancestors, -1) == ops.arange(num_beams, dtype="int32")  # (B, K, L, K)
+            mask = ops.reshape(own, (-1, 1, num_beams, ops.shape(ancestors)[2] * num_beams))
+        if in_place:
+            filled = ops.arange(ops.shape(values)[1], dtype="int32") < (index + 1) * num_beams
+            mask = filled if mask is None else ops.logical_and(mask, filled)
+        return None if mask is None else masks.bias(mask)
 
     def start_decoding(self, encoder_token_ids, max_length, num_beams=1, in_place=False):
         """Everything that `keras_transformer.decoding` needs for a batch.
@@ -270,29 +280,31 @@ class Transformer(keras.Model):
             encoder_token_ids: (B, S), each row ended by the end token.
             max_length: the most tokens to decode per sentence, the end token included.
             num_beams: K. Defaults to 1.
-            in_place: see `keras_transformer.attention.update_cache`. Defaults to False.
+            in_place: see `keras_transformer.attention.update_cache`. Defaults to False; JAX compiles loops only with
+                True.
 
         Returns:
             `step(token_ids, cache, index, ancestors) -> (logits, cache)`, the cache to begin with, and
             `lengthen(cache, max_length) -> cache`, which makes room for more positions.
         """
-        encoder_sequence, padding_mask = self.encode(encoder_token_ids)
+        batch_size = ops.shape(encoder_token_ids)[0]
+        # A loop on TensorFlow takes a length that grows only if it is not known beforehand.
+        length = max_length if in_place else ops.sum(encoder_token_ids[:0])
         cache = {
-            "self": self.init_cache(ops.shape(encoder_token_ids)[0], max_length, num_beams),
-            "cross": self.init_cross_cache(encoder_sequence),
-            "padding_mask": padding_mask,
+            "self": self.init_cache(batch_size, length, num_beams),
+            "cross": self.init_cross_cache(*self.encode(encoder_token_ids)),
         }
 
         def step(token_ids, cache, index, ancestors=None):
-            logits, new = self.decode_step(
-                token_ids, cache["self"], index, cache["cross"], cache["padding_mask"], ancestors, in_place
-            )
+            logits, new = self.decode_step(token_ids, cache["self"], index, cache["cross"], ancestors, in_place)
             return logits, {**cache, "self": new}
 
         def lengthen(cache, max_length):
-            batch_size = ops.shape(cache["padding_mask"])[0]
-            old_length = ops.shape(cache["self"][0][1])[1] // num_beams
-            more = self.init_cache(batch_size, max_length - old_length, num_beams)
+            if not in_place:  # It grows by itself.
+                return cache
+            (_, values), *_ = cache["self"]
+            batch_size = ops.shape(values)[0] // self.decoder_blocks[0].num_heads
+            more = self.init_cache(batch_size, max_length - ops.shape(values)[1] // num_beams, num_beams)
             pairs = zip(cache["self"], more, strict=True)
             longer = [
                 (ops.concatenate([key, more_keys], axis=2), ops.concatenate([value, more_values], axis=1))

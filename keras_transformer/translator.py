@@ -75,9 +75,10 @@ class SearchSettings(NamedTuple):
         return decoding.Rules(self.min_length, self.no_repeat_ngram_size, self.repetition_penalty)
 
     def limit(self, source_length):
-        """Most tokens of the translation of a source with so many tokens, end tokens counted; may be arrays."""
-        limit = ops.cast(self.max_length_ratio * source_length + 16, "int32")
-        return limit if self.max_length is None else ops.minimum(limit, self.max_length)
+        """Most tokens of translations of sources with so many tokens, end tokens counted; float32, NumPy or tensor."""
+        numeric = np if isinstance(source_length, np.ndarray) else ops  # TensorFlow would take its time for one number.
+        limit = numeric.floor(self.max_length_ratio * source_length + 16.0)
+        return limit if self.max_length is None else numeric.minimum(limit, float(self.max_length))
 
 
 class Attention(NamedTuple):
@@ -237,11 +238,9 @@ class Translator:
         def translate_batch(batch):
             return self._search(batch, sources, forced, num_hypotheses, settings, compile, run)
 
-        # A decoding step is many small operations, which two cores share badly. So each core has a batch of its own.
-        with ThreadPoolExecutor(max(1, min(os.cpu_count(), len(batches)))) as pool:
-            for batch, found in zip(batches, pool.map(translate_batch, batches), strict=True):
-                for i, hypotheses in zip(batch, found, strict=True):
-                    results[i] = hypotheses
+        for batch, found in zip(batches, _on_all_cores(translate_batch, batches), strict=True):
+            for i, hypotheses in zip(batch, found, strict=True):
+                results[i] = hypotheses
         if return_attention:
             results = self._add_attention(sources, results)
         elif not return_scores:
@@ -359,11 +358,9 @@ class Translator:
             length = next((n for n in SOURCE_LENGTHS if n >= longest), -(-longest // 64) * 64)
             length = min(length, max(longest, ends)) if ends else length
         token_ids = _pad([sources[i] for i in rows] + [[END_TOKEN_ID]] * (num_rows - len(rows)), length)
-        limits = np.asarray(settings.limit(np.sum(token_ids != PAD_TOKEN_ID, axis=1)))
-        max_length = int(settings.limit(length))
-        if ends:
-            limits, max_length = np.minimum(limits, ends), min(max_length, ends)
-        limits = np.where(np.arange(num_rows) < len(rows), limits, 1).astype("int32")
+        lengths = np.array([len(sources[i]) for i in rows] + [length], "float32")
+        *limits, max_length = np.minimum(settings.limit(lengths), ends or np.inf).astype("int32").tolist()
+        limits = np.array(limits + [1] * (num_rows - len(rows)), "int32")
         inputs = {"encoder_token_ids": np.repeat(token_ids, copies, axis=0), "limits": np.repeat(limits, copies)}
         if forced is not None and any(forced[i] for i in rows):
             prefix = [forced[i] for i in rows] + [[]] * (num_rows - len(rows))
@@ -496,6 +493,14 @@ def _stages(encoder_token_ids, max_length):
     if not all_static or batch_size > 1:
         stages.append(decoding.Stage(max_length, divisor=8))
     return stages
+
+
+def _on_all_cores(function, batches):
+    """A decoding step is many small operations, which two cores share badly. So each core has a batch of its own."""
+    if len(batches) < 2:  # A thread takes longer to start than some sentences.
+        return list(map(function, batches))
+    with ThreadPoolExecutor(min(os.cpu_count(), len(batches))) as pool:
+        return list(pool.map(function, batches))
 
 
 def _batches(rows, fixed_sizes):

@@ -7,6 +7,7 @@ from arrays import embed, keras_mask, random, randomize, to_numpy
 from keras import ops
 
 from keras_transformer.attention import MultiHeadAttention, update_cache
+from keras_transformer.masks import bias
 
 B, T, S, N, H, D, D_VALUE, V = 2, 5, 7, 3, 11, 13, 17, 19
 POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
@@ -324,14 +325,18 @@ def test_training_without_dropout_is_the_same_as_inference():
 def test_cached_steps_equal_the_causal_call(index_as_tensor):
     layer, x, length = make(), random(B, T, D), 7
     expected = to_numpy(layer(x, use_causal_mask=True))
-    cache = layer.init_cache(B, length)
+    roomy, growing = layer.init_cache(B, length), layer.init_cache(B, 0)
     for t in range(T):
-        index = ops.convert_to_tensor(t, dtype="int32") if index_as_tensor else t
-        output, cache = layer.decode_step(ops.convert_to_tensor(x[:, t]), cache, index, np.arange(length) <= t)
-        assert [tuple(part.shape) for part in cache] == [(B * N, H, length), (B * N, length, H)]
+        x_t, index = ops.convert_to_tensor(x[:, t]), ops.convert_to_tensor(t, dtype="int32") if index_as_tensor else t
+        mask_bias = bias(np.arange(length) <= t)
+        output, roomy = layer.decode_step(x_t, roomy, ops.convert_to_tensor(t), mask_bias, in_place=True)
+        assert [tuple(part.shape) for part in roomy] == [(B * N, H, length), (B * N, length, H)]
         np.testing.assert_allclose(to_numpy(output), expected[:, t], atol=1e-5)
-    assert not to_numpy(cache[0])[..., T:].any()
-    assert not to_numpy(cache[1])[:, T:].any()
+        output, growing = layer.decode_step(x_t, growing, index)
+        assert [tuple(part.shape) for part in growing] == [(B * N, H, t + 1), (B * N, t + 1, H)]
+        np.testing.assert_allclose(to_numpy(output), expected[:, t], atol=1e-5)
+    assert not to_numpy(roomy[0])[..., T:].any()
+    assert not to_numpy(roomy[1])[:, T:].any()
 
 
 def test_what_lies_in_the_cache_after_the_step_does_not_matter():
@@ -341,7 +346,12 @@ def test_what_lies_in_the_cache_after_the_step_does_not_matter():
     outputs = []
     for cache in (clean, dirty):
         for t in range(2):
-            output, cache = layer.decode_step(ops.convert_to_tensor(x[:, t]), cache, t, np.arange(length) <= t)
+            new, index, mask_bias = (
+                ops.convert_to_tensor(x[:, t]),
+                ops.convert_to_tensor(t),
+                bias(np.arange(length) <= t),
+            )
+            output, cache = layer.decode_step(new, cache, index, mask_bias, in_place=True)
         outputs.append(to_numpy(output))
     np.testing.assert_array_equal(*outputs)
 
@@ -352,12 +362,14 @@ def test_beams_attend_to_the_rows_that_the_mask_names():
     rng = np.random.default_rng(0)
     x = random(B, length, beams, D)  # What each row reads at each position.
     ancestors = np.full((B, beams, length), -1)
-    cache = layer.init_cache(B, length, beams)
+    roomy, growing = layer.init_cache(B, length, beams), layer.init_cache(B, 0, beams)
     for t in range(length):
         ancestors[:, :, t] = np.arange(beams)
         mask = (ancestors[..., None] == np.arange(beams)).reshape(B, 1, beams, length * beams)
-        new = ops.convert_to_tensor(x[:, t].reshape(B * beams, D))
-        output, cache = layer.decode_step(new, cache, t, mask)
+        new, index = ops.convert_to_tensor(x[:, t].reshape(B * beams, D)), ops.convert_to_tensor(t)
+        output, roomy = layer.decode_step(new, roomy, index, bias(mask), beams, in_place=True)
+        grown, growing = layer.decode_step(new, growing, index, bias(mask[..., : (t + 1) * beams]), beams)
+        np.testing.assert_allclose(to_numpy(grown), to_numpy(output), atol=1e-5)
         own = np.stack([[x[b, range(t + 1), row[: t + 1]] for row in ancestors[b]] for b in range(B)])
         expected = to_numpy(layer(own.reshape(B * beams, t + 1, D), use_causal_mask=True))[:, -1]
         np.testing.assert_allclose(to_numpy(output), expected, atol=1e-5)
@@ -365,18 +377,16 @@ def test_beams_attend_to_the_rows_that_the_mask_names():
 
 
 @pytest.mark.parametrize("axis", [1, 2])
-def test_a_cache_updated_in_place_holds_the_same(axis):
+def test_a_cache_updated_in_place_holds_the_update_and_nothing_else(axis):
     """`in_place` needs a compiler on TensorFlow; where none runs, in eager mode, it says the same."""
-    cache, shape = np.zeros((B * N, H, H), "float32"), [B * N, H, H]
+    cache, shape = ops.zeros((B * N, H, H)), [B * N, H, H]
     shape[axis] = 2
     update = random(*shape)
     index = ops.convert_to_tensor(2, "int32")
-    cache, update = ops.convert_to_tensor(cache), ops.convert_to_tensor(update)
-    found = to_numpy(update_cache(cache, update, index, axis, in_place=False))
-    np.testing.assert_array_equal(to_numpy(update_cache(cache, update, index, axis, in_place=True)), found)
+    found = to_numpy(update_cache(cache, ops.convert_to_tensor(update), index, axis, in_place=True))
     where = [slice(None)] * axis + [slice(4, 6)]
-    np.testing.assert_array_equal(found[tuple(where)], to_numpy(update))
-    assert np.count_nonzero(found) == np.count_nonzero(to_numpy(update))
+    np.testing.assert_array_equal(found[tuple(where)], update)
+    assert np.count_nonzero(found) == np.count_nonzero(update)
 
 
 @pytest.mark.parametrize("beams", [1, 3])
@@ -384,10 +394,11 @@ def test_cross_step_equals_the_full_call_for_every_beam(beams):
     layer = make(cross=True)
     queries, value, mask = random(B * beams, T, D), random(B, S, D_VALUE), VALUE_IDS != 0
     expected = to_numpy(layer(queries, np.repeat(value, beams, 0), value_mask=np.repeat(mask, beams, 0)))
-    key, projected = layer.project_value(ops.convert_to_tensor(value))
+    key, projected = layer.project_value(ops.convert_to_tensor(value), mask)
+    mask_bias = ops.repeat(bias(mask)[:, None], N, axis=0)
     assert (tuple(key.shape), tuple(projected.shape)) == ((B * N, H, S), (B * N, S, H))
     for t in range(T):
-        output = layer.cross_step(ops.convert_to_tensor(queries[:, t]), key, projected, mask[:, None, None])
+        output = layer.cross_step(ops.convert_to_tensor(queries[:, t]), key, projected, mask_bias, beams)
         np.testing.assert_allclose(to_numpy(output), expected[:, t], atol=1e-5)
 
 
@@ -395,10 +406,11 @@ def test_cross_step_equals_the_full_call_for_every_beam(beams):
 def test_cross_step_of_a_sentence_of_padding_only_is_the_bias(policy):
     layer = make(cross=True, dtype=policy)
     query = ops.cast(random(B, D), layer.compute_dtype)
-    key, value = layer.project_value(ops.cast(random(B, S, D_VALUE), layer.compute_dtype))
-    output = layer.cross_step(query, key, value, np.zeros((B, 1, 1, S), bool))
-    bias = to_numpy(ops.cast(layer.output_dense.bias, layer.compute_dtype))
-    np.testing.assert_array_equal(to_numpy(output), np.broadcast_to(bias, (B, D)))
+    nothing = np.zeros((B, S), bool)
+    key, value = layer.project_value(ops.cast(random(B, S, D_VALUE), layer.compute_dtype), nothing)
+    output = layer.cross_step(query, key, value, ops.repeat(bias(nothing)[:, None], N, axis=0))
+    expected = to_numpy(ops.cast(layer.output_dense.bias, layer.compute_dtype))
+    np.testing.assert_array_equal(to_numpy(output), np.broadcast_to(expected, (B, D)))
 
 
 @pytest.mark.parametrize("policy", POLICIES)

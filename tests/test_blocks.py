@@ -13,6 +13,7 @@ from keras import ops
 from keras_transformer.attention import MultiHeadAttention
 from keras_transformer.blocks import DecoderBlock, EncoderBlock, FeedForward
 from keras_transformer.embeddings import PositionalEmbedding
+from keras_transformer.masks import bias
 
 B, T, S, N, H, F, D_ENCODER, V = 2, 5, 7, 3, 11, 13, 17, 19
 D = N * H
@@ -288,11 +289,11 @@ def test_cached_steps_equal_the_full_call(normalize_first):
     block, x, encoded = make_decoder(normalize_first=normalize_first), random(B, T, D), random(B, S, D_ENCODER)
     mask = ENCODER_IDS != 0
     expected = to_numpy(block(x, encoded, encoder_sequence_mask=mask))
-    cache = block.self_attention.init_cache(B, T)
-    cross_cache = block.cross_attention.project_value(ops.convert_to_tensor(encoded))
+    cache = block.self_attention.init_cache(B, 0)
+    cross_cache = block.cross_attention.project_value(ops.convert_to_tensor(encoded), mask)
+    cross_bias = ops.repeat(bias(mask)[:, None], N, axis=0)
     for t in range(T):
-        x_t = ops.convert_to_tensor(x[:, t])
-        output, cache = block.decode_step(x_t, cache, cross_cache, t, np.arange(T) <= t, mask[:, None, None])
+        output, cache = block.decode_step(ops.convert_to_tensor(x[:, t]), cache, cross_cache, t, None, cross_bias)
         np.testing.assert_allclose(to_numpy(output), expected[:, t], atol=1e-5)
 
 
