@@ -2,29 +2,60 @@
 
 A stock TensorFlow Serving runs with XLA disabled, and it loads the graph in a session, where `tf.saved_model.load` is
 more forgiving. Hence two rules: no XLA op in the graph, and no Keras model among the tracked objects (its variables
-would be listed twice, and the session restores the copies). `tests/test_export.py` loads it as the server does.
+would be listed twice, and the session restores the copies). `keras_transformer.export.verify` loads it as the server
+does.
+
+A request may have any size: whatever it holds, the graph searches for `ROWS` sentences at a time, sorted by length.
 """
 
+import hashlib
 import json
+import tempfile
+from importlib.metadata import version
 from pathlib import Path
 
+import keras
 import tensorflow as tf
 
+from keras_transformer import decoding
 from keras_transformer.export import ExportError, new_folder
-from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID
-from keras_transformer.translator import search
+from keras_transformer.export.verify import longest_target, sentences, verify_saved_model
+from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID, without_special
+from keras_transformer.translator import save_tokenizers, search
+
+# Sentences that are searched for together: what bounds the memory of a request.
+ROWS = 32
+# So many of these batches at a time, if the server has the cores.
+PARALLEL_BATCHES = 4
+PACKAGES = ("keras_transformer", "tensorflow", "tensorflow-text", "keras")
 
 
-def export_saved_model(translator, path, overwrite=False, **settings):
-    """Writes a SavedModel with the signature `translate`, which is `serving_default` too.
+def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, **settings):
+    """Writes a SavedModel; its answers are those of `translator`, which is verified before it appears.
 
-    The signature takes `text`, strings (B,), and returns `translation`, strings (B,), and `score`, float32 (B,). Its
-    answers are those of `translator.translate`.
+    Signatures; B is the number of sentences, any number, 0 too:
+
+    | signature | takes | returns |
+    |---|---|---|
+    | `translate` (`serving_default`, too) | `text` string (B,) | `translation` string (B,), `score` float32 (B,), |
+    | | | `length` int32 (B,), `truncated` bool (B,) |
+    | `translate_nbest` | `text` string (B,) | `hypotheses` string (B, K), `scores` float32 (B, K), best first |
+    | `translate_ids` | `token_ids` int32 (B, S) | `translation_ids` int32 (B, L), `score`, `length`, `truncated` |
+    | `tokenize` | `text` string (B,) | `token_ids` int32 (B, S) |
+    | `detokenize` | `token_ids` int32 (B, S) | `text` string (B,) |
+    | `score` | `source`, `target` string (B,) | `log_prob` float32 (B,), `token_log_probs` float32 (B, T) |
+
+    `score` is the sum of log probabilities divided by the length penalty, 0 for an empty text; `length` counts the
+    tokens of the translation and its end token; `truncated` says that a text had more tokens than
+    `translator.max_source_length` and was cut; the signature `score` cuts targets at twice as many. Token ids are
+    padded with 0; ids that are not in the vocabulary are unknown tokens. Where fewer than K hypotheses exist, the
+    others are empty, with scores below -1e8.
 
     Args:
         translator: a `keras_transformer.translator.Translator` on the TensorFlow backend.
         path: the folder of the servable; the SavedModel becomes its next numbered version, `path/1` at first.
         overwrite: whether to replace the newest version instead of adding one. Defaults to False.
+        num_hypotheses: K of `translate_nbest`. Defaults to the number of beams.
         **settings: `keras_transformer.translator.SearchSettings` by name, fixed in the graph. Default to the
             translator's.
 
@@ -32,52 +63,231 @@ def export_saved_model(translator, path, overwrite=False, **settings):
         The path of the version folder. It appears there complete or not at all.
 
     Raises:
-        ExportError: the place cannot be written to.
+        ExportError: the place cannot be written to, the settings cannot be exported, or the answers differ.
     """
     settings = translator.settings.replace(**settings)
     if settings.sampling:
         raise ExportError("Sampling cannot be exported: a servable gives one answer. Received: sampling=True.")
+    num_hypotheses = settings.num_beams if num_hypotheses is None else num_hypotheses
+    if not 1 <= num_hypotheses <= settings.num_beams:
+        raise ExportError(
+            "`num_hypotheses` must be between 1 and `num_beams`: the search keeps no more. "
+            f"Received: num_hypotheses={num_hypotheses}, num_beams={settings.num_beams}."
+        )
     path = Path(path)
     versions = [int(p.name) for p in path.iterdir() if p.name.isdecimal()] if path.is_dir() else []
     newest = max(versions, default=0)
     final = path / str(newest if overwrite and newest else newest + 1)
     with new_folder(final) as temporary:
-        module = servable(translator, settings)
-        signature = module.translate.get_concrete_function()
-        signatures = {"serving_default": signature, "translate": signature}
-        tf.saved_model.save(module, str(temporary), signatures=signatures)
-        metadata = {
-            "tensorflow": tf.__version__,
-            "settings": settings._asdict(),
-            "max_source_length": translator.max_source_length,
-        }
-        (temporary / "metadata.json").write_text(json.dumps(metadata, indent=2) + "\n", encoding="utf-8")
+        # The saver copies assets from where they are, and empties the folder it writes to.
+        with tempfile.TemporaryDirectory() as assets:
+            tokenizers = [translator.source_tokenizer, translator.target_tokenizer]
+            save_tokenizers(assets, tokenizers[:1] if tokenizers[0] is tokenizers[1] else tokenizers)
+            module = servable(translator, settings, num_hypotheses)
+            module.tokenizers = [tf.saved_model.Asset(str(file)) for file in sorted(Path(assets).iterdir())]
+            signatures = {name: function.get_concrete_function() for name, function in module.endpoints.items()}
+            signatures["serving_default"] = signatures["translate"]
+            tf.saved_model.save(module, str(temporary), signatures=signatures)
+        _write_warmup(
+            temporary / "assets.extra" / "tf_serving_warmup_requests", path.name, sentences(translator, 8)[:8]
+        )
+        _write_metadata(temporary / "metadata.json", translator, settings, num_hypotheses)
+        verify_saved_model(temporary, translator)
     return final
 
 
-def servable(translator, settings):
-    """A `tf.Module` with the function `translate`; tracks the variables and the tokenizers' resources, nothing else."""
-    model, source, target = translator.model, translator.source_tokenizer, translator.target_tokenizer
+def servable(translator, settings, num_hypotheses):
+    """A `tf.Module` with functions, `endpoints`; tracks variables and the tokenizers' resources, nothing else."""
+    model = translator.model
+    source_tokenizer, target_tokenizer = translator.source_tokenizer, translator.target_tokenizer
+    ids_spec = tf.TensorSpec([None, None], tf.int32, name="token_ids")
+    text_spec = tf.TensorSpec([None], tf.string, name="text")
+    searches = {}
+
+    def search_function(k):
+        """One function for all signatures that want k hypotheses."""
+        if k not in searches:
+
+            def function(encoder_token_ids, limits):
+                return search(model, encoder_token_ids, limits, tf.reduce_max(limits), settings, num_hypotheses=k)
+
+            specs = [tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)]
+            searches[k] = tf.function(function, input_signature=specs, autograph=False)
+        return searches[k]
+
+    def find(ids, k):
+        """Ragged token ids without special ones -> hypotheses (B, k, L), scores (B, k), what is empty, what was cut."""
+        truncated = ids.row_lengths() > translator.max_source_length - 1
+        token_ids, lengths = _ended(ids[:, : translator.max_source_length - 1])
+        limits = tf.cast(settings.limit(tf.cast(lengths, tf.float32)), tf.int32)
+        limits = tf.minimum(limits, model.max_length) if model.max_length else limits
+        limits = tf.where(lengths > 1, limits, 1)  # Nothing is translated to nothing: that needs no search.
+        longest = tf.reduce_max(limits)
+
+        def one_batch(rows):
+            width = tf.reduce_max(tf.gather(lengths, rows))
+            found, scores = search_function(k)(tf.gather(token_ids, rows)[:, :width], tf.gather(limits, rows))
+            padding = [[0, 0], [0, 0], [0, longest - tf.shape(found)[2]]]
+            return tf.pad(found, padding, constant_values=PAD_TOKEN_ID), scores
+
+        specs = tf.TensorSpec([None, k, None], tf.int32), tf.TensorSpec([None, k], tf.float32)
+        found, scores = _in_batches(one_batch, lengths, specs)
+        empty = lengths[:-1] <= 1
+        found = tf.where(empty[:, None, None], PAD_TOKEN_ID, found)
+        of_nothing = tf.where(tf.range(k) == 0, 0.0, 2 * decoding.IMPOSSIBLE)  # One translation, which is empty, too.
+        return found, tf.where(empty[:, None], of_nothing, scores), empty, truncated
+
+    def best(ids):
+        found, scores, empty, truncated = find(ids, 1)
+        length = tf.math.count_nonzero(found[:, 0] != PAD_TOKEN_ID, axis=-1, dtype=tf.int32)
+        return found[:, 0], empty, {"score": scores[:, 0], "length": length, "truncated": truncated}
 
     def translate(text):
-        ids = source.graph_tokenize(text)[:, : translator.max_source_length - 1]
-        empty = tf.equal(ids.row_lengths(), 0)
-        end = tf.fill([ids.nrows(), 1], END_TOKEN_ID)
-        encoder_token_ids = tf.concat([ids, end], axis=1).to_tensor(PAD_TOKEN_ID)
-        limits = tf.cast(settings.limit(tf.cast(ids.row_lengths() + 1, tf.float32)), tf.int32)
-        if model.max_length:
-            limits = tf.minimum(limits, model.max_length)
-        longest = tf.reduce_max(tf.concat([limits, [1]], axis=0))  # Of an empty request there is no maximum.
-        token_ids, scores = search(model, encoder_token_ids, limits, longest, settings)
-        translation = target.graph_detokenize(token_ids[:, 0])
-        return {
-            "translation": tf.where(empty, "", translation),
-            "score": tf.where(empty, 0.0, scores[:, 0]),
-        }
+        found, empty, outputs = best(source_tokenizer.graph_tokenize(text))
+        return {"translation": tf.where(empty, "", target_tokenizer.graph_detokenize(found)), **outputs}
+
+    def translate_nbest(text):
+        found, scores, empty, _ = find(source_tokenizer.graph_tokenize(text), num_hypotheses)
+        texts = target_tokenizer.graph_detokenize(tf.reshape(found, [-1, tf.shape(found)[-1]]))
+        nothing = empty[:, None] | (scores < decoding.IMPOSSIBLE / 2)
+        return {"hypotheses": tf.where(nothing, "", tf.reshape(texts, tf.shape(scores))), "scores": scores}
+
+    def translate_ids(token_ids):
+        found, _, outputs = best(without_special(_known(token_ids, source_tokenizer.vocabulary_size)))
+        return {"translation_ids": found, **outputs}
+
+    def tokenize(text):
+        token_ids, _ = _ended(source_tokenizer.graph_tokenize(text)[:, : translator.max_source_length - 1])
+        return {"token_ids": token_ids[:-1]}
+
+    def detokenize(token_ids):
+        return {"text": target_tokenizer.graph_detokenize(_known(token_ids, target_tokenizer.vocabulary_size))}
+
+    def score(source, target):
+        with tf.control_dependencies(
+            [tf.debugging.assert_equal(tf.size(source), tf.size(target), "Each target translates its source")]
+        ):
+            source_ids, source_lengths = _ended(
+                source_tokenizer.graph_tokenize(source)[:, : translator.max_source_length - 1]
+            )
+        labels, target_lengths = _ended(target_tokenizer.graph_tokenize(target)[:, : longest_target(translator) - 1])
+
+        def one_batch(rows):
+            wanted = tf.gather(labels, rows)
+            inputs = {
+                "encoder_token_ids": tf.gather(source_ids, rows)[:, : tf.reduce_max(tf.gather(source_lengths, rows))],
+                "decoder_token_ids": tf.concat([tf.fill([tf.shape(rows)[0], 1], START_TOKEN_ID), wanted[:, :-1]], 1),
+            }
+            log_probs = tf.nn.log_softmax(tf.cast(model(inputs), tf.float32))
+            return tf.where(wanted == PAD_TOKEN_ID, 0.0, tf.gather(log_probs, wanted, batch_dims=2))
+
+        spec = tf.TensorSpec([None, None], tf.float32)
+        (log_probs,) = _in_batches(one_batch, source_lengths + target_lengths, (spec,))
+        return {"log_prob": tf.reduce_sum(log_probs, axis=-1), "token_log_probs": log_probs}
+
+    def function(python_function, *specs):
+        return tf.function(python_function, input_signature=specs, autograph=False)
 
     module = tf.Module()
+    module.endpoints = {
+        "translate": function(translate, text_spec),
+        "translate_nbest": function(translate_nbest, text_spec),
+        "translate_ids": function(translate_ids, ids_spec),
+        "tokenize": function(tokenize, text_spec),
+        "detokenize": function(detokenize, ids_spec),
+        "score": function(
+            score, tf.TensorSpec([None], tf.string, name="source"), tf.TensorSpec([None], tf.string, name="target")
+        ),
+    }
     module.variables_of_model = [variable.value for variable in model.variables]
-    module.resources = [*source.graph_resources(), *target.graph_resources()]
-    signature = [tf.TensorSpec([None], tf.string, name="text")]
-    module.translate = tf.function(translate, input_signature=signature, autograph=False)
+    module.resources = [*source_tokenizer.graph_resources(), *target_tokenizer.graph_resources()]
     return module
+
+
+def _ended(ids):
+    """Ragged ids (B, None) -> padded ids (B + 1, S) that end with the end token, and their lengths (B + 1,).
+
+    The row that is added is empty: an empty request has a row to work on, and the last batch one to be filled with.
+    """
+    lengths = tf.concat([tf.cast(ids.row_lengths(), tf.int32), [0]], axis=0)
+    token_ids = tf.pad(ids.to_tensor(PAD_TOKEN_ID), [[0, 1], [0, 1]], constant_values=PAD_TOKEN_ID)
+    here = tf.range(tf.shape(token_ids)[1]) == lengths[:, None]
+    return tf.where(here, END_TOKEN_ID, token_ids), lengths + 1
+
+
+def _in_batches(function, lengths, specs):
+    """`function(rows)` of `ROWS` rows or less at a time, rows of one length together; the last row is for filling up.
+
+    Memory does not grow with the request but for its answer, whatever a client sends.
+    """
+    count = tf.size(lengths) - 1
+    number = tf.maximum(1, (count + ROWS - 1) // ROWS)
+    size = tf.maximum(1, (count + number - 1) // number)
+    order = tf.argsort(lengths[:-1], direction="DESCENDING")
+    order = tf.concat([order, tf.fill([number * size - count], count)], axis=0)
+    found = tf.map_fn(
+        function,
+        tf.reshape(order, [number, size]),
+        fn_output_signature=specs if len(specs) > 1 else specs[0],
+        parallel_iterations=PARALLEL_BATCHES,
+    )
+    back = tf.argsort(order)[:count]
+    found = found if len(specs) > 1 else (found,)
+    return [tf.gather(tf.reshape(x, tf.concat([[-1], tf.shape(x)[2:]], 0)), back) for x in found]
+
+
+def _known(token_ids, vocabulary_size):
+    """Ids, what is not in the vocabulary as the unknown token: kernels would read what is not theirs.
+
+    Not an error: that would fail the requests of other clients, too, which a server puts into one batch with this one.
+    """
+    known = (token_ids >= 0) & (token_ids < vocabulary_size)
+    return tf.where(known, token_ids, UNKNOWN_TOKEN_ID)
+
+
+def _write_warmup(path, name, texts):
+    """Requests that the server answers before it says that it is ready: what is slow once is slow there."""
+    path.parent.mkdir()
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for count in (1, 2, 4, 8):
+            text = tf.make_tensor_proto(texts[:count], tf.string, [count])
+            writer.write(_prediction_log(name, "translate", {"text": text}))
+
+
+def _prediction_log(name, signature, inputs):
+    """A serialized `tensorflow.serving.PredictionLog`, whose classes are in a package that nothing else here needs.
+
+    PredictionLog.predict_log = 6, PredictLog.request = 1; PredictRequest.model_spec = 1, .inputs = 2 (a map: key = 1,
+    value = 2); ModelSpec.name = 1, .signature_name = 3.
+    """
+
+    def field(number, content):
+        length, size = len(content), bytearray()
+        while length > 127:
+            size.append(length & 127 | 128)
+            length >>= 7
+        return bytes([number << 3 | 2]) + bytes(size) + bytes([length]) + content
+
+    request = field(1, field(1, name.encode()) + field(3, signature.encode()))
+    for key, value in inputs.items():
+        request += field(2, field(1, key.encode()) + field(2, value.SerializeToString()))
+    return field(6, field(1, request))
+
+
+def _write_metadata(path, translator, settings, num_hypotheses):
+    weights = hashlib.sha256()
+    for array in translator.model.get_weights():
+        weights.update(array.tobytes())
+    metadata = {
+        "versions": {name: version(name) for name in PACKAGES},
+        "weights_sha256": weights.hexdigest(),
+        "model": keras.saving.serialize_keras_object(translator.model)["config"],
+        "settings": settings._asdict(),
+        "num_hypotheses": num_hypotheses,
+        "max_source_length": translator.max_source_length,
+    }
+    for name in ("config", "scores"):  # Of the run that it comes from, if it comes from one.
+        file = translator.folder and translator.folder / f"{name}.json"
+        if file and file.is_file():
+            metadata[f"run_{name}"] = json.loads(file.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(metadata, indent=2) + "\n", encoding="utf-8")

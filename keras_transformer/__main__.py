@@ -32,8 +32,8 @@ def parser():
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     commands.add_parser("train", help="train a translator (the same as train_keras.py)", add_help=False)
 
-    def command(name, function, help):
-        one = commands.add_parser(name, help=help, description=help[0].upper() + help[1:] + ".")
+    def command(name, function, help, among=commands):
+        one = among.add_parser(name, help=help, description=help[0].upper() + help[1:] + ".")
         one.set_defaults(function=function)
         return one
 
@@ -61,20 +61,27 @@ def parser():
         "--log-probs", metavar="FILE", help="where the model's log probability of each reference and of its tokens goes"
     )
 
-    one = command("export", export, "export a run for deployment")
+    one = commands.add_parser("export", help="export a run for deployment", description="Export a run for deployment.")
+    targets = one.add_subparsers(title="targets", metavar="TARGET", required=True)
+
+    def target(name, help, overwrite):
+        one = command(name, export, help, targets)
+        one.set_defaults(target=name)
+        search_flags(one)
+        one.add_argument("--output", metavar="DIR", help="folder to write (default: RUN/export/TARGET)")
+        one.add_argument("--overwrite", action="store_true", help=overwrite)
+        return one
+
+    one = target("saved_model", "for TensorFlow Serving", "replace the newest version instead of adding one")
     one.add_argument(
-        "target",
-        choices=["saved_model", "ctranslate2"],
-        help="saved_model: for TensorFlow Serving; ctranslate2: a model folder for CTranslate2",
+        "--num-hypotheses", type=_positive, metavar="K", help="of `translate_nbest` (default: the number of beams)"
     )
-    search_flags(one)
-    one.add_argument("--output", metavar="DIR", help="folder to write (default: RUN/export/TARGET)")
-    one.add_argument(
-        "--overwrite", action="store_true", help="replace what is there; of a SavedModel the newest version"
-    )
-    one.add_argument(
-        "--quantize", default="float32", metavar="TYPE", help="ctranslate2: how weights are stored, such as int8"
-    )
+    one = target("ctranslate2", "a model folder for CTranslate2", "replace what is there")
+    one.add_argument("--quantize", default="float32", metavar="TYPE", help="how weights are stored, such as int8")
+
+    one = command("verify", verify, "compare an exported SavedModel with the run it was made from", targets)
+    one.add_argument("path", help="version folder of the SavedModel, such as RUN/export/saved_model/1")
+    one.add_argument("run", help="folder of the trained run")
     return top
 
 
@@ -217,14 +224,24 @@ def score(arguments):
 
 def export(arguments):
     output = arguments.output or Path(arguments.run) / "export" / arguments.target
+    translator = _load(arguments)
     if arguments.target == "ctranslate2":
         from keras_transformer.export.ctranslate2 import export_ctranslate2
 
-        print(export_ctranslate2(_load(arguments), output, arguments.quantize, arguments.overwrite))
+        print(export_ctranslate2(translator, output, arguments.quantize, arguments.overwrite))
     else:
         from keras_transformer.export.saved_model import export_saved_model
 
-        print(export_saved_model(_load(arguments), output, arguments.overwrite))
+        print(export_saved_model(translator, output, arguments.overwrite, arguments.num_hypotheses))
+    return 0
+
+
+def verify(arguments):
+    from keras_transformer.export.verify import verify_saved_model
+    from keras_transformer.translator import Translator
+
+    count = verify_saved_model(arguments.path, Translator.load(arguments.run))
+    print(f"{arguments.path} gives the answers of {arguments.run}: {count} sentences, every signature.")
     return 0
 
 

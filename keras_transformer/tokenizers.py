@@ -220,7 +220,19 @@ class SentencePieceTokenizer(Tokenizer):
         return self._graph_tokenizer().tokenize(text)
 
     def graph_detokenize(self, token_ids):
-        return self._graph_tokenizer().detokenize(_without_special(token_ids))
+        import tensorflow as tf
+
+        token_ids = without_special(token_ids)
+        if self.kind != "unigram":
+            return self._graph_tokenizer().detokenize(token_ids)
+        # At the beginning SentencePiece removes spaces, FastSentencepiece one character that is a space: it leaves the
+        # second of two, and takes that of " ⁇ ".
+        token_ids = token_ids.to_tensor(PAD_TOKEN_ID)
+        space = self._processor.piece_to_id("▁")
+        leading = tf.math.cumprod(tf.cast((token_ids == space) & (space != UNKNOWN_TOKEN_ID), tf.int32), axis=1)
+        token_ids = tf.ragged.boolean_mask(token_ids, (leading == 0) & (token_ids != PAD_TOKEN_ID))
+        text = self._graph_tokenizer().detokenize(token_ids)
+        return tf.where(tf.reduce_any(token_ids[:, :1] == UNKNOWN_TOKEN_ID, axis=1), " " + text, text)
 
     def graph_resources(self):
         return [] if self.kind == "unigram" else [self._graph_tokenizer()]
@@ -263,7 +275,7 @@ def _possible_size(message):
     return int(match[1]) if match[1] else int(match[2]) + 64  # Single characters alone would make no words.
 
 
-def _without_special(token_ids):
+def without_special(token_ids):
     """(B, L) or ragged -> ragged, without padding, start and end."""
     import tensorflow as tf
 
@@ -370,7 +382,7 @@ class WordPieceTokenizer(Tokenizer):
         import tensorflow as tf
 
         _, tokenizer = self._graph_tokenizer()
-        token_ids = _without_special(token_ids)
+        token_ids = without_special(token_ids)
         known = (token_ids >= 0) & (token_ids < self.vocabulary_size)  # The kernel reads out of bounds.
         text = tokenizer.detokenize(tf.where(known, token_ids, UNKNOWN_TOKEN_ID))
         text = tf.strings.regex_replace(text, re.escape(self.SPECIAL[UNKNOWN_TOKEN_ID]), "⁇")

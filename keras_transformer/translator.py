@@ -164,6 +164,7 @@ class Translator:
         self.max_source_length = max_source_length
         self.jit_compile = jit_compile
         self.settings = SearchSettings().replace(**settings)
+        self.folder = None
         self._compiled = {}
         for side, tokenizer, size in (
             ("source", self.source_tokenizer, model.vocabulary_size),
@@ -198,7 +199,9 @@ class Translator:
         settings = {"max_source_length": config["data"]["max_length"]}
         settings.update(DecodingConfig(**config["decoding"]).search_settings())
         model = keras.saving.load_model(folder / "model.keras", compile=False)
-        return cls(model, *tokenizers, **{**settings, **kwargs})
+        translator = cls(model, *tokenizers, **{**settings, **kwargs})
+        translator.folder = folder
+        return translator
 
     def translate(
         self, texts, num_hypotheses=1, return_scores=False, return_attention=False, prefixes=None, **settings
@@ -224,7 +227,7 @@ class Translator:
                 "`num_hypotheses` must be between 1 and `num_beams`: the search keeps no more. "
                 f"Received: num_hypotheses={num_hypotheses}, num_beams={settings.num_beams}."
             )
-        sources = self._encode_sources(texts)
+        sources = self.encode_sources(texts)
         forced = self._encode_prefixes(prefixes, len(texts))
         results = [[Translation("", 0.0)]] * len(texts)
         rows = [i for i, ids in enumerate(sources) if len(ids) > 1]
@@ -284,7 +287,7 @@ class Translator:
                 "`sources` and `targets` must be of one length: each target translates its source. "
                 f"Received: {len(sources)} sources, {len(targets)} targets."
             )
-        source_ids = self._encode_sources(sources)
+        source_ids = self.encode_sources(sources)
         target_ids = [[*ids, END_TOKEN_ID] for ids in self.target_tokenizer.tokenize(targets)]
 
         def log_probs(encoder_token_ids, decoder_token_ids, labels):
@@ -328,17 +331,17 @@ class Translator:
             rows = order[begin : begin + BATCH_SIZES[0]]
             labels = [target_ids[i] for i in rows]
             inputs = {
-                "encoder_token_ids": _pad([source_ids[i] for i in rows]),
-                "decoder_token_ids": _pad([[START_TOKEN_ID, *ids][: max(1, len(ids))] for ids in labels]),
-                "labels": _pad(labels),
+                "encoder_token_ids": pad([source_ids[i] for i in rows]),
+                "decoder_token_ids": pad([[START_TOKEN_ID, *ids][: max(1, len(ids))] for ids in labels]),
+                "labels": pad(labels),
             }
             found = ops.convert_to_numpy(self._compiled[name](inputs)).astype("float32")
             for i, array in zip(rows, found, strict=True):
                 results[i] = array
         return results
 
-    def _encode_sources(self, texts):
-        """Token ids of each text, cut and ended by the end token."""
+    def encode_sources(self, texts):
+        """Token ids of each text as the model gets them: cut at `max_source_length`, the end token last."""
         return [[*ids[: self.max_source_length - 1], END_TOKEN_ID] for ids in self.source_tokenizer.tokenize(texts)]
 
     def _encode_prefixes(self, prefixes, count):
@@ -357,14 +360,14 @@ class Translator:
         if compile:  # Without XLA every shape is served as it is.
             length = next((n for n in SOURCE_LENGTHS if n >= longest), -(-longest // 64) * 64)
             length = min(length, max(longest, ends)) if ends else length
-        token_ids = _pad([sources[i] for i in rows] + [[END_TOKEN_ID]] * (num_rows - len(rows)), length)
+        token_ids = pad([sources[i] for i in rows] + [[END_TOKEN_ID]] * (num_rows - len(rows)), length)
         lengths = np.array([len(sources[i]) for i in rows] + [length], "float32")
         *limits, max_length = np.minimum(settings.limit(lengths), ends or np.inf).astype("int32").tolist()
         limits = np.array(limits + [1] * (num_rows - len(rows)), "int32")
         inputs = {"encoder_token_ids": np.repeat(token_ids, copies, axis=0), "limits": np.repeat(limits, copies)}
         if forced is not None and any(forced[i] for i in rows):
             prefix = [forced[i] for i in rows] + [[]] * (num_rows - len(rows))
-            prefix = _pad(prefix, -(-max(map(len, prefix)) // 8) * 8)[:, :max_length]
+            prefix = pad(prefix, -(-max(map(len, prefix)) // 8) * 8)[:, :max_length]
             inputs["prefix"] = np.repeat(prefix, copies, axis=0)
         if settings.sampling:
             inputs["uniforms"] = np.zeros((num_rows * copies, max_length), "float32")
@@ -486,10 +489,10 @@ def search(
 def _stages(encoder_token_ids, max_length):
     """Most translations are about as long as their sources; few sentences go on to the limit."""
     batch_size, length = ops.shape(encoder_token_ids)
-    all_static = isinstance(max_length, int)  # And then the shape is, too: XLA compiles it.
-    first = min(length, max_length) if all_static else ops.minimum(length, max_length)
-    stages = [decoding.Stage(first)] if not all_static or first < max_length else []
-    stages.append(decoding.Stage(max_length))
+    stages = [decoding.Stage(max_length)]
+    all_static = isinstance(max_length, int)  # And then the shape is, too: XLA compiles it, and caches do not grow.
+    if all_static and length < max_length:
+        stages.insert(0, decoding.Stage(length))
     if not all_static or batch_size > 1:
         stages.append(decoding.Stage(max_length, divisor=8))
     return stages
@@ -516,7 +519,7 @@ def _fixed_size(count):
     return min(size for size in BATCH_SIZES if size >= count)
 
 
-def _pad(rows, length=None):
+def pad(rows, length=None):
     """Lists of token ids as one int32 array, padded at the end."""
     array = np.full((len(rows), length or max(map(len, rows))), PAD_TOKEN_ID, "int32")
     for place, ids in zip(array, rows, strict=True):

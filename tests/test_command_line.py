@@ -151,7 +151,19 @@ def test_export_prints_the_folder_it_wrote(golden, tmp_path, capsys):
     flags = ["--num-beams", "2", "--output", str(output)]
     assert command_line.main(["export", "saved_model", str(golden.run_dir), *flags]) == 0
     assert capsys.readouterr().out.strip() == str(output / "1")
-    assert json.loads((output / "1" / "metadata.json").read_text())["settings"]["num_beams"] == 2
+    metadata = json.loads((output / "1" / "metadata.json").read_text())
+    assert metadata["settings"]["num_beams"] == 2
+    assert metadata["run_config"]["preset"] == "tiny"
+    assert metadata["run_scores"]["after_training"]["bleu"] > 0
+
+
+def test_verify_says_whether_an_export_gives_the_answers_of_a_run(golden, tmp_path, capsys):
+    exported = golden.run_dir / "export" / "saved_model" / "1"
+    assert command_line.main(["export", "verify", str(exported), str(golden.run_dir)]) == 0
+    assert "gives the answers of" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        command_line.main(["export", "verify", str(tmp_path), str(golden.run_dir)])
+    assert "is not an exported SavedModel: it has no metadata.json" in capsys.readouterr().err
 
 
 # Help and mistakes.

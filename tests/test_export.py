@@ -1,16 +1,22 @@
 """The SavedModel answers as Python does, in a session with XLA disabled and none of this package."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_text
+from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from keras_transformer.export import ExportError
 from keras_transformer.export.saved_model import export_saved_model
+from keras_transformer.export.verify import load_in_session, verify_saved_model
 from keras_transformer.model import Transformer
 from keras_transformer.phrasebook import phrasebook
 from keras_transformer.tokenizers import KINDS, Tokenizer
@@ -42,8 +48,31 @@ def test_the_exported_run_answers_as_the_translator_does(golden, tmp_path):
     assert not [operation for operation in served["operations"] if "Xla" in operation]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("num_beams", [1, 3])
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
+def test_a_c_program_translates(golden, served, tmp_path):
+    """Compiled against TensorFlow's library, as a server is: no Python in its process."""
+    folder, program = Path(tf.__file__).parent, tmp_path / "serve"
+    compiled = subprocess.run(
+        [
+            "gcc", "-Wall", "-Werror", str(SCRIPT.with_name("serve.c")), "-o", str(program), f"-I{folder / 'include'}",
+            f"-L{folder}", "-l:libtensorflow_cc.so.2", "-l:libtensorflow_framework.so.2", f"-Wl,-rpath,{folder}",
+        ],
+        capture_output=True,
+        text=True,
+    )  # fmt: skip
+    assert compiled.returncode == 0, compiled.stderr
+    operations = Path(tensorflow_text.__file__).parent / "python" / "ops" / "_fast_sentencepiece_tokenizer.so"
+    signature = served.signatures["translate"]
+    names = signature.inputs["text"].name, signature.outputs["translation"].name
+    model_dir = golden.run_dir / "export" / "saved_model" / "1"
+    done = subprocess.run(
+        [program, model_dir, operations, *names, *golden.texts], capture_output=True, text=True, env={}, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == golden.translator.translate(golden.texts)
+
+
+@pytest.mark.parametrize(("kind", "num_beams"), list(zip(KINDS, (3, 1, 1), strict=True)))
 def test_every_tokenizer_is_exported(kind, num_beams, tmp_path):
     texts = [side for pair in phrasebook()["train"][:150] for side in pair]
     tokenizer = Tokenizer.train(texts, vocabulary_size=None, kind=kind)
@@ -61,14 +90,15 @@ def test_separate_vocabularies_and_learned_positions_are_exported(tmp_path):
         90, 110, num_layers=1, num_heads=1, hidden_dim=6, intermediate_dim=7, tie_embeddings="none",
         position_type="learned", max_length=40, normalize_first=True,
     )  # fmt: skip
-    translator = Translator(model, *tokenizers, num_beams=2, max_source_length=40)
+    translator = Translator(model, *tokenizers, num_beams=1, max_source_length=40)
     texts = list(sides[0][:4])
     assert_same(translator, serve(export_saved_model(translator, tmp_path / "servable"), texts, tmp_path), texts)
 
 
 def small(texts=("a small dog", "a small cat", "a big dog")):
     tokenizer = Tokenizer.train(list(texts) * 9, vocabulary_size=17)
-    return Translator(Transformer(17, num_layers=1, num_heads=1, hidden_dim=4, intermediate_dim=5), tokenizer)
+    model = Transformer(17, num_layers=1, num_heads=1, hidden_dim=4, intermediate_dim=5)
+    return Translator(model, tokenizer, num_beams=1)
 
 
 def test_versions_count_up_and_are_replaced_only_on_request(tmp_path):
@@ -89,18 +119,163 @@ def test_an_export_that_fails_leaves_nothing_behind(tmp_path):
     assert blocked.read_text() == "not a folder"
 
 
-def test_signature_names_and_types(golden):
-    loaded = tf.saved_model.load(str(golden.run_dir / "export" / "saved_model" / "1"))
-    assert sorted(loaded.signatures) == ["serving_default", "translate"]
-    signature = loaded.signatures["translate"]
-    assert {name: spec.dtype for name, spec in signature.structured_outputs.items()} == {
-        "translation": tf.string,
-        "score": tf.float32,
+# What the server answers, to anything.
+
+
+class Served(NamedTuple):
+    """The exported run in a session, as TensorFlow Serving has it."""
+
+    session: object
+    signatures: dict
+
+    def __call__(self, name, **inputs):
+        signature = self.signatures[name]
+        outputs = {key: tensor.name for key, tensor in signature.outputs.items()}
+        return self.session.run(outputs, {signature.inputs[key].name: value for key, value in inputs.items()})
+
+
+@pytest.fixture(scope="module")
+def served(golden):
+    session = tf.compat.v1.Session(graph=tf.Graph())
+    yield Served(session, load_in_session(session, golden.run_dir / "export" / "saved_model" / "1").signature_def)
+    session.close()
+
+
+def texts(*values):
+    return np.array(values, object)
+
+
+def test_signatures_are_those_that_are_promised(served):
+    signatures = {
+        name: (
+            {key: (tensor.dtype, len(tensor.tensor_shape.dim)) for key, tensor in signature.inputs.items()},
+            {key: (tensor.dtype, len(tensor.tensor_shape.dim)) for key, tensor in signature.outputs.items()},
+        )
+        for name, signature in served.signatures.items()
+        if not name.startswith("__")
     }
-    assert signature.structured_input_signature[1]["text"].shape.as_list() == [None]
+    string, integer, number, boolean = (tf.string, tf.int32, tf.float32, tf.bool)
+    outputs = {"score": (number, 1), "length": (integer, 1), "truncated": (boolean, 1)}
+    translate = {"text": (string, 1)}, {"translation": (string, 1), **outputs}
+    assert signatures == {
+        "serving_default": translate,
+        "translate": translate,
+        "translate_nbest": ({"text": (string, 1)}, {"hypotheses": (string, 2), "scores": (number, 2)}),
+        "translate_ids": ({"token_ids": (integer, 2)}, {"translation_ids": (integer, 2), **outputs}),
+        "tokenize": ({"text": (string, 1)}, {"token_ids": (integer, 2)}),
+        "detokenize": ({"token_ids": (integer, 2)}, {"text": (string, 1)}),
+        "score": (
+            {"source": (string, 1), "target": (string, 1)},
+            {"log_prob": (number, 1), "token_log_probs": (number, 2)},
+        ),
+    }
 
 
-def test_an_empty_request_is_answered(golden):
-    loaded = tf.saved_model.load(str(golden.run_dir / "export" / "saved_model" / "1"))
-    answer = loaded.signatures["translate"](text=tf.constant([], tf.string))
-    assert answer["translation"].shape == (0,)
+def test_every_signature_answers_as_the_translator_does(golden, served):
+    translator, array = golden.translator, texts(*golden.texts)
+    expected = translator.translate(golden.texts, return_scores=True)
+    found = served("translate", text=array)
+    assert [text.decode() for text in found["translation"]] == [translation.text for translation in expected]
+    assert found["length"].tolist() == [len(translation.token_ids) for translation in expected]
+    assert not found["truncated"].any()
+    ids = served("tokenize", text=array)["token_ids"]
+    assert [[i for i in row if i] for row in ids.tolist()] == translator.encode_sources(golden.texts)
+    by_ids = served("translate_ids", token_ids=ids)
+    assert by_ids["score"] == pytest.approx(found["score"], abs=1e-5)
+    back = served("detokenize", token_ids=by_ids["translation_ids"])["text"]
+    assert back.tolist() == found["translation"].tolist()
+    nbest = served("translate_nbest", text=array)
+    wanted = translator.translate(golden.texts, num_hypotheses=4, return_scores=True)
+    assert nbest["hypotheses"][:, 0].tolist() == found["translation"].tolist()
+    np.testing.assert_allclose(nbest["scores"], [[t.score for t in row] for row in wanted], rtol=1e-3)
+    scored = served("score", source=array, target=found["translation"])
+    for i, target in enumerate(translator.score(golden.texts, [translation.text for translation in expected])):
+        assert scored["log_prob"][i] == pytest.approx(target.log_prob, rel=1e-3)
+        log_probs = scored["token_log_probs"][i]
+        assert log_probs[log_probs != 0].tolist() == pytest.approx(target.token_log_probs, rel=1e-3, abs=1e-4)
+
+
+def test_over_long_texts_are_cut_and_say_so(served):
+    found = served("translate", text=texts("word " * 300, "a", ""))
+    assert found["truncated"].tolist() == [True, False, False]
+    assert found["length"][2] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "shapes"),
+    [
+        ("translate", {"text": texts()}, {"translation": (0,), "score": (0,), "length": (0,), "truncated": (0,)}),
+        ("translate_nbest", {"text": texts()}, {"hypotheses": (0, 4), "scores": (0, 4)}),
+        ("tokenize", {"text": texts()}, {"token_ids": (0, 1)}),
+        ("translate_ids", {"token_ids": np.zeros((0, 0), "int32")}, {"score": (0,)}),
+        ("translate_ids", {"token_ids": np.zeros((3, 0), "int32")}, {"score": (3,)}),
+        ("translate_ids", {"token_ids": np.zeros((3, 2), "int32")}, {"score": (3,)}),
+        ("detokenize", {"token_ids": np.zeros((0, 0), "int32")}, {"text": (0,)}),
+        ("detokenize", {"token_ids": np.zeros((2, 3), "int32")}, {"text": (2,)}),
+        ("score", {"source": texts(), "target": texts()}, {"log_prob": (0,)}),
+        ("score", {"source": texts(""), "target": texts("")}, {"log_prob": (1,)}),
+        ("score", {"source": texts("a " * 9000), "target": texts("b " * 9000)}, {"log_prob": (1,)}),
+        ("translate", {"text": texts("x" * 100_000, b"\xff\xfe\x00", "\0")}, {"translation": (3,)}),
+        ("translate_ids", {"token_ids": np.full((1, 50_000), 5, "int32")}, {"score": (1,)}),
+        ("translate_ids", {"token_ids": [[5, 99_999], [-1, -99_999]]}, {"score": (2,)}),
+        ("detokenize", {"token_ids": [[99_999, -1, -99_999]]}, {"text": (1,)}),
+        ("translate", {"text": texts(*["a b"] * 10_000)}, {"translation": (10_000,)}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_requests_that_nobody_means_are_answered(served, name, inputs, shapes):
+    found = served(name, **inputs)
+    assert {key: found[key].shape for key in shapes} == shapes
+    assert all(np.isfinite(array).all() for array in found.values() if array.dtype == np.float32)
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "message"),
+    [
+        ("score", {"source": texts("a"), "target": texts("b", "c")}, "Each target translates its source"),
+        ("translate", {"text": texts(["a"])}, "Cannot feed value of shape"),
+        ("translate_ids", {"token_ids": texts(["a"])}, "invalid literal"),
+    ],
+)
+def test_requests_that_cannot_be_answered_get_an_error_and_the_server_lives(served, name, inputs, message):
+    with pytest.raises((tf.errors.InvalidArgumentError, ValueError), match=message):
+        served(name, **inputs)
+    assert served("translate", text=texts("a"))["translation"].shape == (1,)
+
+
+def test_random_bytes_are_answered(served):
+    rng = np.random.default_rng(0)
+    for _ in range(12):
+        lengths = rng.integers(0, 60, rng.integers(0, 9))
+        array = np.empty(len(lengths), object)
+        array[:] = [rng.integers(0, 256, length, "uint8").tobytes() for length in lengths]
+        found = served("translate", text=array)
+        assert found["translation"].shape == (len(lengths),)
+        assert all(text.decode("utf-8") is not None for text in found["translation"])
+
+
+def test_verification_finds_other_weights(golden):
+    other = Translator(Transformer.from_config(golden.model.get_config()), golden.tokenizer)
+    with pytest.raises(ExportError, match="does not give the translator's answers:\n  `translate` of "):
+        verify_saved_model(golden.run_dir / "export" / "saved_model" / "1", other)
+
+
+def test_metadata_tokenizer_and_warm_up_are_beside_the_graph(golden):
+    folder = golden.run_dir / "export" / "saved_model" / "1"
+    metadata = json.loads((folder / "metadata.json").read_text())
+    assert metadata["versions"]["tensorflow"] == tf.__version__
+    assert len(metadata["weights_sha256"]) == 64
+    assert metadata["settings"] == golden.translator.settings._asdict()
+    (tokenizer,) = (folder / "assets").iterdir()
+    assert tokenizer.read_bytes() == golden.tokenizer.model
+    records = [r.numpy() for r in tf.data.TFRecordDataset(str(folder / "assets.extra" / "tf_serving_warmup_requests"))]
+    requests = [PredictionLog.FromString(record).predict_log.request for record in records]
+    assert [request.model_spec.signature_name for request in requests] == ["translate"] * 4
+    assert [tf.make_ndarray(request.inputs["text"]).shape for request in requests] == [(1,), (2,), (4,), (8,)]
+
+
+@pytest.mark.parametrize("num_hypotheses", [0, 3])
+def test_more_hypotheses_than_beams_are_an_error(tmp_path, num_hypotheses):
+    with pytest.raises(ExportError, match="`num_hypotheses` must be between 1 and `num_beams`"):
+        export_saved_model(small(), tmp_path / "servable", num_beams=2, num_hypotheses=num_hypotheses)
+    assert not (tmp_path / "servable").exists()

@@ -136,6 +136,18 @@ def test_python_and_graph_give_the_same_texts(tokenizer, before, after):
     assert from_graph(tokenizer, rows) == tokenizer.detokenize(ids)
 
 
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_python_and_graph_give_the_same_texts_of_ids_that_no_text_has(trained, kind):
+    """A model may write several spaces first, or what is unknown: the implementations differ there."""
+    tokenizer = trained[kind]
+    ids = {piece: i for i, piece in enumerate(tokenizer.pieces(range(tokenizer.vocabulary_size)))}
+    space, letter, unknown = ids["▁"], ids["a"], UNKNOWN_TOKEN_ID
+    word = next(i for piece, i in ids.items() if piece.startswith("▁") and len(piece) > 1)
+    starts = [[], [space], [space, space], [space, space, space], [unknown], [space, unknown], [space, space, unknown]]
+    rows = [[*start, one] for start in starts for one in (letter, word, unknown)] + [[space], [space, space]]
+    assert from_graph(tokenizer, rows) == tokenizer.detokenize(rows)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", ["tokenize", "detokenize"])
 def test_use_in_a_graph_leaves_a_tokenizer_usable_outside_and_in_another_graph(trained, kind, method):

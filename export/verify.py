@@ -1,0 +1,140 @@
+"""Whether an exported model gives the answers of the `Translator` that it was made from.
+
+What is compared: sentences made of the vocabulary's own pieces, so that they are natural to the model, whatever its
+language; and what people and machines send by mistake.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer import decoding
+from keras_transformer.export import ExportError
+from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID
+from keras_transformer.translator import SearchSettings, pad
+
+# Nothing, blanks, one word, emoji, right to left, combining and control characters, NUL, not UTF-8, over-long.
+ODD = (
+    *(
+        text.encode()
+        for text in ("", "   ", "?", "a", "😀 👩‍👩‍👧", "שלום עולם", "Ünïcödé e\u0301", "a\x00b", "tab\t\r\n")
+    ),
+    *(b"caf\xe9 \xff\xfe", b"word " * 3000, b"x" * 20_000),
+)
+
+
+def sentences(translator, count=24, seed=0):
+    """Sentences for a comparison, as bytes."""
+    rng = np.random.default_rng(seed)
+    tokenizer = translator.source_tokenizer
+    lengths = rng.integers(1, min(translator.max_source_length, 40), count)
+    rows = [rng.integers(END_TOKEN_ID + 1, tokenizer.vocabulary_size, length) for length in lengths]
+    return [text.encode() for text in tokenizer.detokenize(rows)] + list(ODD)
+
+
+def longest_target(translator):
+    """Most tokens of a target that the signature `score` takes, the end token included."""
+    return translator.model.max_length or 2 * translator.max_source_length
+
+
+def verify_saved_model(path, translator):
+    """Compares every signature of a SavedModel, loaded as TensorFlow Serving loads it, with the translator.
+
+    Args:
+        path: the version folder.
+        translator: the `keras_transformer.translator.Translator` that it was made from.
+
+    Returns:
+        The number of sentences that were compared.
+
+    Raises:
+        ExportError: an answer differs, or the graph holds what a stock TensorFlow Serving refuses.
+    """
+    metadata_file = Path(path) / "metadata.json"
+    if not metadata_file.is_file():
+        raise ExportError(f"{path} is not an exported SavedModel: it has no metadata.json. Give its version folder.")
+    metadata = json.loads(metadata_file.read_text(encoding="utf-8"))
+    settings = SearchSettings(**metadata["settings"])._asdict()
+    texts = sentences(translator)
+    strings = [text.decode("utf-8", errors="replace") for text in texts]
+    best = translator.translate(strings, return_scores=True, **settings)
+    translations = [translation.text for translation in best]
+    ids = translator.encode_sources(strings)
+    lengths = [len(row) + 1 for row in translator.target_tokenizer.tokenize(translations)]
+    targets = [text if n <= longest_target(translator) else "" for text, n in zip(translations, lengths, strict=True)]
+    array = np.array(texts, object)
+    answers = _session_answers(
+        path,
+        {
+            "translate": {"text": array},
+            "translate_nbest": {"text": array},
+            "translate_ids": {"token_ids": pad(ids)},
+            "tokenize": {"text": array},
+            "detokenize": {"token_ids": pad([translation.token_ids for translation in best])},
+            "score": {"source": array, "target": np.array(targets, object)},
+        },
+    )
+    log_probs = [target.log_prob for target in translator.score(strings, targets)]
+    nbest = [[translation] for translation in best]
+    if metadata["num_hypotheses"] > 1:
+        nbest = translator.translate(strings, num_hypotheses=metadata["num_hypotheses"], return_scores=True, **settings)
+    problems = []
+    for i, text in enumerate(strings):
+        if text.encode() != texts[i]:  # Not UTF-8: no string of Python is the same. It is enough that it is answered.
+            continue
+
+        def check(signature, wanted, found, same, text=text):
+            if not same:
+                problems.append(f"`{signature}` of {text[:60]!r}: {str(wanted)[:300]} became {str(found)[:300]}")
+
+        found = {name: {key: array[i] for key, array in outputs.items()} for name, outputs in answers.items()}
+        # Another translation of the same score is as good: rounding may break a tie.
+        for name in ("translate", "translate_ids"):
+            check(name, best[i], found[name], _close(best[i].score, found[name]["score"]))
+        hypotheses = [score for score in found["translate_nbest"]["scores"] if score > decoding.IMPOSSIBLE / 2]
+        wanted = [translation.score for translation in nbest[i]]
+        same = len(wanted) == len(hypotheses) and all(map(_close, wanted, hypotheses))
+        check("translate_nbest", wanted, found["translate_nbest"], same)
+        token_ids = found["tokenize"]["token_ids"]
+        check("tokenize", ids[i], token_ids, token_ids[token_ids != PAD_TOKEN_ID].tolist() == ids[i])
+        back = found["detokenize"]["text"].decode()
+        check("detokenize", translations[i], back, translations[i] == back)
+        check("score", log_probs[i], found["score"], _close(log_probs[i], found["score"]["log_prob"]))
+    if problems:
+        raise ExportError(f"{path} does not give the translator's answers:\n  " + "\n  ".join(problems))
+    return len(texts)
+
+
+def _close(wanted, found):
+    return abs(wanted - found) <= 1e-3 * max(1.0, abs(wanted))
+
+
+def _session_answers(path, requests):
+    """What a SavedModel answers to `{signature: {input: array}}` in a session, all in one run."""
+    with tf.compat.v1.Session(graph=tf.Graph()) as session:
+        loaded = load_in_session(session, path)
+        operations = {node.op for node in loaded.graph_def.node}
+        operations |= {node.op for function in loaded.graph_def.library.function for node in function.node_def}
+        refused = sorted(name for name in operations if "Xla" in name)
+        if refused:
+            raise ExportError(f"A stock TensorFlow Serving refuses operations of the graph: {', '.join(refused)}.")
+        fetches, feeds = {}, {}
+        for name, inputs in requests.items():
+            signature = loaded.signature_def[name]
+            fetches[name] = {key: tensor.name for key, tensor in signature.outputs.items()}
+            feeds.update({signature.inputs[key].name: value for key, value in inputs.items()})
+        return session.run(fetches, feeds)
+
+
+def load_in_session(session, path):
+    """The `MetaGraphDef` of a SavedModel, loaded into a session as TensorFlow Serving does it."""
+    logger = tf.get_logger()
+    level = logger.level
+    logger.setLevel("ERROR")  # The loader recommends another one, which hides what fails in a session.
+    try:
+        with session.graph.as_default():
+            return tf.compat.v1.saved_model.load(session, ["serve"], str(path))
+    finally:
+        logger.setLevel(level)

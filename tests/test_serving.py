@@ -1,0 +1,286 @@
+"""Clients and deployment files of TensorFlow Serving.
+
+No `tensorflow_model_server` is needed: two small servers speak its protocols, its own messages over gRPC and its JSON
+over HTTP, and answer from a session with the exported SavedModel. With the real one on the PATH, that is started, too.
+"""
+
+import json
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import grpc
+import kubernetes_validate
+import numpy as np
+import pytest
+import tensorflow as tf
+import yaml
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format, wrappers_pb2
+from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+from tensorflow_serving.config import model_server_config_pb2
+
+from keras_transformer.export.serving.client import GrpcClient, RestClient, ServingError, main
+from keras_transformer.export.verify import load_in_session
+
+FOLDER = Path(__file__).parent.parent / "export" / "serving"
+
+
+class Model:
+    """The exported run in a session."""
+
+    def __init__(self, path):
+        self.session = tf.compat.v1.Session(graph=tf.Graph())
+        self.signatures = load_in_session(self.session, path).signature_def
+
+    def run(self, name, inputs):
+        signature = self.signatures[name]
+        outputs = {key: tensor.name for key, tensor in signature.outputs.items()}
+        return self.session.run(outputs, {signature.inputs[key].name: value for key, value in inputs.items()})
+
+
+@pytest.fixture(scope="module")
+def model(golden):
+    model = Model(golden.run_dir / "export" / "saved_model" / "1")
+    yield model
+    model.session.close()
+
+
+@pytest.fixture(scope="module")
+def grpc_address(model):
+    class Servicer(prediction_service_pb2_grpc.PredictionServiceServicer):
+        def Predict(self, request, context):  # noqa: N802
+            if request.model_spec.name != "translator":
+                context.abort(grpc.StatusCode.NOT_FOUND, f"Servable not found for request: {request.model_spec.name}")
+            inputs = {key: tf.make_ndarray(value) for key, value in request.inputs.items()}
+            response = predict_pb2.PredictResponse()
+            for key, array in model.run(request.model_spec.signature_name, inputs).items():
+                response.outputs[key].CopyFrom(tf.make_tensor_proto(array))
+            return response
+
+    server = grpc.server(ThreadPoolExecutor(2))
+    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(Servicer(), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    yield f"127.0.0.1:{port}"
+    server.stop(None).wait()
+
+
+@pytest.fixture(scope="module")
+def rest_address(model):
+    """The columns of https://www.tensorflow.org/tfx/serving/api_rest: `inputs` in, `outputs` out."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def answer(self, status, content):
+            body = json.dumps(content).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def do_GET(self):
+            if self.path != "/v1/models/translator":
+                return self.answer(404, {"error": "Could not find any versions of model other"})
+            state = {"version": "1", "state": "AVAILABLE", "status": {"error_code": "OK", "error_message": ""}}
+            return self.answer(200, {"model_version_status": [state]})
+
+        def do_POST(self):
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if self.path not in ("/v1/models/translator:predict", "/v1/models/translator/labels/stable:predict"):
+                return self.answer(404, {"error": "Servable not found for request: Latest(other)"})
+            if request["inputs"].get("text") == ["slow"]:
+                time.sleep(1.0)
+            inputs = {
+                key: np.array(value, object if isinstance(value[0], str) else np.int32)
+                for key, value in request["inputs"].items()
+            }
+            outputs = {
+                key: [x.decode() for x in array] if array.ndim == 1 and array.dtype == object else array.tolist()
+                for key, array in model.run(request["signature_name"], inputs).items()
+            }
+            for key, value in outputs.items():
+                if key == "hypotheses":
+                    outputs[key] = [[x.decode() for x in row] for row in value]
+            return self.answer(200, {"outputs": outputs if len(outputs) > 1 else next(iter(outputs.values()))})
+
+        def log_message(self, *arguments):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+@pytest.fixture(params=["rest", "grpc"])
+def client(request):
+    """A function that makes a client of either kind."""
+    if request.param == "rest":
+        return lambda **kwargs: RestClient(request.getfixturevalue("rest_address"), **kwargs)
+    return lambda **kwargs: GrpcClient(request.getfixturevalue("grpc_address"), **kwargs)
+
+
+def assert_answers(client, golden):
+    sources = [*golden.texts, "", "word " * 300]
+    expected = golden.translator.translate(sources, return_scores=True)
+    found = client.translate(sources)
+    assert [one.translation for one in found] == [one.text for one in expected]
+    assert [one.score for one in found] == pytest.approx([one.score for one in expected], rel=1e-3, abs=1e-4)
+    assert [one.truncated for one in found] == [False] * (len(sources) - 1) + [True]
+    nbest = client.translate_nbest(golden.texts[:2])
+    assert [row[0][0] for row in nbest] == [one.text for one in expected[:2]]
+    assert all(len(row) == 4 for row in nbest)
+    ids = client.predict("tokenize", {"text": golden.texts[:1]})["token_ids"]
+    assert ids == golden.translator.encode_sources(golden.texts[:1])
+
+
+def test_clients_get_the_translators_answers(client, golden):
+    assert_answers(client(), golden)
+    assert client().translate([]) == [] and client().translate_nbest([]) == []
+
+
+@pytest.mark.parametrize("flag", ["--url", "--grpc"])
+def test_the_command_prints_translations(flag, rest_address, grpc_address, golden, capsys):
+    address = rest_address if flag == "--url" else grpc_address
+    assert main([flag, address, *golden.texts[:2]]) == 0
+    assert capsys.readouterr().out.splitlines() == golden.translator.translate(golden.texts[:2])
+    assert main([flag, address, "--model", "other", "a"]) == 1
+    assert "error: " in capsys.readouterr().err
+
+
+def test_a_label_is_asked_for(rest_address, grpc_address, golden):
+    assert RestClient(rest_address, label="stable").translate(golden.texts[:1])[0].translation
+    request = GrpcClient(grpc_address, label="stable").request("translate", {"text": ["a"]})
+    assert request.model_spec.version_label == "stable"
+    assert GrpcClient(grpc_address, version=3).request("translate", {"text": ["a"]}).model_spec.version.value == 3
+    with pytest.raises(ValueError, match="Give a version or a label"):
+        RestClient(rest_address, version=1, label="stable")
+
+
+def test_one_string_is_an_error(client):
+    with pytest.raises(TypeError, match="must be a list of strings"):
+        client().translate("a")
+
+
+def test_a_model_that_is_not_there_is_an_error(client):
+    with pytest.raises(ServingError, match="Servable not found for request"):
+        client(model="other").translate(["a"])
+
+
+def test_a_server_that_is_not_there_is_an_error():
+    port = free_port()
+    rest = RestClient(f"http://127.0.0.1:{port}")
+    with pytest.raises(ServingError, match=r"No answer from .*Is TensorFlow Serving running there\?"):
+        rest.translate(["a"])
+    assert not rest.is_ready()
+    with pytest.raises(ServingError, match="UNAVAILABLE"):
+        GrpcClient(f"127.0.0.1:{port}").translate(["a"])
+
+
+def test_a_slow_server_is_an_error(rest_address):
+    with pytest.raises(ServingError, match=r"did not answer within 0\.2 seconds"):
+        RestClient(rest_address, timeout=0.2).translate(["slow"])
+
+
+def test_readiness(rest_address):
+    assert RestClient(rest_address).is_ready()
+    assert not RestClient(rest_address, model="other").is_ready()
+
+
+@pytest.mark.skipif(shutil.which("tensorflow_model_server") is None, reason="no tensorflow_model_server on the PATH")
+def test_the_real_server_answers(golden, tmp_path):
+    grpc_port, rest_port = free_port(), free_port()
+    command = [
+        "tensorflow_model_server", f"--port={grpc_port}", f"--rest_api_port={rest_port}", "--model_name=translator",
+        f"--model_base_path={golden.run_dir / 'export' / 'saved_model'}",
+    ]  # fmt: skip
+    with subprocess.Popen(command) as server:
+        try:
+            rest = RestClient(f"http://127.0.0.1:{rest_port}")
+            for _ in range(120):
+                if rest.is_ready():
+                    break
+                time.sleep(0.5)
+            assert_answers(rest, golden)
+            assert_answers(GrpcClient(f"127.0.0.1:{grpc_port}"), golden)
+        finally:
+            server.terminate()
+
+
+# Deployment files
+
+
+def test_the_model_config_is_the_servers_own_message():
+    config = text_format.Parse(
+        (FOLDER / "config" / "models.config").read_text(), model_server_config_pb2.ModelServerConfig()
+    )
+    (model,) = config.model_config_list.config
+    assert (model.name, model.base_path, model.model_platform) == ("translator", "/models/translator", "tensorflow")
+    assert model.model_version_policy.latest.num_versions == 2
+    assert dict(model.version_labels) == {"stable": 1, "canary": 2}
+
+
+def message(name, **fields):
+    """A message that the server's API package leaves out, by its fields: name=(number, type)."""
+    file = descriptor_pb2.FileDescriptorProto(name=f"{name}.proto", package="kt", syntax="proto3")
+    file.dependency.append("google/protobuf/wrappers.proto")
+    one = file.message_type.add(name=name)
+    for field, (number, kind) in fields.items():
+        one.field.add(name=field, number=number, label=1, type=11 if isinstance(kind, str) else kind)
+        if isinstance(kind, str):
+            one.field[-1].type_name = kind
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(descriptor_pb2.FileDescriptorProto.FromString(wrappers_pb2.DESCRIPTOR.serialized_pb))
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"kt.{name}"))()
+
+
+def test_the_batching_and_monitoring_parameters_are_the_servers_fields():
+    number, boolean, string = ".google.protobuf.Int64Value", 8, 9
+    batching = message(
+        "BatchingParameters",
+        max_batch_size=(1, number),
+        batch_timeout_micros=(2, number),
+        max_enqueued_batches=(3, number),
+        num_batch_threads=(4, number),
+        pad_variable_length_inputs=(7, boolean),
+    )
+    text_format.Parse((FOLDER / "config" / "batching.config").read_text(), batching)
+    assert batching.max_batch_size.value == 32 and batching.pad_variable_length_inputs
+    prometheus = message("PrometheusConfig", enable=(1, boolean), path=(2, string))
+    inner = (FOLDER / "config" / "monitoring.config").read_text().split("prometheus_config {")[1].rsplit("}", 1)[0]
+    text_format.Parse(inner, prometheus)
+    scrape = yaml.safe_load((FOLDER / "config" / "prometheus.yaml").read_text())["scrape_configs"][0]
+    assert prometheus.enable and scrape["metrics_path"] == prometheus.path
+
+
+def test_kubernetes_manifests_are_valid():
+    documents = list(yaml.safe_load_all((FOLDER / "kubernetes.yaml").read_text()))
+    assert [one["kind"] for one in documents] == [
+        "PersistentVolumeClaim", "Deployment", "Service", "HorizontalPodAutoscaler",
+    ]  # fmt: skip
+    for one in documents:
+        kubernetes_validate.validate(one, kubernetes_validate.latest_version(), strict=True)
+
+
+def test_the_containers_read_files_that_exist():
+    compose = yaml.safe_load((FOLDER / "docker-compose.yaml").read_text())["services"]["translator"]
+    deployment = next(
+        one for one in yaml.safe_load_all((FOLDER / "kubernetes.yaml").read_text()) if one["kind"] == "Deployment"
+    )
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    for flags in (compose["command"], container["args"]):
+        files = [flag.split("=/config/")[1] for flag in flags if "=/config/" in flag]
+        assert len(files) == 3
+        assert all((FOLDER / "config" / name).is_file() for name in files)
