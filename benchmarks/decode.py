@@ -13,6 +13,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import re
 import statistics
 import sys
 import tempfile
@@ -25,7 +26,11 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 # How CTranslate2 uses the cores: all for one batch, or one for each of several batches.
 MODES = {"float32": ("float32", 1), "float32, batch per core": ("float32", os.cpu_count()), "int8": ("int8", 1)}
-PEERS = ("ours", "ours, SavedModel", *(f"CTranslate2 {mode}" for mode in MODES), "keras-hub, XLA", "uncached loop")
+TFLITE = {"ours, TFLite": "none", "ours, TFLite int8": "int8"}
+PEERS = (
+    *("ours", "ours, SavedModel", *(f"CTranslate2 {mode}" for mode in MODES)),
+    *(*TFLITE, "keras-hub, XLA", "uncached loop"),
+)
 
 
 def main(argv=None):
@@ -178,6 +183,8 @@ def ours_or_ctranslate2(peer, translator, texts, batch_size):
         return lambda: translator.translate(texts)
     if peer == "ours, SavedModel":
         return saved_model(translator, texts, batch_size)
+    if peer in TFLITE:
+        return tflite(translator, texts, TFLITE[peer])
     if peer.startswith("CTranslate2"):
         return ctranslate2(translator, texts, peer.removeprefix("CTranslate2 "), batch_size)
     return None
@@ -195,6 +202,7 @@ def random_translator(preset, vocabulary_size, num_beams, length):
 
     from keras_transformer.config import PRESETS
     from keras_transformer.model import Transformer
+    from keras_transformer.tokenizers import without_special
     from keras_transformer.translator import Translator
 
     class Ids:
@@ -204,19 +212,25 @@ def random_translator(preset, vocabulary_size, num_beams, length):
             self.vocabulary_size = vocabulary_size
 
         def tokenize(self, texts):
-            return [[int(word) for word in text.split()] for text in texts]
+            rows = [[word for word in text.split() if re.fullmatch("[0-9]{1,6}", word)] for text in texts]
+            return [[min(int(word), vocabulary_size - 1) for word in row] for row in rows]
 
         def detokenize(self, rows):
-            return [" ".join(map(str, ids)) for ids in rows]
+            return [" ".join(str(i) for i in ids if i > 3) for ids in rows]
 
         def pieces(self, ids):
             return [f"t{i}" for i in ids]
 
         def graph_tokenize(self, texts):
-            return tf.strings.to_number(tf.strings.split(texts), tf.int32)
+            words = tf.strings.split(texts)
+            words = tf.ragged.boolean_mask(
+                words, words.with_values(tf.strings.regex_full_match(words.values, "[0-9]{1,6}"))
+            )
+            return tf.minimum(tf.strings.to_number(words, tf.int32), vocabulary_size - 1)
 
         def graph_detokenize(self, token_ids):
-            return tf.strings.reduce_join(tf.strings.as_string(token_ids), axis=-1, separator=" ")
+            words = tf.ragged.map_flat_values(tf.strings.as_string, without_special(token_ids))
+            return tf.strings.reduce_join(words, axis=-1, separator=" ")
 
         def graph_resources(self):
             return []
@@ -244,14 +258,13 @@ def saved_model(translator, texts, batch_size):
     import tensorflow as tf
 
     from keras_transformer.export.saved_model import export_saved_model
+    from keras_transformer.export.verify import load_in_session
 
     library = Path(sysconfig.get_paths()["purelib"], "tensorflow", "libtensorflow_cc.so.2")
     ctypes.CDLL(str(library))["_ZN10tensorflow21DisableXlaCompilationEv"]()  # As TensorFlow Serving's main does.
     session = tf.compat.v1.Session(graph=tf.Graph())
     with tempfile.TemporaryDirectory() as folder:
-        exported = export_saved_model(translator, Path(folder) / "servable")
-        with session.graph.as_default():
-            graph = tf.compat.v1.saved_model.loader.load(session, ["serve"], str(exported))
+        graph = load_in_session(session, export_saved_model(translator, Path(folder) / "servable"))
     signature = graph.signature_def["serving_default"]
     translation, text = signature.outputs["translation"].name, signature.inputs["text"].name
     batches = [np.array(texts[i : i + batch_size], object) for i in range(0, len(texts), batch_size)]
@@ -260,6 +273,26 @@ def saved_model(translator, texts, batch_size):
     def call():
         found = pool.map(lambda batch: session.run(translation, {text: batch}), batches)
         return [line.decode() for lines in found for line in lines]
+
+    return call
+
+
+def tflite(translator, texts, quantize):
+    """The exported TFLite file, sentence by sentence in one thread, as on a device."""
+    from keras_transformer.export.run_tflite import TFLiteTranslator
+    from keras_transformer.export.tflite import export_tflite
+
+    length = translator.settings.max_length or 64
+    with tempfile.TemporaryDirectory() as folder:
+        lengths = {"source_length": length, "target_length": length}
+        exported, _ = export_tflite(translator, Path(folder) / "tflite", quantize, **lengths)
+        device = TFLiteTranslator(exported / "translator.tflite")
+    source, target = translator.source_tokenizer, translator.target_tokenizer
+    beam = translator.settings.num_beams > 1
+
+    def call():
+        found = [device.translate_ids(ids, beam)[0][0] for ids in source.tokenize(texts)]
+        return target.detokenize([[i for i in ids if i != 3] for ids in found])
 
     return call
 

@@ -173,16 +173,18 @@ def servable(translator, settings, num_hypotheses):
         labels, target_lengths = _ended(target_tokenizer.graph_tokenize(target)[:, : longest_target(translator) - 1])
 
         def one_batch(rows):
-            wanted = tf.gather(labels, rows)
+            wanted = tf.gather(labels, rows)[:, : tf.reduce_max(tf.gather(target_lengths, rows))]
             inputs = {
                 "encoder_token_ids": tf.gather(source_ids, rows)[:, : tf.reduce_max(tf.gather(source_lengths, rows))],
                 "decoder_token_ids": tf.concat([tf.fill([tf.shape(rows)[0], 1], START_TOKEN_ID), wanted[:, :-1]], 1),
             }
             log_probs = tf.nn.log_softmax(tf.cast(model(inputs), tf.float32))
-            return tf.where(wanted == PAD_TOKEN_ID, 0.0, tf.gather(log_probs, wanted, batch_dims=2))
+            log_probs = tf.where(wanted == PAD_TOKEN_ID, 0.0, tf.gather(log_probs, wanted, batch_dims=2))
+            return tf.pad(log_probs, [[0, 0], [0, tf.shape(labels)[1] - tf.shape(wanted)[1]]])
 
         spec = tf.TensorSpec([None, None], tf.float32)
-        (log_probs,) = _in_batches(one_batch, source_lengths + target_lengths, (spec,))
+        # All positions of all rows have logits at once: fewer rows at a time.
+        (log_probs,) = _in_batches(one_batch, target_lengths, (spec,), ROWS // 4)
         return {"log_prob": tf.reduce_sum(log_probs, axis=-1), "token_log_probs": log_probs}
 
     def function(python_function, *specs):
@@ -215,13 +217,13 @@ def _ended(ids):
     return tf.where(here, END_TOKEN_ID, token_ids), lengths + 1
 
 
-def _in_batches(function, lengths, specs):
-    """`function(rows)` of `ROWS` rows or less at a time, rows of one length together; the last row is for filling up.
+def _in_batches(function, lengths, specs, most=ROWS):
+    """`function(rows)` of `most` rows or less at a time, rows of one length together; the last row is for filling up.
 
     Memory does not grow with the request but for its answer, whatever a client sends.
     """
     count = tf.size(lengths) - 1
-    number = tf.maximum(1, (count + ROWS - 1) // ROWS)
+    number = tf.maximum(1, (count + most - 1) // most)
     size = tf.maximum(1, (count + number - 1) // number)
     order = tf.argsort(lengths[:-1], direction="DESCENDING")
     order = tf.concat([order, tf.fill([number * size - count], count)], axis=0)

@@ -72,12 +72,24 @@ def parser():
         one.add_argument("--overwrite", action="store_true", help=overwrite)
         return one
 
-    one = target("saved_model", "for TensorFlow Serving", "replace the newest version instead of adding one")
+    replace_newest = "replace the newest version instead of adding one"
+    one = target("saved_model", "a SavedModel for TensorFlow Serving", replace_newest)
     one.add_argument(
         "--num-hypotheses", type=_positive, metavar="K", help="of `translate_nbest` (default: the number of beams)"
     )
     one = target("ctranslate2", "a model folder for CTranslate2", "replace what is there")
     one.add_argument("--quantize", default="float32", metavar="TYPE", help="how weights are stored, such as int8")
+
+    one = target("tflite", "TFLite files for devices", "replace what is there")
+    one.add_argument(
+        "--quantize",
+        default="none",
+        metavar="TYPE",
+        help="none (float32), float16 or int8 (dynamic range; default: none)",
+    )
+    for side in ("source", "target"):
+        help = f"most tokens of a {side}, the end token included (default: 64)"
+        one.add_argument(f"--{side}-length", type=_positive, default=64, metavar="N", help=help)
 
     one = command("verify", verify, "compare an exported SavedModel with the run it was made from", targets)
     one.add_argument("path", help="version folder of the SavedModel, such as RUN/export/saved_model/1")
@@ -229,6 +241,14 @@ def export(arguments):
         from keras_transformer.export.ctranslate2 import export_ctranslate2
 
         print(export_ctranslate2(translator, output, arguments.quantize, arguments.overwrite))
+    elif arguments.target == "tflite":
+        from keras_transformer.export.tflite import export_tflite
+
+        lengths = arguments.source_length, arguments.target_length
+        folder, same = export_tflite(translator, output, arguments.quantize, arguments.overwrite, *lengths)
+        if same < 1:
+            print(f"{same:.0%} of the sentences of the comparison are translated as in Python.", file=sys.stderr)
+        print(folder)
     else:
         from keras_transformer.export.saved_model import export_saved_model
 

@@ -441,7 +441,16 @@ class Translator:
 
 
 def search(
-    model, encoder_token_ids, limits, max_length, settings, num_hypotheses=1, prefix=None, uniforms=None, compiled=False
+    model,
+    encoder_token_ids,
+    limits,
+    max_length,
+    settings,
+    num_hypotheses=1,
+    prefix=None,
+    uniforms=None,
+    compiled=False,
+    in_place=None,
 ):
     """The search of a batch, in `keras.ops`: for `Translator`, and for the graph that an export writes.
 
@@ -455,13 +464,16 @@ def search(
         prefix: (B, P), tokens that the translations begin with, padded. Defaults to none.
         uniforms: (B, L) random numbers, for sampling.
         compiled: whether XLA compiles the search. Defaults to False.
+        in_place: see `keras_transformer.attention.update_cache`. Defaults to `compiled`.
 
     Returns:
         `decoding.Hypotheses`.
     """
     num_beams = 1 if settings.sampling else settings.num_beams
-    stages = _stages(encoder_token_ids, max_length)
-    step, cache, lengthen = model.start_decoding(encoder_token_ids, stages[0].max_length, num_beams, in_place=compiled)
+    in_place = compiled if in_place is None else in_place
+    # A device has one sentence at a time, and no room for a loop's body twice.
+    stages = [decoding.Stage(max_length)] if in_place and not compiled else _stages(encoder_token_ids, max_length)
+    step, cache, lengthen = model.start_decoding(encoder_token_ids, stages[0].max_length, num_beams, in_place)
     shared = {"limits": limits, "prefix": prefix, "rules": settings.rules, "special_ids": SPECIAL_IDS}
     shared.update(stages=stages, lengthen=lengthen)
     batch_size = ops.shape(encoder_token_ids)[0]

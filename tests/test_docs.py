@@ -47,7 +47,14 @@ def test_links_of_pages_lead_somewhere():
 def test_command_lines_of_the_readme_have_flags_that_exist():
     """Each `--flag` that the README shows is known to the command it is shown with."""
     known = {}
-    for command in ("train_keras.py", "translate", "score", "export saved_model", "export ctranslate2"):
+    for command in (
+        "train_keras.py",
+        "translate",
+        "score",
+        "export saved_model",
+        "export ctranslate2",
+        "export tflite",
+    ):
         call = [str(ROOT / command)] if command.endswith(".py") else ["-m", "keras_transformer", *command.split()]
         text = subprocess.run([sys.executable, *call, "--help"], capture_output=True, text=True, check=True).stdout
         known[command] = set(re.findall(r"--[a-z0-9-]+", text))

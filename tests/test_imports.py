@@ -88,7 +88,8 @@ def test_what_a_file_loads_from_outside(name):
 
 
 def test_exports_build_on_the_translator_and_nobody_builds_on_exports():
-    assert not own(ROOT / "export" / "serving" / "client.py")  # Runs where only a client is installed.
+    for name in ("serving/client.py", "run_tflite.py"):  # To be copied to where none of the package is.
+        assert not own(ROOT / "export" / name)
     for path in (ROOT / "export").glob("*.py"):
         assert own(path) <= {"translator", "config", "tokenizers", "decoding", "embeddings", "export"}
     for name in FILES:
@@ -102,6 +103,7 @@ def test_exports_build_on_the_translator_and_nobody_builds_on_exports():
         ("import keras_transformer; keras_transformer.Transformer", ["tensorflow_text", "sentencepiece", "sacrebleu"]),
         ("import train_keras", ["keras", "tensorflow", "numpy"]),
         ("import keras_transformer.export.serving.client", ["keras", "tensorflow", "numpy"]),
+        ("import keras_transformer.export.run_tflite", ["keras", "tensorflow", "sentencepiece"]),
     ],
 )
 def test_importing_loads_no_more_than_is_used(statement, absent):

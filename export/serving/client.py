@@ -89,7 +89,7 @@ class RestClient(_Client):
         except requests.Timeout as error:
             raise ServingError(f"{address} did not answer within {self.timeout} seconds.") from error
         except requests.RequestException as error:
-            raise ServingError(f"No answer from {address}. Is TensorFlow Serving running there? {error}") from error
+            raise ServingError(f"No answer from {address}. Is TensorFlow Serving running there?") from error
         try:
             content = response.json()
         except ValueError:

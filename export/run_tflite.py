@@ -1,0 +1,96 @@
+"""Translates with an exported `translator.tflite`; needs neither TensorFlow nor Keras. A device developer's example.
+
+    python -m keras_transformer.export.run_tflite FOLDER/translator.tflite "a sentence"
+
+Needs `ai-edge-litert`, `numpy` and `sentencepiece`, and what lies beside the file: `translator.json` and the tokenizer.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+
+class TFLiteTranslator:
+    """A translator in one file.
+
+    Args:
+        path: `translator.tflite`, with `translator.json` and the tokenizers beside it.
+        num_threads: Defaults to 1; one sentence is too little work for several.
+    """
+
+    def __init__(self, path, num_threads=1):
+        from ai_edge_litert.interpreter import Interpreter
+
+        path = Path(path)
+        file = path.with_name("translator.json")
+        if not path.is_file() or not file.is_file():
+            raise FileNotFoundError(f"{path} must be an exported translator.tflite, with translator.json beside it.")
+        self.settings = json.loads(file.read_text(encoding="utf-8"))
+        self.interpreter = Interpreter(str(path), num_threads=num_threads)
+        names = self.interpreter.get_signature_list()
+        self._runners = {name: self.interpreter.get_signature_runner(name) for name in names}
+        self._folder, self._tokenizers = path.parent, None
+
+    def tokenizers(self):
+        """SentencePiece processors of the source and of the target."""
+        if self._tokenizers is None:
+            import sentencepiece
+
+            # One for a shared vocabulary, or source and target.
+            files = sorted(self._folder.glob("*tokenizer.spm"))
+            if not files:
+                raise FileNotFoundError(f"{self._folder} has no SentencePiece tokenizer. Use `translate_ids`.")
+            found = [sentencepiece.SentencePieceProcessor(model_file=str(file)) for file in files]
+            self._tokenizers = found[0], found[-1]
+        return self._tokenizers
+
+    def translate(self, text, beam=True):
+        """Pairs (translation, score) of one text, best first; with greedy search one."""
+        source, target = self.tokenizers()
+        found = self.translate_ids(source.encode(text), beam)
+        special = {self.settings[f"{name}_token_id"] for name in ("pad", "start", "end")}
+        return [(target.decode([i for i in ids if i not in special]), score) for ids, score in found]
+
+    def translate_ids(self, token_ids, beam=True):
+        """Pairs (token ids, score) of the token ids of one text, best first."""
+        length, end = self.settings["source_length"], self.settings["end_token_id"]
+        token_ids = [i for i in token_ids if i != end][: length - 1]
+        padded = np.full((1, length), self.settings["pad_token_id"], np.int32)
+        padded[0, : len(token_ids) + 1] = [*token_ids, end]
+        if beam and "translate_beam" in self._runners:
+            found = self._runners["translate_beam"](token_ids=padded)
+            hypotheses, scores = found["hypothesis_ids"][0], found["scores"][0]
+        else:
+            found = self._runners["translate"](token_ids=padded)
+            hypotheses, scores = found["translation_ids"], found["score"]
+        rows = zip(hypotheses.tolist(), scores.tolist(), strict=True)
+        return [([i for i in row if i != self.settings["pad_token_id"]], score) for row, score in rows if score > -1e8]
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(
+        prog="python -m keras_transformer.export.run_tflite", description="Translate with a TFLite file."
+    )
+    parser.add_argument("file", help="translator.tflite, with translator.json and the tokenizer beside it")
+    parser.add_argument("text", nargs="+", help="sentences")
+    parser.add_argument("--greedy", action="store_true", help="greedy search instead of beam search")
+    parser.add_argument("--nbest", action="store_true", help="all hypotheses, with their scores")
+    parser.add_argument("--num-threads", type=int, default=1, metavar="N", help="(default: 1)")
+    arguments = parser.parse_args(argv)
+    try:
+        translator = TFLiteTranslator(arguments.file, arguments.num_threads)
+        for text in arguments.text:
+            found = translator.translate(text, beam=not arguments.greedy)
+            for translation, score in found if arguments.nbest else found[:1]:
+                print(f"{score:.4f}\t{translation}" if arguments.nbest else translation)
+    except (ImportError, FileNotFoundError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+"""The TFLite file answers as Python does, in a process with neither TensorFlow nor Keras."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from ai_edge_litert.interpreter import Interpreter
+
+from keras_transformer.export import ExportError
+from keras_transformer.export.run_tflite import TFLiteTranslator, main
+from keras_transformer.export.tflite import export_tflite
+from keras_transformer.model import Transformer
+from keras_transformer.tokenizers import END_TOKEN_ID, START_TOKEN_ID, Tokenizer
+from keras_transformer.translator import Translator
+
+LENGTH = 40
+
+
+@pytest.fixture(scope="module")
+def exported(golden, tmp_path_factory):
+    path = tmp_path_factory.mktemp("tflite") / "exported"
+    folder, same = export_tflite(golden.translator, path, source_length=LENGTH, target_length=LENGTH)
+    assert same == 1.0
+    return folder
+
+
+@pytest.mark.parametrize("num_beams", [1, 4])
+def test_the_runner_translates_as_python_does(golden, exported, num_beams):
+    translator = TFLiteTranslator(exported / "translator.tflite")
+    expected = golden.translator.translate(golden.texts, num_beams=num_beams, return_scores=True)
+    for text, wanted in zip(golden.texts, expected, strict=True):
+        translation, score = translator.translate(text, beam=num_beams > 1)[0]
+        assert translation == wanted.text
+        assert score == pytest.approx(wanted.score, rel=1e-3, abs=1e-4)
+
+
+def test_hypotheses_come_best_first_and_nothing_is_translated_to_nothing(golden, exported):
+    translator = TFLiteTranslator(exported / "translator.tflite")
+    found = translator.translate(golden.texts[0])
+    wanted = golden.translator.translate(golden.texts[:1], num_hypotheses=4, return_scores=True)[0]
+    assert [text for text, _ in found] == [hypothesis.text for hypothesis in wanted]
+    for beam in (True, False):
+        assert translator.translate("", beam) == [("", 0.0)]
+    long = golden.texts[0] * 50  # Cut, not refused.
+    assert len(translator.translate(long)) == 4
+
+
+def test_the_command_needs_neither_tensorflow_nor_keras(golden, exported):
+    code = (
+        "import sys\nfrom keras_transformer.export.run_tflite import main\n"
+        f"main([{str(exported / 'translator.tflite')!r}, {golden.texts[0]!r}, {golden.texts[1]!r}])\n"
+        "assert not {'tensorflow', 'keras'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == golden.translator.translate(golden.texts[:2])
+
+
+def test_the_command_prints_hypotheses_and_errors(golden, exported, tmp_path, capsys):
+    assert main([str(exported / "translator.tflite"), golden.texts[0], "--nbest"]) == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [float(score) for score, _ in rows] == sorted((float(score) for score, _ in rows), reverse=True)
+    assert main([str(tmp_path / "translator.tflite"), "a"]) == 2
+    assert "must be an exported translator.tflite" in capsys.readouterr().err
+
+
+def test_step_by_step_is_greedy_search(golden, exported):
+    """What an application does that shows a translation while it is made."""
+    interpreter = Interpreter(str(exported / "translator.tflite"))
+    encode, step = (interpreter.get_signature_runner(name) for name in ("encode", "decode_step"))
+    padded = np.zeros((1, LENGTH), "int32")
+    ids = golden.translator.encode_sources(golden.texts[:1])[0]
+    padded[0, : len(ids)] = ids
+    cross = {f"{name}_in": array for name, array in encode(token_ids=padded).items()}
+    shapes = {name: detail["shape"] for name, detail in step.get_input_details().items()}
+    cache = {name: np.zeros(shapes[name], "float32") for name in ("self_keys", "self_values")}
+    token, found = START_TOKEN_ID, []
+    while token != END_TOKEN_ID:
+        position = np.array([len(found)], "int32")
+        outputs = step(token=np.array([token], "int32"), position=position, **cache, **cross)
+        cache = {name: outputs[f"next_{name}"] for name in cache}
+        token = int(outputs["logits"][0].argmax())
+        found.append(token)
+    assert tuple(found) == golden.translator.translate(golden.texts[:1], num_beams=1, return_scores=True)[0].token_ids
+
+
+def test_what_lies_beside_the_file_says_what_it_needs(golden, exported):
+    metadata = json.loads((exported / "translator.json").read_text())
+    assert (metadata["source_length"], metadata["target_length"], metadata["quantize"]) == (LENGTH, LENGTH, "none")
+    assert (metadata["start_token_id"], metadata["end_token_id"], metadata["pad_token_id"]) == (2, 3, 0)
+    assert (exported / "tokenizer.spm").read_bytes() == golden.tokenizer.model
+
+
+@pytest.mark.parametrize("quantize", ["float16", "int8"])
+def test_quantised_files_are_smaller_and_nearly_the_same(golden, exported, tmp_path, quantize):
+    lengths = {"source_length": LENGTH, "target_length": LENGTH, "num_beams": 1}
+    folder, _ = export_tflite(golden.translator, tmp_path / quantize, quantize=quantize, **lengths)
+    assert (folder / "translator.tflite").stat().st_size < 0.8 * (exported / "translator.tflite").stat().st_size
+    translator = TFLiteTranslator(folder / "translator.tflite")
+    same = [translator.translate(text)[0][0] for text in golden.texts]
+    expected = golden.translator.translate(golden.texts, num_beams=1)
+    assert sum(a == b for a, b in zip(same, expected, strict=True)) >= 0.8 * len(expected)
+
+
+def small(**settings):
+    tokenizer = Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=17)
+    model = Transformer(17, num_layers=1, num_heads=1, hidden_dim=4, intermediate_dim=5, **settings)
+    return Translator(model, tokenizer, num_beams=1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"quantize": "int4"}, r"`quantize` must be one of \('none', 'float16', 'int8'\)\. Received: 'int4'"),
+        ({"sampling": True}, "Sampling cannot be exported"),
+        ({"source_length": 1}, r"must be at least 2\. Received: source_length=1"),
+    ],
+)
+def test_what_cannot_be_exported_is_an_error(tmp_path, settings, message):
+    with pytest.raises(ExportError, match=message):
+        export_tflite(small(), tmp_path / "out", **settings)
+    assert not list(tmp_path.iterdir())
+
+
+def test_learned_positions_limit_the_lengths(tmp_path):
+    with pytest.raises(ExportError, match="at most 9, as many positions as were learned"):
+        export_tflite(small(position_type="learned", max_length=9), tmp_path / "out")
+
+
+def test_a_folder_is_replaced_only_on_request(tmp_path):
+    kept = tmp_path / "kept"
+    kept.write_text("mine")
+    with pytest.raises(ExportError, match=r"exists\. Replace it with --overwrite"):
+        export_tflite(small(), kept)
+    assert kept.read_text() == "mine"
