@@ -255,23 +255,19 @@ def saved_model(translator, texts, batch_size):
     import sysconfig
 
     import numpy as np
-    import tensorflow as tf
 
     from keras_transformer.export.saved_model import export_saved_model
-    from keras_transformer.export.verify import load_in_session
+    from keras_transformer.export.verify import ServedModel
 
     library = Path(sysconfig.get_paths()["purelib"], "tensorflow", "libtensorflow_cc.so.2")
     ctypes.CDLL(str(library))["_ZN10tensorflow21DisableXlaCompilationEv"]()  # As TensorFlow Serving's main does.
-    session = tf.compat.v1.Session(graph=tf.Graph())
     with tempfile.TemporaryDirectory() as folder:
-        graph = load_in_session(session, export_saved_model(translator, Path(folder) / "servable"))
-    signature = graph.signature_def["serving_default"]
-    translation, text = signature.outputs["translation"].name, signature.inputs["text"].name
+        served = ServedModel(export_saved_model(translator, Path(folder) / "servable"))
     batches = [np.array(texts[i : i + batch_size], object) for i in range(0, len(texts), batch_size)]
     pool = ThreadPoolExecutor(min(os.cpu_count(), len(batches)))
 
     def call():
-        found = pool.map(lambda batch: session.run(translation, {text: batch}), batches)
+        found = pool.map(lambda batch: served("translate", text=batch)["translation"], batches)
         return [line.decode() for lines in found for line in lines]
 
     return call

@@ -81,7 +81,7 @@ def export_ctranslate2(translator, path, quantize="float32", overwrite=False):
     spec.optimize(quantization=None if quantize == "float32" else quantize)
     with new_folder(path) as temporary:
         spec.save(str(temporary))
-        save_tokenizers(temporary, [source] if target is source else [source, target])
+        save_tokenizers(temporary, translator.tokenizers)
     return path
 
 

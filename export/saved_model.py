@@ -81,8 +81,7 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, *
     with new_folder(final) as temporary:
         # The saver copies assets from where they are, and empties the folder it writes to.
         with tempfile.TemporaryDirectory() as assets:
-            tokenizers = [translator.source_tokenizer, translator.target_tokenizer]
-            save_tokenizers(assets, tokenizers[:1] if tokenizers[0] is tokenizers[1] else tokenizers)
+            save_tokenizers(assets, translator.tokenizers)
             module = servable(translator, settings, num_hypotheses)
             module.tokenizers = [tf.saved_model.Asset(str(file)) for file in sorted(Path(assets).iterdir())]
             signatures = {name: function.get_concrete_function() for name, function in module.endpoints.items()}

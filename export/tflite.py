@@ -14,7 +14,7 @@ import tensorflow as tf
 from keras_transformer import decoding
 from keras_transformer.export import ExportError, new_folder
 from keras_transformer.export.run_tflite import TFLiteTranslator
-from keras_transformer.export.verify import sentences
+from keras_transformer.export.verify import close, sentences
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID
 from keras_transformer.translator import Translator, save_tokenizers, search
 
@@ -78,8 +78,7 @@ def export_tflite(translator, path, quantize="none", overwrite=False, source_len
         **settings._asdict(),
     )
     with new_folder(path) as temporary:
-        tokenizers = [translator.source_tokenizer, translator.target_tokenizer]
-        save_tokenizers(temporary, tokenizers[:1] if tokenizers[0] is tokenizers[1] else tokenizers)
+        save_tokenizers(temporary, translator.tokenizers)
         (temporary / "translator.tflite").write_bytes(convert(module(reference, target_length), quantize))
         metadata = {
             "source_length": source_length,
@@ -188,7 +187,7 @@ def _compare(folder, reference, exact):
             same = tuple(found) == wanted.token_ids
             count += same
             # Another translation of the same score is as good: rounding may break a tie.
-            if not same and abs(score - wanted.score) > 1e-3 * max(1.0, abs(wanted.score)):
+            if not same and not close(wanted.score, score):
                 problems.append(f"{text[:60]!r}: {wanted.token_ids} became {tuple(found)}")
     if problems and exact:
         raise ExportError(f"{folder} does not give the translator's answers:\n  " + "\n  ".join(problems))

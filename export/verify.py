@@ -65,17 +65,19 @@ def verify_saved_model(path, translator):
     lengths = [len(row) + 1 for row in translator.target_tokenizer.tokenize(translations)]
     targets = [text if n <= longest_target(translator) else "" for text, n in zip(translations, lengths, strict=True)]
     array = np.array(texts, object)
-    answers = _session_answers(
-        path,
-        {
-            "translate": {"text": array},
-            "translate_nbest": {"text": array},
-            "translate_ids": {"token_ids": pad(ids)},
-            "tokenize": {"text": array},
-            "detokenize": {"token_ids": pad([translation.token_ids for translation in best])},
-            "score": {"source": array, "target": np.array(targets, object)},
-        },
-    )
+    requests = {
+        "translate": {"text": array},
+        "translate_nbest": {"text": array},
+        "translate_ids": {"token_ids": pad(ids)},
+        "tokenize": {"text": array},
+        "detokenize": {"token_ids": pad([translation.token_ids for translation in best])},
+        "score": {"source": array, "target": np.array(targets, object)},
+    }
+    with ServedModel(path) as served:
+        refused = sorted(name for name in served.operations if "Xla" in name)
+        if refused:
+            raise ExportError(f"A stock TensorFlow Serving refuses operations of the graph: {', '.join(refused)}.")
+        answers = served.answers(requests)
     log_probs = [target.log_prob for target in translator.score(strings, targets)]
     nbest = [[translation] for translation in best]
     if metadata["num_hypotheses"] > 1:
@@ -92,49 +94,69 @@ def verify_saved_model(path, translator):
         found = {name: {key: array[i] for key, array in outputs.items()} for name, outputs in answers.items()}
         # Another translation of the same score is as good: rounding may break a tie.
         for name in ("translate", "translate_ids"):
-            check(name, best[i], found[name], _close(best[i].score, found[name]["score"]))
+            check(name, best[i], found[name], close(best[i].score, found[name]["score"]))
         hypotheses = [score for score in found["translate_nbest"]["scores"] if score > decoding.IMPOSSIBLE / 2]
         wanted = [translation.score for translation in nbest[i]]
-        same = len(wanted) == len(hypotheses) and all(map(_close, wanted, hypotheses))
+        same = len(wanted) == len(hypotheses) and all(map(close, wanted, hypotheses))
         check("translate_nbest", wanted, found["translate_nbest"], same)
         token_ids = found["tokenize"]["token_ids"]
         check("tokenize", ids[i], token_ids, token_ids[token_ids != PAD_TOKEN_ID].tolist() == ids[i])
         back = found["detokenize"]["text"].decode()
         check("detokenize", translations[i], back, translations[i] == back)
-        check("score", log_probs[i], found["score"], _close(log_probs[i], found["score"]["log_prob"]))
+        check("score", log_probs[i], found["score"], close(log_probs[i], found["score"]["log_prob"]))
     if problems:
         raise ExportError(f"{path} does not give the translator's answers:\n  " + "\n  ".join(problems))
     return len(texts)
 
 
-def _close(wanted, found):
+def close(wanted, found):
+    """Whether two scores are the same but for rounding."""
     return abs(wanted - found) <= 1e-3 * max(1.0, abs(wanted))
 
 
-def _session_answers(path, requests):
-    """What a SavedModel answers to `{signature: {input: array}}` in a session, all in one run."""
-    with tf.compat.v1.Session(graph=tf.Graph()) as session:
-        loaded = load_in_session(session, path)
-        operations = {node.op for node in loaded.graph_def.node}
-        operations |= {node.op for function in loaded.graph_def.library.function for node in function.node_def}
-        refused = sorted(name for name in operations if "Xla" in name)
-        if refused:
-            raise ExportError(f"A stock TensorFlow Serving refuses operations of the graph: {', '.join(refused)}.")
+class ServedModel:
+    """A SavedModel in a session, as TensorFlow Serving has it. A context manager, or to be closed.
+
+    Args:
+        path: the version folder.
+
+    Attributes:
+        signatures: `SignatureDef`s by name.
+        operations: the names of all kinds of operations in the graph.
+    """
+
+    def __init__(self, path):
+        self.session = tf.compat.v1.Session(graph=tf.Graph())
+        logger = tf.get_logger()
+        level = logger.level
+        logger.setLevel("ERROR")  # The loader recommends another one, which hides what fails in a session.
+        try:
+            with self.session.graph.as_default():
+                loaded = tf.compat.v1.saved_model.load(self.session, ["serve"], str(path))
+        finally:
+            logger.setLevel(level)
+        self.signatures = loaded.signature_def
+        self.operations = {node.op for node in loaded.graph_def.node}
+        self.operations |= {node.op for function in loaded.graph_def.library.function for node in function.node_def}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.close()
+
+    def close(self):
+        self.session.close()
+
+    def __call__(self, name, **inputs):
+        """The outputs of a signature, arrays by name."""
+        return self.answers({name: inputs})[name]
+
+    def answers(self, requests):
+        """The outputs of `{signature: {input: array}}`, all in one run."""
         fetches, feeds = {}, {}
         for name, inputs in requests.items():
-            signature = loaded.signature_def[name]
+            signature = self.signatures[name]
             fetches[name] = {key: tensor.name for key, tensor in signature.outputs.items()}
             feeds.update({signature.inputs[key].name: value for key, value in inputs.items()})
-        return session.run(fetches, feeds)
-
-
-def load_in_session(session, path):
-    """The `MetaGraphDef` of a SavedModel, loaded into a session as TensorFlow Serving does it."""
-    logger = tf.get_logger()
-    level = logger.level
-    logger.setLevel("ERROR")  # The loader recommends another one, which hides what fails in a session.
-    try:
-        with session.graph.as_default():
-            return tf.compat.v1.saved_model.load(session, ["serve"], str(path))
-    finally:
-        logger.setLevel(level)
+        return self.session.run(fetches, feeds)

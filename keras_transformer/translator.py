@@ -164,7 +164,7 @@ class Translator:
         self.max_source_length = max_source_length
         self.jit_compile = jit_compile
         self.settings = SearchSettings().replace(**settings)
-        self.folder = None
+        self.folder = None  # Of the run, if it was loaded from one.
         self._compiled = {}
         for side, tokenizer, size in (
             ("source", self.source_tokenizer, model.vocabulary_size),
@@ -339,6 +339,12 @@ class Translator:
             for i, array in zip(rows, found, strict=True):
                 results[i] = array
         return results
+
+    @property
+    def tokenizers(self):
+        """One for a shared vocabulary, or source and target."""
+        source, target = self.source_tokenizer, self.target_tokenizer
+        return [source] if source is target else [source, target]
 
     def encode_sources(self, texts):
         """Token ids of each text as the model gets them: cut at `max_source_length`, the end token last."""

@@ -39,3 +39,12 @@ def golden(tmp_path_factory):
     assert train_keras.main([*files, *sizes.split(), *recipe.split(), "--run-dir", str(run_dir)]) == 0
     translator = Translator.load(run_dir)
     return Golden(run_dir, translator.model, translator.source_tokenizer, translator, [en for en, _ in pairs])
+
+
+@pytest.fixture(scope="session")
+def served(golden):
+    """Its SavedModel in a session."""
+    from keras_transformer.export.verify import ServedModel
+
+    with ServedModel(golden.run_dir / "export" / "saved_model" / "1") as served:
+        yield served

@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -16,7 +15,7 @@ from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from keras_transformer.export import ExportError
 from keras_transformer.export.saved_model import export_saved_model
-from keras_transformer.export.verify import load_in_session, verify_saved_model
+from keras_transformer.export.verify import verify_saved_model
 from keras_transformer.model import Transformer
 from keras_transformer.phrasebook import phrasebook
 from keras_transformer.tokenizers import KINDS, Tokenizer
@@ -120,25 +119,6 @@ def test_an_export_that_fails_leaves_nothing_behind(tmp_path):
 
 
 # What the server answers, to anything.
-
-
-class Served(NamedTuple):
-    """The exported run in a session, as TensorFlow Serving has it."""
-
-    session: object
-    signatures: dict
-
-    def __call__(self, name, **inputs):
-        signature = self.signatures[name]
-        outputs = {key: tensor.name for key, tensor in signature.outputs.items()}
-        return self.session.run(outputs, {signature.inputs[key].name: value for key, value in inputs.items()})
-
-
-@pytest.fixture(scope="module")
-def served(golden):
-    session = tf.compat.v1.Session(graph=tf.Graph())
-    yield Served(session, load_in_session(session, golden.run_dir / "export" / "saved_model" / "1").signature_def)
-    session.close()
 
 
 def texts(*values):

@@ -25,40 +25,19 @@ from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 from tensorflow_serving.config import model_server_config_pb2
 
 from keras_transformer.export.serving.client import GrpcClient, RestClient, ServingError, main
-from keras_transformer.export.verify import load_in_session
 
 FOLDER = Path(__file__).parent.parent / "export" / "serving"
 
 
-class Model:
-    """The exported run in a session."""
-
-    def __init__(self, path):
-        self.session = tf.compat.v1.Session(graph=tf.Graph())
-        self.signatures = load_in_session(self.session, path).signature_def
-
-    def run(self, name, inputs):
-        signature = self.signatures[name]
-        outputs = {key: tensor.name for key, tensor in signature.outputs.items()}
-        return self.session.run(outputs, {signature.inputs[key].name: value for key, value in inputs.items()})
-
-
 @pytest.fixture(scope="module")
-def model(golden):
-    model = Model(golden.run_dir / "export" / "saved_model" / "1")
-    yield model
-    model.session.close()
-
-
-@pytest.fixture(scope="module")
-def grpc_address(model):
+def grpc_address(served):
     class Servicer(prediction_service_pb2_grpc.PredictionServiceServicer):
         def Predict(self, request, context):  # noqa: N802
             if request.model_spec.name != "translator":
                 context.abort(grpc.StatusCode.NOT_FOUND, f"Servable not found for request: {request.model_spec.name}")
             inputs = {key: tf.make_ndarray(value) for key, value in request.inputs.items()}
             response = predict_pb2.PredictResponse()
-            for key, array in model.run(request.model_spec.signature_name, inputs).items():
+            for key, array in served(request.model_spec.signature_name, **inputs).items():
                 response.outputs[key].CopyFrom(tf.make_tensor_proto(array))
             return response
 
@@ -71,7 +50,7 @@ def grpc_address(model):
 
 
 @pytest.fixture(scope="module")
-def rest_address(model):
+def rest_address(served):
     """The columns of https://www.tensorflow.org/tfx/serving/api_rest: `inputs` in, `outputs` out."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -100,7 +79,7 @@ def rest_address(model):
             }
             outputs = {
                 key: [x.decode() for x in array] if array.ndim == 1 and array.dtype == object else array.tolist()
-                for key, array in model.run(request["signature_name"], inputs).items()
+                for key, array in served(request["signature_name"], **inputs).items()
             }
             for key, value in outputs.items():
                 if key == "hypotheses":
