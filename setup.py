@@ -5,6 +5,9 @@ from setuptools import setup
 setup(
     packages=["keras_transformer", "keras_transformer.export", "keras_transformer.export.serving"],
     package_dir={"keras_transformer": "keras_transformer", "keras_transformer.export": "export"},
-    package_data={"keras_transformer.export.serving": ["*.yaml", "config/*"]},
+    package_data={
+        "keras_transformer.export": ["site/*", "site/litert/*"],
+        "keras_transformer.export.serving": ["*.yaml", "config/*"],
+    },
     py_modules=["train_keras"],
 )

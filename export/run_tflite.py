@@ -40,8 +40,8 @@ class TFLiteTranslator:
             import sentencepiece
 
             # One for a shared vocabulary, or source and target.
-            files = sorted(self._folder.glob("*tokenizer.spm"))
-            if not files:
+            files = [self._folder / name for name in self.settings["tokenizers"]]
+            if not all(file.suffix == ".spm" and file.is_file() for file in files):
                 raise FileNotFoundError(f"{self._folder} has no SentencePiece tokenizer. Use `translate_ids`.")
             found = [sentencepiece.SentencePieceProcessor(model_file=str(file)) for file in files]
             self._tokenizers = found[0], found[-1]

@@ -34,6 +34,9 @@ def export_tflite(translator, path, quantize="none", overwrite=False, source_len
     | `decode_step` | `token` int32 (1,), `position` int32 (1,), `self_keys`, `self_values`, `cross_keys_in`, |
     | | `cross_values_in`, `cross_bias_in` | `logits` float32 (1, V), `next_self_keys`, `next_self_values` |
 
+    | `attention` | `token_ids` int32 (1, S), `translation_ids` int32 (1, L) | `scores` float32 (1, layers, N, L, S): |
+    | | | where each head looked in the source to write each token |
+
     `token_ids` are those of a text, the end token behind them, padded with 0. Caches begin with zeros.
 
     Args:
@@ -78,12 +81,13 @@ def export_tflite(translator, path, quantize="none", overwrite=False, source_len
         **settings._asdict(),
     )
     with new_folder(path) as temporary:
-        save_tokenizers(temporary, translator.tokenizers)
+        tokenizers = save_tokenizers(temporary, translator.tokenizers)
         (temporary / "translator.tflite").write_bytes(convert(module(reference, target_length), quantize))
         metadata = {
             "source_length": source_length,
             "target_length": target_length,
             "quantize": quantize,
+            "tokenizers": tokenizers,
             "pad_token_id": PAD_TOKEN_ID,
             "unknown_token_id": UNKNOWN_TOKEN_ID,
             "start_token_id": START_TOKEN_ID,
@@ -127,6 +131,10 @@ def module(translator, target_length):
         keys, values = zip(*pairs, strict=True)
         return {"cross_keys": tf.concat(keys, 0), "cross_values": tf.concat(values, 0), "cross_bias": bias}
 
+    def attention(token_ids, translation_ids):
+        shifted = tf.concat([[[START_TOKEN_ID]], translation_ids[:, :-1]], axis=1)
+        return {"scores": tf.stack(model.attention_scores(token_ids, shifted).cross, axis=1)}
+
     layers = len(model.decoder_blocks)
 
     def pairs(keys, values):
@@ -139,21 +147,23 @@ def module(translator, target_length):
         keys, values = zip(*cache, strict=True)
         return {"logits": logits, "next_self_keys": tf.concat(keys, 0), "next_self_values": tf.concat(values, 0)}
 
-    attention = model.decoder_blocks[0].self_attention
-    rows, width, length = layers * attention.num_heads, attention.key_dim, translator.max_source_length
+    heads = model.decoder_blocks[0].self_attention
+    rows, width, length = layers * heads.num_heads, heads.key_dim, translator.max_source_length
     one = {name: tf.TensorSpec([1], tf.int32, name=name) for name in ("token", "position")}
     floats = {
         "self_keys": [rows, width, target_length],
         "self_values": [rows, target_length, width],
         "cross_keys_in": [rows, width, length],
         "cross_values_in": [rows, length, width],
-        "cross_bias_in": [attention.num_heads, 1, length],
+        "cross_bias_in": [heads.num_heads, 1, length],
     }
     specs = [*one.values(), *(tf.TensorSpec(shape, tf.float32, name=name) for name, shape in floats.items())]
     whole = {"translate": translate, "translate_beam": translate_beam, "encode": encode}
     if settings.num_beams == 1:
         del whole["translate_beam"]
     endpoints = {name: tf.function(f, input_signature=[source], autograph=False) for name, f in whole.items()}
+    translation = tf.TensorSpec([1, target_length], tf.int32, name="translation_ids")
+    endpoints["attention"] = tf.function(attention, input_signature=[source, translation], autograph=False)
     endpoints["decode_step"] = tf.function(decode_step, input_signature=specs, autograph=False)
     made = tf.Module()
     made.endpoints = endpoints

@@ -72,6 +72,11 @@ def parser():
         one.add_argument("--overwrite", action="store_true", help=overwrite)
         return one
 
+    def lengths(one):
+        for side in ("source", "target"):
+            help = f"most tokens of a {side}, the end token included (default: 64)"
+            one.add_argument(f"--{side}-length", type=_positive, default=64, metavar="N", help=help)
+
     replace_newest = "replace the newest version instead of adding one"
     one = target("saved_model", "a SavedModel for TensorFlow Serving", replace_newest)
     one.add_argument(
@@ -87,9 +92,19 @@ def parser():
         metavar="TYPE",
         help="none (float32), float16 or int8 (dynamic range; default: none)",
     )
-    for side in ("source", "target"):
-        help = f"most tokens of a {side}, the end token included (default: 64)"
-        one.add_argument(f"--{side}-length", type=_positive, default=64, metavar="N", help=help)
+    lengths(one)
+
+    one = target("web", "a web page that translates in the browser", "replace what is there")
+    one.add_argument(
+        "--quantize",
+        nargs="+",
+        default=["none", "int8"],
+        metavar="TYPE",
+        help="models to choose from on the page, of none, float16, int8 (default: none int8)",
+    )
+    lengths(one)
+    one.add_argument("--serve", action="store_true", help="serve the page on 127.0.0.1 until Ctrl-C")
+    one.add_argument("--port", type=int, default=8000, metavar="N", help="for --serve (default: 8000)")
 
     one = command("verify", verify, "compare an exported SavedModel with the run it was made from", targets)
     one.add_argument("path", help="version folder of the SavedModel, such as RUN/export/saved_model/1")
@@ -246,14 +261,34 @@ def export(arguments):
 
         lengths = arguments.source_length, arguments.target_length
         folder, same = export_tflite(translator, output, arguments.quantize, arguments.overwrite, *lengths)
-        if same < 1:
-            print(f"{same:.0%} of the sentences of the comparison are translated as in Python.", file=sys.stderr)
+        _report(arguments.quantize, same)
         print(folder)
+    elif arguments.target == "web":
+        from keras_transformer.export.web import export_web, server
+
+        lengths = {"source_length": arguments.source_length, "target_length": arguments.target_length}
+        with contextlib.ExitStack() as stack:
+            if arguments.serve:  # Before the work: the port may be taken.
+                site = stack.enter_context(server(output, arguments.port))
+            folder, shares = export_web(translator, output, arguments.quantize, arguments.overwrite, **lengths)
+            for name, same in shares.items():
+                _report(name, same)
+            print(folder, flush=True)
+            if arguments.serve:
+                host, port = site.server_address
+                print(f"Open http://{host}:{port} in a browser. Ctrl-C ends.", file=sys.stderr, flush=True)
+                with contextlib.suppress(KeyboardInterrupt):
+                    site.serve_forever()
     else:
         from keras_transformer.export.saved_model import export_saved_model
 
         print(export_saved_model(translator, output, arguments.overwrite, arguments.num_hypotheses))
     return 0
+
+
+def _report(name, same):
+    if same < 1:
+        print(f"{name}: {same:.0%} of the sentences of the comparison are translated as in Python.", file=sys.stderr)
 
 
 def verify(arguments):

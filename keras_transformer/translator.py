@@ -3,6 +3,7 @@
 Reference: "Attention Is All You Need" (Vaswani et al., 2017), section 6.1 (beam 4, length penalty 0.6).
 """
 
+import functools
 import itertools
 import json
 import os
@@ -421,18 +422,21 @@ class Translator:
             return lambda inputs, *static: compiled([v.value for v in self.model.variables], inputs, *static)
         import tensorflow as tf
 
-        if compile:  # XLA needs static shapes: a Python integer is part of the compilation's key.
-            return tf.function(function, jit_compile=True, autograph=False)
-        graphs = {}
+        made = {}
 
-        def call(inputs, *static):  # Without XLA one graph serves every shape.
-            names = tuple(inputs)
-            if names not in graphs:
-                shapes = {name: tf.TensorSpec([None] * x.ndim, x.dtype) for name, x in inputs.items()}
-                scalars = [tf.TensorSpec((), tf.int32) for _ in static]
-                graph = tf.function(function, input_signature=[shapes, *scalars], autograph=False)
-                graphs.setdefault(names, graph)  # Another thread may have been faster.
-            return graphs[names](inputs, *static)
+        def call(inputs, *static):
+            # XLA compiles for static shapes, and a Python integer is static; without XLA one graph serves all.
+            key = tuple((name, *x.shape) if compile else name for name, x in inputs.items()), compile and static
+            if key not in made:
+                signature = None
+                if not compile:
+                    arrays = {name: tf.TensorSpec([None] * x.ndim, x.dtype) for name, x in inputs.items()}
+                    signature = [arrays, *(tf.TensorSpec((), tf.int32) for _ in static)]
+                # TensorFlow counts tracings by function and warns of many, which are meant. A partial is its own.
+                own = functools.partial(function)
+                graph = tf.function(own, input_signature=signature, jit_compile=compile or None, autograph=False)
+                made.setdefault(key, graph)  # Another thread may have been faster.
+            return made[key](inputs, *static)
 
         return call
 
@@ -564,8 +568,13 @@ def load_tokenizers(folder, separate_vocabularies):
 
 
 def save_tokenizers(folder, tokenizers):
-    """Writes the tokenizers of a run folder, so that `load_tokenizers` finds them or, if interrupted, nothing."""
+    """Writes the tokenizers of a run folder, so that `load_tokenizers` finds them or, if interrupted, nothing.
+
+    Returns:
+        The names of the files, that of the source first.
+    """
     names = ("source_tokenizer", "target_tokenizer") if len(tokenizers) > 1 else ("tokenizer",)
-    for name, tokenizer in zip(names, tokenizers, strict=True):
-        written = tokenizer.save(Path(folder) / f".writing-{name}")
-        os.replace(written, Path(folder) / f"{name}{tokenizer.suffix}")
+    files = [f"{name}{tokenizer.suffix}" for name, tokenizer in zip(names, tokenizers, strict=True)]
+    for name, file, tokenizer in zip(names, files, tokenizers, strict=True):
+        os.replace(tokenizer.save(Path(folder) / f".writing-{name}"), Path(folder) / file)
+    return files

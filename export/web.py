@@ -1,0 +1,72 @@
+"""A web page that translates in the browser: static files, with TFLite models, the runtime and the tokenizer in them.
+
+The page comes from `web/` and is part of the package, so making a site needs no Node.js.
+"""
+
+import functools
+import json
+import shutil
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from keras_transformer.export import ExportError, new_folder
+
+PAGE = Path(__file__).parent / "site"
+
+
+def export_web(translator, path, quantizations=("none", "int8"), overwrite=False, **options):
+    """Writes a folder that any web server can serve; `index.html` is the page.
+
+    Args:
+        translator: a `keras_transformer.translator.Translator` on the TensorFlow backend with SentencePiece tokenizers.
+        path: the folder to write.
+        quantizations: the models to choose from on the page, the first one at the start; see
+            `keras_transformer.export.tflite.export_tflite`. Defaults to float32 and int8.
+        overwrite: whether to replace the folder if it exists. Defaults to False.
+        **options: `source_length`, `target_length` and search settings, for `export_tflite`.
+
+    Returns:
+        The path of the folder, and for each model the share of sentences that it translates as Python does.
+
+    Raises:
+        ExportError: the place cannot be written to, the tokenizer has no JavaScript form, or the answers differ.
+    """
+    from keras_transformer.export.tflite import export_tflite
+
+    path = Path(path)
+    if path.exists() and not overwrite:
+        raise ExportError(f"{path} exists. Replace it with --overwrite, or choose another --output.")
+    kinds = {tokenizer.kind for tokenizer in translator.tokenizers}
+    if "wordpiece" in kinds:
+        raise ExportError(
+            "The page has SentencePiece tokenizers only. Received: tokenizer wordpiece. Train with --tokenizer unigram."
+        )
+    models, shares = [], {}
+    with new_folder(path) as temporary:
+        shutil.copytree(PAGE, temporary, dirs_exist_ok=True)
+        for quantize in dict.fromkeys(quantizations):
+            name = "float32" if quantize == "none" else quantize
+            folder, shares[name] = export_tflite(translator, temporary / "models" / name, quantize, **options)
+            size = (folder / "translator.tflite").stat().st_size
+            models.append({"name": name, "folder": f"models/{name}", "bytes": size})
+        content = {"name": translator.folder.name if translator.folder else "untitled", "models": models}
+        (temporary / "models.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    return path, shares
+
+
+def server(path, port=0):
+    """An HTTP server of a folder on 127.0.0.1, not yet running; port 0 takes a free one."""
+    handler = functools.partial(_Handler, directory=str(path))
+    try:
+        return ThreadingHTTPServer(("127.0.0.1", port), handler)
+    except OSError as error:
+        raise ExportError(f"Cannot serve on port {port}: {error.strerror}. Choose another --port.") from error
+
+
+class _Handler(SimpleHTTPRequestHandler):
+    def end_headers(self):
+        self.send_header("Cache-Control", "no-cache")  # What was exported anew is seen at once.
+        super().end_headers()
+
+    def log_message(self, *args):
+        pass

@@ -1,0 +1,185 @@
+/** An exported TFLite folder in the browser: `translator.tflite`, `translator.json` and SentencePiece tokenizers. */
+
+import { loadAndCompile, loadLiteRt, Tensor } from "@litertjs/core";
+import { SentencePiece } from "./sentencepiece.js";
+
+const IMPOSSIBLE = -1e8; // Scores of hypotheses that are none.
+
+let runtime;
+
+export class Translator {
+  #model;
+
+  /**
+   * @param {string} folder address of the folder
+   * @param {string} litert address of the folder with LiteRT's WebAssembly
+   * @param {(loaded: number) => void} onProgress called with the number of bytes of the model so far
+   */
+  static async load(folder, litert, onProgress = () => {}) {
+    const translator = new Translator();
+    translator.settings = await (await get(`${folder}/translator.json`)).json();
+    const [bytes, ...tokenizers] = await Promise.all([
+      download(`${folder}/translator.tflite`, onProgress),
+      ...translator.settings.tokenizers.map((name) => tokenizer(`${folder}/${name}`)),
+    ]);
+    [translator.source, translator.target] = [tokenizers.at(0), tokenizers.at(-1)];
+    globalThis.Module = { locateFile: (file) => litert + file }; // Else looked for beside the worker's script.
+    runtime ??= loadLiteRt(litert).catch((error) => {
+      runtime = undefined; // The next try may find it.
+      throw new Error(`LiteRT's WebAssembly could not be started from ${litert}: ${error.message ?? error}`);
+    });
+    await runtime;
+    translator.#model = await loadAndCompile(bytes, { accelerator: "wasm" }).catch((error) => {
+      throw new Error(`${folder}/translator.tflite cannot be used: ${error.message ?? error}.`);
+    });
+    return translator;
+  }
+
+  delete() {
+    this.#model.delete();
+  }
+
+  /** Most tokens of a text; more are cut off. */
+  get longest() {
+    return this.settings.source_length - 1;
+  }
+
+  /** The token ids of a text, the end token last, and whether it was cut. */
+  encode(text) {
+    const ids = this.source.encode(text);
+    return { ids: [...ids.slice(0, this.longest), this.settings.end_token_id], truncated: ids.length > this.longest };
+  }
+
+  /** The text of token ids. */
+  decode(ids) {
+    return this.target.decode(ids);
+  }
+
+  /** Greedy search, token by token, for showing a translation while it is made: an async iterator of ids. */
+  async *steps(sourceIds) {
+    const { start_token_id, end_token_id, target_length, settings } = this.settings;
+    const limit = Math.floor(settings.max_length_ratio * sourceIds.length + 16);
+    const most = Math.min(limit, settings.max_length ?? limit, target_length);
+    const cross = await this.#run("encode", { token_ids: this.#sourceTensor(sourceIds) });
+    let cache = {};
+    try {
+      for (const { name, shape } of this.#model.signatures.decode_step.getInputDetails()) {
+        if (name.startsWith("self_")) cache[name] = new Tensor(new Float32Array(shape.reduce((a, b) => a * b)), shape);
+      }
+      for (let position = 0, token = start_token_id; position < most && token !== end_token_id; position++) {
+        const kept = { ...cache };
+        for (const [name, tensor] of Object.entries(cross)) kept[`${name}_in`] = tensor;
+        const { logits, ...next } = await this.#run("decode_step", { token: int32([token]), position: int32([position]) }, kept);
+        free(cache);
+        cache = Object.fromEntries(Object.entries(next).map(([name, tensor]) => [name.replace("next_", ""), tensor]));
+        token = argmax(logits.toTypedArray());
+        logits.delete();
+        yield token;
+      }
+    } finally {
+      free(cache);
+      free(cross);
+    }
+  }
+
+  /** The translations of a text, best first: `{ids, text, score}`. */
+  async translate(sourceIds) {
+    const beam = "translate_beam" in this.#model.signatures;
+    const found = await this.#run(beam ? "translate_beam" : "translate", { token_ids: this.#sourceTensor(sourceIds) });
+    const ids = (beam ? found.hypothesis_ids : found.translation_ids).toTypedArray();
+    const scores = (beam ? found.scores : found.score).toTypedArray();
+    const length = this.settings.target_length;
+    const rows = Array.from(scores, (score, i) => {
+      const row = Array.from(ids.subarray(i * length, (i + 1) * length)).filter((id) => id !== this.settings.pad_token_id);
+      return { ids: row, text: this.decode(row), score };
+    });
+    free(found);
+    return rows.filter((row) => row.score > IMPOSSIBLE);
+  }
+
+  /**
+   * Where each head looked in the source to write each token of a translation.
+   *
+   * @returns `{source, target, layers, heads, scores}`: pieces, numbers, and `scores[layer][head][t]`, a Float32Array
+   *   with one weight per source piece.
+   */
+  async attention(sourceIds, targetIds) {
+    const { source_length, target_length, pad_token_id } = this.settings;
+    const target = new Int32Array(target_length).fill(pad_token_id);
+    target.set(targetIds);
+    const inputs = { token_ids: this.#sourceTensor(sourceIds), translation_ids: int32(target) };
+    const found = await this.#run("attention", inputs);
+    const [{ shape }] = this.#model.signatures.attention.getOutputDetails();
+    const [, layers, heads] = shape, values = found.scores.toTypedArray();
+    free(found);
+    const row = (layer, head, t) => {
+      const start = ((layer * heads + head) * target_length + t) * source_length;
+      return values.slice(start, start + sourceIds.length);
+    };
+    const each = (count, make) => Array.from({ length: count }, (_, i) => make(i));
+    return {
+      source: sourceIds.map((id) => this.source.pieces[id]),
+      target: targetIds.map((id) => this.target.pieces[id]),
+      layers,
+      heads,
+      scores: each(layers, (layer) => each(heads, (head) => each(targetIds.length, (t) => row(layer, head, t)))),
+    };
+  }
+
+  #sourceTensor(ids) {
+    const padded = new Int32Array(this.settings.source_length).fill(this.settings.pad_token_id);
+    padded.set(ids);
+    return int32(padded);
+  }
+
+  /** Runs a signature; frees `inputs`, not `kept`. The outputs are the caller's to free. */
+  async #run(name, inputs, kept = {}) {
+    try {
+      return await this.#model.run(name, { ...inputs, ...kept });
+    } finally {
+      free(inputs);
+    }
+  }
+}
+
+function int32(values) {
+  return values.length === 1 ? new Tensor(Int32Array.from(values), [1]) : new Tensor(values, [1, values.length]);
+}
+
+function free(tensors) {
+  for (const tensor of Object.values(tensors)) tensor.delete();
+}
+
+function argmax(values) {
+  return values.reduce((best, value, i) => (value > values[best] ? i : best), 0);
+}
+
+async function get(address) {
+  const answer = await fetch(address).catch((error) => {
+    throw new Error(`${address} could not be loaded (${error.message}). Is the server still running?`);
+  });
+  if (!answer.ok) throw new Error(`${address} could not be loaded (${answer.status} ${answer.statusText}).`);
+  return answer;
+}
+
+async function tokenizer(address) {
+  const model = await (await get(address)).arrayBuffer();
+  try {
+    return new SentencePiece(model);
+  } catch (error) {
+    throw new Error(`${address} cannot be used as a tokenizer: ${error.message}`);
+  }
+}
+
+async function download(address, onProgress) {
+  const answer = await get(address);
+  const parts = [];
+  let loaded = 0;
+  for (const reader = answer.body.getReader(); ; ) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    parts.push(value);
+    onProgress((loaded += value.length));
+  }
+  return new Uint8Array(await new Blob(parts).arrayBuffer());
+}
