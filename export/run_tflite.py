@@ -22,8 +22,10 @@ class TFLiteTranslator:
     """
 
     def __init__(self, path, num_threads=1):
-        from ai_edge_litert.interpreter import Interpreter
-
+        try:
+            from ai_edge_litert.interpreter import Interpreter
+        except ImportError as error:
+            raise ImportError("LiteRT is not installed. Try: pip install ai-edge-litert") from error
         path = Path(path)
         file = path.with_name("translator.json")
         if not path.is_file() or not file.is_file():

@@ -1,4 +1,4 @@
-"""A SavedModel for TensorFlow Serving: text in, translation out, no Python and no XLA.
+"""A SavedModel for TensorFlow Serving: text in, translation out, no Python and, unless asked for, no XLA.
 
 A stock TensorFlow Serving runs with XLA disabled, and it loads the graph in a session, where `tf.saved_model.load` is
 more forgiving. Hence two rules: no XLA op in the graph, and no Keras model among the tracked objects (its variables
@@ -15,6 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_transformer import decoding
@@ -27,10 +28,13 @@ from keras_transformer.translator import save_tokenizers, search
 ROWS = 32
 # So many of these batches at a time, if the server has the cores.
 PARALLEL_BATCHES = 4
+# What XLA compiles a search for: batches of so many sentences of up to so many tokens.
+XLA_ROWS = (1, 8, ROWS)
+XLA_LENGTHS = (16, 32, 64, 128)
 PACKAGES = ("keras_transformer", "tensorflow", "tensorflow-text", "keras")
 
 
-def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, **settings):
+def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, xla=False, **settings):
     """Writes a SavedModel; its answers are those of `translator`, which is verified before it appears.
 
     Signatures; B is the number of sentences, any number, 0 too:
@@ -56,6 +60,9 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, *
         path: the folder of the servable; the SavedModel becomes its next numbered version, `path/1` at first.
         overwrite: whether to replace the newest version instead of adding one. Defaults to False.
         num_hypotheses: K of `translate_nbest`. Defaults to the number of beams.
+        xla: whether the search is compiled by XLA, for a server that was started with XLA. It compiles when a batch of
+            a new size comes, `len(XLA_ROWS)` times `len(XLA_LENGTHS)` at most for each of `translate` and
+            `translate_nbest`, seconds each; the warm-up requests bring all those of `translate`. Defaults to False.
         **settings: `keras_transformer.translator.SearchSettings` by name, fixed in the graph. Default to the
             translator's.
 
@@ -82,20 +89,19 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, *
         # The saver copies assets from where they are, and empties the folder it writes to.
         with tempfile.TemporaryDirectory() as assets:
             save_tokenizers(assets, translator.tokenizers)
-            module = servable(translator, settings, num_hypotheses)
+            module = servable(translator, settings, num_hypotheses, xla)
             module.tokenizers = [tf.saved_model.Asset(str(file)) for file in sorted(Path(assets).iterdir())]
             signatures = {name: function.get_concrete_function() for name, function in module.endpoints.items()}
             signatures["serving_default"] = signatures["translate"]
             tf.saved_model.save(module, str(temporary), signatures=signatures)
-        _write_warmup(
-            temporary / "assets.extra" / "tf_serving_warmup_requests", path.name, sentences(translator, 8)[:8]
-        )
-        _write_metadata(temporary / "metadata.json", translator, settings, num_hypotheses)
+        requests = warmup_requests(translator, xla)
+        _write_warmup(temporary / "assets.extra" / "tf_serving_warmup_requests", path.name, requests)
+        _write_metadata(temporary / "metadata.json", translator, settings, num_hypotheses, xla)
         verify_saved_model(temporary, translator)
     return final
 
 
-def servable(translator, settings, num_hypotheses):
+def servable(translator, settings, num_hypotheses, xla=False):
     """A `tf.Module` with functions, `endpoints`; tracks variables and the tokenizers' resources, nothing else."""
     model = translator.model
     source_tokenizer, target_tokenizer = translator.source_tokenizer, translator.target_tokenizer
@@ -108,6 +114,8 @@ def servable(translator, settings, num_hypotheses):
         if k not in searches:
 
             def function(encoder_token_ids, limits):
+                if xla:
+                    return _compiled_search(translator, settings, k, encoder_token_ids, limits)
                 return search(model, encoder_token_ids, limits, tf.reduce_max(limits), settings, num_hypotheses=k)
 
             specs = [tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)]
@@ -126,8 +134,8 @@ def servable(translator, settings, num_hypotheses):
         def one_batch(rows):
             width = tf.reduce_max(tf.gather(lengths, rows))
             found, scores = search_function(k)(tf.gather(token_ids, rows)[:, :width], tf.gather(limits, rows))
-            padding = [[0, 0], [0, 0], [0, longest - tf.shape(found)[2]]]
-            return tf.pad(found, padding, constant_values=PAD_TOKEN_ID), scores
+            padding = [[0, 0], [0, 0], [0, tf.maximum(longest - tf.shape(found)[2], 0)]]
+            return tf.pad(found, padding, constant_values=PAD_TOKEN_ID)[:, :, :longest], scores
 
         specs = tf.TensorSpec([None, k, None], tf.int32), tf.TensorSpec([None, k], tf.float32)
         found, scores = _in_batches(one_batch, lengths, specs)
@@ -205,6 +213,57 @@ def servable(translator, settings, num_hypotheses):
     return module
 
 
+def _xla_lengths(translator):
+    longest = translator.max_source_length
+    return [length for length in XLA_LENGTHS if length < longest] + [longest]
+
+
+def _compiled_search(translator, settings, num_hypotheses, token_ids, limits):
+    """The search in functions that XLA compiles, one for each shape that a batch is filled up to."""
+    rows, length = tf.unstack(tf.shape(token_ids))
+    lengths = _xla_lengths(translator)
+
+    def branch(some_rows, some_length):
+        limit = settings.limit(np.array([some_length], "float32"))[0]
+        limit = int(min(limit, translator.model.max_length or limit))
+        specs = [tf.TensorSpec([some_rows, some_length], tf.int32), tf.TensorSpec([some_rows], tf.int32)]
+
+        @tf.function(input_signature=specs, jit_compile=True, autograph=False)
+        def compiled(token_ids, limits):
+            return tuple(search(translator.model, token_ids, limits, limit, settings, num_hypotheses, compiled=True))
+
+        def call():
+            more = some_rows - rows
+            ended = tf.pad(tf.fill([more, 1], END_TOKEN_ID), [[0, 0], [0, some_length - 1]])
+            filled = tf.concat([tf.pad(token_ids, [[0, 0], [0, some_length - length]]), ended], axis=0)
+            found, scores = compiled(filled, tf.minimum(tf.pad(limits, [[0, more]], constant_values=1), limit))
+            return found[:rows], scores[:rows]
+
+        return call
+
+    # The first size that the batch fits into.
+    place = tf.reduce_sum(tf.cast(rows > XLA_ROWS[:-1], tf.int32)) * len(lengths)
+    place += tf.reduce_sum(tf.cast(length > lengths[:-1], tf.int32))
+    return tf.switch_case(place, [branch(some_rows, some_length) for some_rows in XLA_ROWS for some_length in lengths])
+
+
+def warmup_requests(translator, xla=False):
+    """Lists of texts: what a server translates before it says that it is ready. With XLA one for each shape."""
+    if not xla:
+        texts = sentences(translator, 8)
+        return [texts[:count] for count in (1, 2, 4, 8)]
+    rng = np.random.default_rng(0)
+    tokenizer = translator.source_tokenizer
+    requests, shorter = [], 1
+    for length in _xla_lengths(translator):
+        for rows in XLA_ROWS:
+            # In the middle: what is tokenized anew may have fewer tokens, or more.
+            ids = rng.integers(END_TOKEN_ID + 1, tokenizer.vocabulary_size, (rows, (shorter + length) // 2))
+            requests.append([text.encode() for text in tokenizer.detokenize(ids)])
+        shorter = length
+    return requests
+
+
 def _ended(ids):
     """Ragged ids (B, None) -> padded ids (B + 1, S) that end with the end token, and their lengths (B + 1,).
 
@@ -246,12 +305,12 @@ def _known(token_ids, vocabulary_size):
     return tf.where(known, token_ids, UNKNOWN_TOKEN_ID)
 
 
-def _write_warmup(path, name, texts):
+def _write_warmup(path, name, requests):
     """Requests that the server answers before it says that it is ready: what is slow once is slow there."""
     path.parent.mkdir()
     with tf.io.TFRecordWriter(str(path)) as writer:
-        for count in (1, 2, 4, 8):
-            text = tf.make_tensor_proto(texts[:count], tf.string, [count])
+        for texts in requests:
+            text = tf.make_tensor_proto(texts, tf.string, [len(texts)])
             writer.write(_prediction_log(name, "translate", {"text": text}))
 
 
@@ -275,7 +334,7 @@ def _prediction_log(name, signature, inputs):
     return field(6, field(1, request))
 
 
-def _write_metadata(path, translator, settings, num_hypotheses):
+def _write_metadata(path, translator, settings, num_hypotheses, xla):
     weights = hashlib.sha256()
     for array in translator.model.get_weights():
         weights.update(array.tobytes())
@@ -285,6 +344,7 @@ def _write_metadata(path, translator, settings, num_hypotheses):
         "model": keras.saving.serialize_keras_object(translator.model)["config"],
         "settings": settings._asdict(),
         "num_hypotheses": num_hypotheses,
+        "xla": xla,
         "max_source_length": translator.max_source_length,
     }
     for name in ("config", "scores"):  # Of the run that it comes from, if it comes from one.

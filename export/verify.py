@@ -12,8 +12,10 @@ import tensorflow as tf
 
 from keras_transformer import decoding
 from keras_transformer.export import ExportError
+from keras_transformer.export.run_tflite import TFLiteTranslator
+from keras_transformer.scoring import corpus_scores
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID
-from keras_transformer.translator import SearchSettings, pad
+from keras_transformer.translator import SearchSettings, Translator, pad
 
 # Nothing, blanks, one word, emoji, right to left, combining and control characters, NUL, not UTF-8, over-long.
 ODD = (
@@ -75,7 +77,7 @@ def verify_saved_model(path, translator):
     }
     with ServedModel(path) as served:
         refused = sorted(name for name in served.operations if "Xla" in name)
-        if refused:
+        if refused and not metadata.get("xla"):
             raise ExportError(f"A stock TensorFlow Serving refuses operations of the graph: {', '.join(refused)}.")
         answers = served.answers(requests)
     log_probs = [target.log_prob for target in translator.score(strings, targets)]
@@ -107,6 +109,100 @@ def verify_saved_model(path, translator):
     if problems:
         raise ExportError(f"{path} does not give the translator's answers:\n  " + "\n  ".join(problems))
     return len(texts)
+
+
+def verify_tflite(folder, translator):
+    """Compares the TFLite files of a folder with the translator, sentence by sentence, greedy and beam search.
+
+    Args:
+        folder: of `translator.tflite`, `translator.json` and perhaps `translator_text.tflite`.
+        translator: the `keras_transformer.translator.Translator` that it was made from.
+
+    Returns:
+        The share of translations that are the same, 1 unless the file is quantised.
+
+    Raises:
+        ExportError: an answer differs, and the file is not quantised.
+    """
+    folder = Path(folder)
+    try:
+        exported = TFLiteTranslator(folder / "translator.tflite")
+    except (ImportError, FileNotFoundError) as error:
+        raise ExportError(str(error)) from error
+    reference = tflite_reference(translator, exported.settings)
+    texts = sentences(reference)
+    strings = [text.decode("utf-8", errors="replace") for text in texts]
+    ids = reference.encode_sources(strings)
+    text_file = folder / "translator_text.tflite"
+    in_strings = _TextFile(text_file) if text_file.is_file() else None
+    problems, count, total = [], 0, 0
+    for num_beams in sorted({1, reference.settings.num_beams}):
+        expected = reference.translate(strings, num_beams=num_beams, return_scores=True)
+        for text, string, source, wanted in zip(texts, strings, ids, expected, strict=True):
+            found = {"translator.tflite": exported.translate_ids(source, beam=num_beams > 1)[0]}
+            if in_strings:
+                answer = in_strings(text, beam=num_beams > 1)
+                if text == string.encode():  # Else no string of Python is the same. It is enough that it is answered.
+                    found["translator_text.tflite"] = answer
+            for name, (translation, score) in found.items():
+                is_text = isinstance(translation, str)
+                same = translation == wanted.text if is_text else tuple(translation) == wanted.token_ids
+                total += 1
+                count += same
+                # Another translation of the same score is as good: rounding may break a tie.
+                if not same and not close(wanted.score, score):
+                    problems.append(f"{name}: {string[:60]!r}: {wanted} became {translation!r}, {score}")
+    if problems and exported.settings["quantize"] == "none":
+        raise ExportError(f"{folder} does not give the translator's answers:\n  " + "\n  ".join(problems))
+    return count / total
+
+
+def tflite_bleu(folder, translator, pairs):
+    """What quantisation costs.
+
+    Args:
+        folder: of `translator.tflite`.
+        translator: the translator that it was made from.
+        pairs: a list of (source, reference).
+
+    Returns:
+        BLEU of the file and of the translator, with the same lengths and search.
+    """
+    exported = TFLiteTranslator(Path(folder) / "translator.tflite")
+    reference = tflite_reference(translator, exported.settings)
+    sources, references = zip(*pairs, strict=True)
+    found = [exported.translate_ids(ids)[0][0] for ids in reference.encode_sources(sources)]
+    texts = reference.target_tokenizer.detokenize(found), reference.translate(sources)
+    return tuple(corpus_scores(translations, references).bleu for translations in texts)
+
+
+def tflite_reference(translator, settings):
+    """The translator with the lengths and the search of a `translator.json`."""
+    return Translator(
+        translator.model,
+        translator.source_tokenizer,
+        translator.target_tokenizer,
+        max_source_length=settings["source_length"],
+        jit_compile=False,
+        **settings["settings"],
+    )
+
+
+class _TextFile:
+    """`translator_text.tflite`: `(text, beam)` -> translation and score."""
+
+    def __init__(self, path):
+        from ai_edge_litert.interpreter import InterpreterWithCustomOps
+        from tensorflow_text import tflite_registrar
+
+        registerers = tflite_registrar.SELECT_TFTEXT_OPS
+        self.interpreter = InterpreterWithCustomOps(registerers, model_path=str(path))
+
+    def __call__(self, text, beam):
+        run = self.interpreter.get_signature_runner("translate_beam" if beam else "translate")
+        found = run(text=np.array([text], object))
+        texts, scores = (found["hypotheses"], found["scores"]) if beam else (found["translation"], found["score"])
+        return texts[0].decode(), float(scores[0])
 
 
 def close(wanted, found):

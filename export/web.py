@@ -46,7 +46,8 @@ def export_web(translator, path, quantizations=("none", "int8"), overwrite=False
         shutil.copytree(PAGE, temporary, dirs_exist_ok=True)
         for quantize in dict.fromkeys(quantizations):
             name = "float32" if quantize == "none" else quantize
-            folder, shares[name] = export_tflite(translator, temporary / "models" / name, quantize, **options)
+            folder = temporary / "models" / name
+            _, shares[name] = export_tflite(translator, folder, quantize, text_file=False, **options)
             size = (folder / "translator.tflite").stat().st_size
             models.append({"name": name, "folder": f"models/{name}", "bytes": size})
         content = {"name": translator.folder.name if translator.folder else "untitled", "models": models}

@@ -222,17 +222,22 @@ class SentencePieceTokenizer(Tokenizer):
     def graph_detokenize(self, token_ids):
         import tensorflow as tf
 
-        token_ids = without_special(token_ids)
         if self.kind != "unigram":
-            return self._graph_tokenizer().detokenize(token_ids)
-        # At the beginning SentencePiece removes spaces, FastSentencepiece one character that is a space: it leaves the
-        # second of two, and takes that of " ⁇ ".
-        token_ids = token_ids.to_tensor(PAD_TOKEN_ID)
+            return self._graph_tokenizer().detokenize(without_special(token_ids))
+        if isinstance(token_ids, tf.RaggedTensor):
+            token_ids = token_ids.to_tensor(PAD_TOKEN_ID)
+        # At the beginning SentencePiece removes spaces, FastSentencepiece one character that is a space: it would leave
+        # the second of two, and take that of " ⁇ ". So all is taken away that is in front of the text, and one space
+        # put in front of " ⁇ ". In operations that TFLite has, too.
         space = self._processor.piece_to_id("▁")
-        leading = tf.math.cumprod(tf.cast((token_ids == space) & (space != UNKNOWN_TOKEN_ID), tf.int32), axis=1)
-        token_ids = tf.ragged.boolean_mask(token_ids, (leading == 0) & (token_ids != PAD_TOKEN_ID))
-        text = self._graph_tokenizer().detokenize(token_ids)
-        return tf.where(tf.reduce_any(token_ids[:, :1] == UNKNOWN_TOKEN_ID, axis=1), " " + text, text)
+        special = (token_ids == PAD_TOKEN_ID) | (token_ids == START_TOKEN_ID) | (token_ids == END_TOKEN_ID)
+        front = tf.cumsum(tf.cast(~(special | (token_ids == space)), tf.int32), axis=1) == 0
+        begin = 1 + tf.reduce_sum(tf.cast(front, tf.int32), axis=1, keepdims=True)
+        end = tf.zeros_like(token_ids)
+        token_ids = tf.concat([end[:, :1] + space, tf.where(front, space, token_ids), end, end[:, :1]], axis=1)
+        unknown = tf.gather(token_ids, begin, axis=1, batch_dims=1) == UNKNOWN_TOKEN_ID
+        places = begin - tf.cast(unknown, tf.int32) + tf.range(tf.shape(end)[1] + 1)
+        return self._graph_tokenizer().detokenize(tf.gather(token_ids, places, axis=1, batch_dims=1))
 
     def graph_resources(self):
         return [] if self.kind == "unigram" else [self._graph_tokenizer()]

@@ -1,16 +1,23 @@
 """The TFLite file answers as Python does, in a process with neither TensorFlow nor Keras."""
 
 import json
+import re
+import shutil
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-from ai_edge_litert.interpreter import Interpreter
+import tensorflow_text
+from ai_edge_litert.compiled_model import CompiledModel
+from ai_edge_litert.interpreter import Interpreter, InterpreterWithCustomOps
+from tensorflow.lite.tools import flatbuffer_utils
 
+from keras_transformer.__main__ import main as keras_transformer_main
 from keras_transformer.export import ExportError
 from keras_transformer.export.run_tflite import TFLiteTranslator, main
 from keras_transformer.export.tflite import export_tflite
+from keras_transformer.export.verify import verify_tflite
 from keras_transformer.model import Transformer
 from keras_transformer.tokenizers import END_TOKEN_ID, START_TOKEN_ID, Tokenizer
 from keras_transformer.translator import Translator
@@ -86,6 +93,88 @@ def test_step_by_step_is_greedy_search(golden, exported):
     assert tuple(found) == golden.translator.translate(golden.texts[:1], num_beams=1, return_scores=True)[0].token_ids
 
 
+def test_the_text_file_takes_and_returns_strings(golden, exported):
+    run = InterpreterWithCustomOps(
+        tensorflow_text.tflite_registrar.SELECT_TFTEXT_OPS, model_path=str(exported / "translator_text.tflite")
+    )
+    translate, beam = (run.get_signature_runner(name) for name in ("translate", "translate_beam"))
+
+    def ask(signature, text):
+        return signature(text=np.array([text], object))
+
+    wanted = golden.translator.translate(golden.texts, num_beams=1, return_scores=True)
+    for text, expected in zip(golden.texts, wanted, strict=True):
+        found = ask(translate, text.encode())
+        assert found["translation"][0].decode() == expected.text
+        assert found["score"][0] == pytest.approx(expected.score, rel=1e-3, abs=1e-4)
+        assert not found["truncated"][0]
+    found = ask(beam, golden.texts[0].encode())
+    expected = golden.translator.translate(golden.texts[:1], num_hypotheses=4)[0]
+    assert [text.decode() for text in found["hypotheses"]] == expected
+    assert ask(translate, b"")["translation"][0] == b""
+    assert ask(translate, golden.texts[0].encode() * 50)["truncated"][0]
+    ask(translate, b"\xff\x00")  # Whatever it is, it is answered.
+
+
+def test_compiled_model_runs_the_file(golden, exported):
+    """The other interface of LiteRT."""
+    model = CompiledModel.from_file(str(exported / "translator.tflite"))
+    padded = np.zeros((1, LENGTH), "int32")
+    ids = golden.translator.encode_sources(golden.texts[:1])[0]
+    padded[0, : len(ids)] = ids
+    token_ids = model.create_input_buffer_by_name("translate", "token_ids")
+    outputs = {name: model.create_output_buffer_by_name("translate", name) for name in ("translation_ids", "score")}
+    token_ids.write(padded)
+    model.run_by_name("translate", {"token_ids": token_ids}, outputs)
+    found = outputs["translation_ids"].read(LENGTH, np.int32)
+    wanted = golden.translator.translate(golden.texts[:1], num_beams=1, return_scores=True)[0]
+    assert tuple(i for i in found.tolist() if i) == wanted.token_ids
+
+
+def test_attention_is_that_of_the_model(golden, exported):
+    attention = Interpreter(str(exported / "translator.tflite")).get_signature_runner("attention")
+    wanted = golden.translator.translate(golden.texts[:1], return_attention=True)[0]
+    source, target = np.zeros((2, 1, LENGTH), "int32")
+    ids = golden.translator.encode_sources(golden.texts[:1])[0]
+    source[0, : len(ids)], target[0, : len(wanted.token_ids)] = ids, wanted.token_ids
+    scores = attention(token_ids=source, translation_ids=target)["scores"][0]
+    assert scores.shape == (2, 2, LENGTH, LENGTH)
+    found = scores[:, :, : len(wanted.token_ids), : len(ids)]
+    np.testing.assert_allclose(found, wanted.attention.scores, atol=1e-5)
+
+
+def test_the_files_say_what_they_are(exported):
+    for name in ("translator.tflite", "translator_text.tflite"):
+        model = flatbuffer_utils.convert_bytearray_to_object((exported / name).read_bytes())
+        (entry,) = (entry for entry in model.metadata if entry.name == b"translator.json")
+        assert bytes(model.buffers[entry.buffer].data) == (exported / "translator.json").read_bytes()
+
+
+def test_an_exported_folder_is_verified_later(golden, exported, tmp_path, capsys):
+    assert keras_transformer_main(["export", "verify", str(exported), str(golden.run_dir)]) == 0
+    assert capsys.readouterr().out.startswith(f"{exported} translates 100% of the sentences")
+    other = shutil.copytree(exported, tmp_path / "other")
+    settings = json.loads((other / "translator.json").read_text())
+    settings["settings"]["max_length"] = 2  # Not what the file was made with.
+    (other / "translator.json").write_text(json.dumps(settings))
+    with pytest.raises(ExportError, match="does not give the translator's answers"):
+        verify_tflite(other, golden.translator)
+    (other / "translator.tflite").unlink()
+    with pytest.raises(ExportError, match=r"must be an exported translator\.tflite"):
+        verify_tflite(other, golden.translator)
+
+
+def test_the_command_says_what_quantisation_costs(golden, tmp_path, capsys):
+    command = ["export", "tflite", str(golden.run_dir), "--output", str(tmp_path / "out"), "--quantize", "int8"]
+    sizes = ["--num-beams", "1", "--source-length", "16", "--target-length", "16", "--no-text-file"]
+    assert keras_transformer_main(command + sizes) == 0
+    output = capsys.readouterr()
+    assert output.out == f"{tmp_path / 'out'}\n"
+    assert not (tmp_path / "out" / "translator_text.tflite").exists()
+    assert re.search(r"int8: \d+% of the sentences of the comparison are translated as in Python\.", output.err)
+    assert re.search(r"int8: BLEU [\d.]+, Python [\d.]+, [+-][\d.]+ \(\d+ sentences of .+\)", output.err)
+
+
 def test_what_lies_beside_the_file_says_what_it_needs(golden, exported):
     metadata = json.loads((exported / "translator.json").read_text())
     assert (metadata["source_length"], metadata["target_length"], metadata["quantize"]) == (LENGTH, LENGTH, "none")
@@ -95,7 +184,7 @@ def test_what_lies_beside_the_file_says_what_it_needs(golden, exported):
 
 @pytest.mark.parametrize("quantize", ["float16", "int8"])
 def test_quantised_files_are_smaller_and_nearly_the_same(golden, exported, tmp_path, quantize):
-    lengths = {"source_length": LENGTH, "target_length": LENGTH, "num_beams": 1}
+    lengths = {"source_length": LENGTH, "target_length": LENGTH, "num_beams": 1, "text_file": False}
     folder, _ = export_tflite(golden.translator, tmp_path / quantize, quantize=quantize, **lengths)
     assert (folder / "translator.tflite").stat().st_size < 0.8 * (exported / "translator.tflite").stat().st_size
     translator = TFLiteTranslator(folder / "translator.tflite")
@@ -104,8 +193,8 @@ def test_quantised_files_are_smaller_and_nearly_the_same(golden, exported, tmp_p
     assert sum(a == b for a, b in zip(same, expected, strict=True)) >= 0.8 * len(expected)
 
 
-def small(**settings):
-    tokenizer = Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=17)
+def small(kind="unigram", **settings):
+    tokenizer = Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=17, kind=kind)
     model = Transformer(17, num_layers=1, num_heads=1, hidden_dim=4, intermediate_dim=5, **settings)
     return Translator(model, tokenizer, num_beams=1)
 
@@ -116,11 +205,13 @@ def small(**settings):
         ({"quantize": "int4"}, r"`quantize` must be one of \('none', 'float16', 'int8'\)\. Received: 'int4'"),
         ({"sampling": True}, "Sampling cannot be exported"),
         ({"source_length": 1}, r"must be at least 2\. Received: source_length=1"),
+        ({"text_file": True, "kind": "bpe"}, r"only unigram exists as TFLite operations\. .* tokenizer bpe"),
     ],
 )
 def test_what_cannot_be_exported_is_an_error(tmp_path, settings, message):
+    kind = settings.pop("kind", "unigram")
     with pytest.raises(ExportError, match=message):
-        export_tflite(small(), tmp_path / "out", **settings)
+        export_tflite(small(kind), tmp_path / "out", **settings)
     assert not list(tmp_path.iterdir())
 
 

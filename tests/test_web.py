@@ -237,7 +237,9 @@ def test_the_command_serves_what_it_wrote(golden, tmp_path):
     command = [sys.executable, "-m", "keras_transformer", "export", "web", str(golden.run_dir), "--output", str(output)]
     command += ["--quantize", "none", "--num-beams", "1", "--source-length", "20", "--target-length", "20"]
     command += ["--serve", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    # Where the tests run in the background, Ctrl-C is ignored, and what they start inherits that.
+    with subprocess.Popen(command, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), **pipes) as process:
         assert process.stdout.readline() == f"{output}\n"
         address = next(match[1] for line in process.stderr if (match := re.search(r"Open (http://127\S+) ", line)))
         with urlopen(address) as answer:

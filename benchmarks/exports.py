@@ -1,0 +1,261 @@
+"""One trained run in every form that it can be exported to: BLEU, latency, size and memory, on the same sentences.
+
+    python benchmarks/exports.py runs/multi30k-tiny                                   # the run's own test set
+    python benchmarks/exports.py runs/multi30k-tiny --source test.en --reference test.de
+
+Each form has a process of its own, one after the other. All search without a length penalty: CTranslate2 has another
+formula for it. Latency is that of one
+sentence at a time, tokenization included: the median over the first 100, which were translated once before. Memory is
+the peak of the process, of the page's process in the browser. The lines that are the same are compared with Python's.
+"""
+
+import argparse
+import contextlib
+import json
+import multiprocessing
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from operator import eq
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+TIMED = 100
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("run", help="folder of a trained run")
+    parser.add_argument("--source", metavar="FILE", help="sentences (default: the run's test set)")
+    parser.add_argument("--reference", metavar="FILE", help="their translations, line by line")
+    parser.add_argument("--num-beams", type=int, default=4, metavar="N", help="(default: 4)")
+    parser.add_argument("--forms", default=";".join(FORMS), metavar="NAMES", help=f"of: {';'.join(FORMS)}")
+    parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
+    arguments = parser.parse_args(argv)
+    context = multiprocessing.get_context("spawn")  # Nothing of one form is in another's memory.
+    print(f"{'':24}{'BLEU':>7}{'same':>8}{'ms':>8}{'MB':>8}{'MiB':>7}{'start s':>9}", flush=True)
+    rows, first = [], None
+    with tempfile.TemporaryDirectory() as folder:
+        for name in arguments.forms.split(";"):
+            results = context.SimpleQueue()
+            for work in (export, measure):
+                process = context.Process(target=work, args=(name, folder, arguments, results))
+                process.start()
+                process.join()
+                if process.exitcode:
+                    return process.exitcode
+            row, found = results.get()
+            first = first or found
+            row = {"form": name, **row, "same": sum(map(eq, first, found)) / len(found)}
+            rows.append(row)
+            print(
+                f"{name:24}{row['bleu']:7.2f}{row['same']:8.1%}{row['ms']:8.2f}{row['size'] / 1e6:8.1f}"
+                f"{row['peak_memory_mib']:7.0f}{row['start_seconds']:9.2f}",
+                flush=True,
+            )
+    print(f"{len(first)} sentences; {row['signature']}")
+    if arguments.json:
+        Path(arguments.json).write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    return 0
+
+
+def export(name, folder, arguments, _):
+    form, kind = FORMS[name]
+    path = Path(folder) / form
+    if form == "python" or (path / kind).exists():
+        return
+    from keras_transformer.translator import Translator
+
+    translator = Translator.load(arguments.run, num_beams=arguments.num_beams, length_penalty=0.0)
+    if form == "saved_model":
+        from keras_transformer.export.saved_model import export_saved_model
+
+        shutil.move(export_saved_model(translator, path / "servable"), path / kind)
+    elif form == "ctranslate2":
+        from keras_transformer.export.ctranslate2 import export_ctranslate2
+
+        export_ctranslate2(translator, path / kind, kind)
+    elif form == "tflite":
+        from keras_transformer.export.tflite import export_tflite
+
+        export_tflite(translator, path / kind, kind, text_file=False)
+    else:
+        from keras_transformer.export.web import export_web
+
+        path.mkdir(exist_ok=True)
+        export_web(translator, path / kind, [kind])
+
+
+def measure(name, folder, arguments, results):
+    form, kind = FORMS[name]
+    sources, references = sentences(arguments)
+    began = time.perf_counter()
+    with contextlib.ExitStack() as stack:
+        path = Path(folder) / form / kind
+        translate, size = globals()[form](arguments, path, kind, stack)
+        translate(sources[0])
+        start = time.perf_counter() - began
+        found = [translate(text)[0] for text in sources]
+        times = [translate(text)[1] for text in sources[:TIMED]]
+        peak = peak_memory(browser=form == "web")
+    from keras_transformer.scoring import corpus_scores
+
+    scores = corpus_scores(found, references)
+    row = {
+        "bleu": scores.bleu,
+        "signature": scores.bleu_signature,
+        "ms": 1e3 * statistics.median(times),
+        "size": size,
+        "peak_memory_mib": peak,
+        "start_seconds": start,
+    }
+    results.put((row, found))
+
+
+def sentences(arguments):
+    from keras_transformer.__main__ import test_set
+    from keras_transformer.datasets import read_lines
+
+    if arguments.source:
+        return read_lines(arguments.source), read_lines(arguments.reference)
+    return tuple(zip(*test_set(arguments.run).pairs, strict=True))
+
+
+def peak_memory(browser):
+    """MiB, of this process, or of the browser's process that has the page."""
+    peaks = []
+    for process in Path("/proc").glob("[0-9]*") if browser else [Path("/proc/self")]:
+        with contextlib.suppress(OSError, IndexError):
+            if not browser or b"--type=renderer" in (process / "cmdline").read_bytes():
+                peaks.append(int((process / "status").read_text().split("VmHWM:")[1].split()[0]) / 1024)
+    return max(peaks)
+
+
+def bytes_in(path):
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+
+
+def timed(function):
+    """`function` that returns the seconds that it took, too."""
+
+    def call(text):
+        began = time.perf_counter()
+        result = function(text)
+        return result, time.perf_counter() - began
+
+    return call
+
+
+def python(arguments, path, kind, stack):
+    from keras_transformer.translator import Translator
+
+    settings = {"num_beams": arguments.num_beams, "length_penalty": 0.0, "jit_compile": kind == "xla"}
+    translator = Translator.load(arguments.run, **settings)
+    size = (Path(arguments.run) / "model.keras").stat().st_size
+    return timed(lambda text: translator.translate([text])[0]), size
+
+
+def saved_model(arguments, path, kind, stack):
+    import ctypes
+    import sysconfig
+
+    import numpy as np
+
+    from keras_transformer.export.verify import ServedModel
+
+    library = Path(sysconfig.get_paths()["purelib"], "tensorflow", "libtensorflow_cc.so.2")
+    ctypes.CDLL(str(library))["_ZN10tensorflow21DisableXlaCompilationEv"]()  # As TensorFlow Serving's main does.
+    served = stack.enter_context(ServedModel(path))
+
+    def translate(text):
+        return served("translate", text=np.array([text], object))["translation"][0].decode()
+
+    return timed(translate), bytes_in(path)
+
+
+def tflite(arguments, path, kind, stack):
+    from keras_transformer.export.run_tflite import TFLiteTranslator
+
+    translator = TFLiteTranslator(path / "translator.tflite")
+    return timed(lambda text: translator.translate(text)[0][0]), (path / "translator.tflite").stat().st_size
+
+
+def ctranslate2(arguments, path, kind, stack):
+    import ctranslate2 as theirs
+    import sentencepiece
+
+    translator = theirs.Translator(str(path), compute_type=kind, intra_threads=os.cpu_count())
+    folder = Path(arguments.run)
+    files = sorted(folder.glob("*tokenizer.spm"))
+    source, target = (sentencepiece.SentencePieceProcessor(model_file=str(files[i])) for i in (0, -1))
+
+    def translate(text):
+        pieces = source.encode(text, out_type=str)
+        found = translator.translate_batch([pieces], beam_size=arguments.num_beams, length_penalty=0)
+        return target.decode(found[0].hypotheses[0])
+
+    return timed(translate), (path / "model.bin").stat().st_size
+
+
+def web(arguments, path, kind, stack):
+    """The page's worker in Chromium; the time is that of its search."""
+    from playwright.sync_api import sync_playwright
+
+    from keras_transformer.export.web import server
+
+    site = stack.enter_context(server(path))
+    threading.Thread(target=site.serve_forever, daemon=True).start()
+    stack.callback(site.shutdown)
+    chromium = stack.enter_context(sync_playwright()).chromium
+    flags = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+    browser = chromium.launch(executable_path=shutil.which("chromium"), args=flags)
+    stack.callback(browser.close)
+    page = browser.new_page()
+    page.goto("http://{}:{}/models.json".format(*site.server_address))  # Another page of the same place.
+    (model,) = json.loads((path / "models.json").read_text())["models"]
+    page.evaluate(
+        """async (folder) => {
+            const worker = new Worker("worker.js");
+            let count = 0;
+            window.ask = (kind, content) => new Promise((resolve, reject) => {
+                const id = ++count;
+                worker.onmessage = ({ data }) => {
+                    if (data.id !== id || data.progress) return;
+                    if (data.error) reject(new Error(data.error)); else resolve(data.result);
+                };
+                worker.postMessage({ id, kind, ...content });
+            });
+            await ask("load", { folder });
+        }""",
+        model["folder"],
+    )
+
+    def translate(text):
+        found = page.evaluate("async (text) => await ask('translate', { text })", text)
+        return found["hypotheses"][0]["text"], found["times"]["search"] / 1e3
+
+    return translate, model["bytes"]
+
+
+# Name: the function above, and which kind of it.
+FORMS = {
+    "Python": ("python", "graph"),
+    "Python, XLA": ("python", "xla"),
+    "SavedModel": ("saved_model", "graph"),
+    "TFLite float32": ("tflite", "none"),
+    "TFLite float16": ("tflite", "float16"),
+    "TFLite int8": ("tflite", "int8"),
+    "browser float32": ("web", "none"),
+    "browser int8": ("web", "int8"),
+    "CTranslate2 float32": ("ctranslate2", "float32"),
+    "CTranslate2 int8": ("ctranslate2", "int8"),
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
