@@ -26,10 +26,11 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 # How CTranslate2 uses the cores: all for one batch, or one for each of several batches.
 MODES = {"float32": ("float32", 1), "float32, batch per core": ("float32", os.cpu_count()), "int8": ("int8", 1)}
+SAVED_MODELS = {"ours, SavedModel": False, "ours, SavedModel with XLA": True}
 TFLITE = {"ours, TFLite": "none", "ours, TFLite int8": "int8"}
 PEERS = (
     *("ours", "ours, SavedModel", *(f"CTranslate2 {mode}" for mode in MODES)),
-    *(*TFLITE, "keras-hub, XLA", "uncached loop"),
+    *("ours, SavedModel with XLA", *TFLITE, "keras-hub, XLA", "uncached loop"),
 )
 
 
@@ -181,8 +182,8 @@ def ours_or_ctranslate2(peer, translator, texts, batch_size):
     """A function that translates the texts; None for other peers."""
     if peer == "ours":
         return lambda: translator.translate(texts)
-    if peer == "ours, SavedModel":
-        return saved_model(translator, texts, batch_size)
+    if peer in SAVED_MODELS:
+        return saved_model(translator, texts, batch_size, SAVED_MODELS[peer])
     if peer in TFLITE:
         return tflite(translator, texts, TFLITE[peer])
     if peer.startswith("CTranslate2"):
@@ -249,8 +250,8 @@ def random_translator(preset, vocabulary_size, num_beams, length):
     return Translator(model, Ids(), jit_compile=True, **settings)
 
 
-def saved_model(translator, texts, batch_size):
-    """The exported SavedModel as a stock TensorFlow Serving runs it: in a session, XLA disabled, a batch per thread."""
+def saved_model(translator, texts, batch_size, xla):
+    """The exported SavedModel as TensorFlow Serving runs it: in a session, a batch per thread; stock has no XLA."""
     import ctypes
     import sysconfig
 
@@ -259,10 +260,11 @@ def saved_model(translator, texts, batch_size):
     from keras_transformer.export.saved_model import export_saved_model
     from keras_transformer.export.verify import ServedModel
 
-    library = Path(sysconfig.get_paths()["purelib"], "tensorflow", "libtensorflow_cc.so.2")
-    ctypes.CDLL(str(library))["_ZN10tensorflow21DisableXlaCompilationEv"]()  # As TensorFlow Serving's main does.
+    if not xla:
+        library = Path(sysconfig.get_paths()["purelib"], "tensorflow", "libtensorflow_cc.so.2")
+        ctypes.CDLL(str(library))["_ZN10tensorflow21DisableXlaCompilationEv"]()  # As TensorFlow Serving's main does.
     with tempfile.TemporaryDirectory() as folder:
-        served = ServedModel(export_saved_model(translator, Path(folder) / "servable"))
+        served = ServedModel(export_saved_model(translator, Path(folder) / "servable", num_hypotheses=1, xla=xla))
     batches = [np.array(texts[i : i + batch_size], object) for i in range(0, len(texts), batch_size)]
     pool = ThreadPoolExecutor(min(os.cpu_count(), len(batches)))
 

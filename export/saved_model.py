@@ -30,7 +30,7 @@ ROWS = 32
 PARALLEL_BATCHES = 4
 # What XLA compiles a search for: batches of so many sentences of up to so many tokens.
 XLA_ROWS = (1, 8, ROWS)
-XLA_LENGTHS = (16, 32, 64, 128)
+XLA_LENGTHS = (32, 128)
 PACKAGES = ("keras_transformer", "tensorflow", "tensorflow-text", "keras")
 
 
@@ -61,8 +61,8 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, x
         overwrite: whether to replace the newest version instead of adding one. Defaults to False.
         num_hypotheses: K of `translate_nbest`. Defaults to the number of beams.
         xla: whether the search is compiled by XLA, for a server that was started with XLA. It compiles when a batch of
-            a new size comes, `len(XLA_ROWS)` times `len(XLA_LENGTHS)` at most for each of `translate` and
-            `translate_nbest`, seconds each; the warm-up requests bring all those of `translate`. Defaults to False.
+            a new size comes, for seconds, `len(XLA_ROWS)` times `len(XLA_LENGTHS)` sizes at most; the warm-up requests
+            bring them all. Defaults to False.
         **settings: `keras_transformer.translator.SearchSettings` by name, fixed in the graph. Default to the
             translator's.
 
@@ -89,9 +89,9 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, x
         # The saver copies assets from where they are, and empties the folder it writes to.
         with tempfile.TemporaryDirectory() as assets:
             save_tokenizers(assets, translator.tokenizers)
-            module = servable(translator, settings, num_hypotheses, xla)
+            module, functions = servable(translator, settings, num_hypotheses, xla)
             module.tokenizers = [tf.saved_model.Asset(str(file)) for file in sorted(Path(assets).iterdir())]
-            signatures = {name: function.get_concrete_function() for name, function in module.endpoints.items()}
+            signatures = {name: function.get_concrete_function() for name, function in functions.items()}
             signatures["serving_default"] = signatures["translate"]
             tf.saved_model.save(module, str(temporary), signatures=signatures)
         requests = warmup_requests(translator, xla)
@@ -102,7 +102,10 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, x
 
 
 def servable(translator, settings, num_hypotheses, xla=False):
-    """A `tf.Module` with functions, `endpoints`; tracks variables and the tokenizers' resources, nothing else."""
+    """A `tf.Module` that tracks variables and the tokenizers' resources, nothing else, and the signatures' functions.
+
+    Functions that it tracks would be traced and written a second time.
+    """
     model = translator.model
     source_tokenizer, target_tokenizer = translator.source_tokenizer, translator.target_tokenizer
     ids_spec = tf.TensorSpec([None, None], tf.int32, name="token_ids")
@@ -111,6 +114,8 @@ def servable(translator, settings, num_hypotheses, xla=False):
 
     def search_function(k):
         """One function for all signatures that want k hypotheses."""
+        if xla:  # Or more: compiling takes longer than what a search for one hypothesis need not wait for.
+            k = num_hypotheses
         if k not in searches:
 
             def function(encoder_token_ids, limits):
@@ -135,7 +140,7 @@ def servable(translator, settings, num_hypotheses, xla=False):
             width = tf.reduce_max(tf.gather(lengths, rows))
             found, scores = search_function(k)(tf.gather(token_ids, rows)[:, :width], tf.gather(limits, rows))
             padding = [[0, 0], [0, 0], [0, tf.maximum(longest - tf.shape(found)[2], 0)]]
-            return tf.pad(found, padding, constant_values=PAD_TOKEN_ID)[:, :, :longest], scores
+            return tf.pad(found, padding, constant_values=PAD_TOKEN_ID)[:, :k, :longest], scores[:, :k]
 
         specs = tf.TensorSpec([None, k, None], tf.int32), tf.TensorSpec([None, k], tf.float32)
         found, scores = _in_batches(one_batch, lengths, specs)
@@ -197,8 +202,7 @@ def servable(translator, settings, num_hypotheses, xla=False):
     def function(python_function, *specs):
         return tf.function(python_function, input_signature=specs, autograph=False)
 
-    module = tf.Module()
-    module.endpoints = {
+    functions = {
         "translate": function(translate, text_spec),
         "translate_nbest": function(translate_nbest, text_spec),
         "translate_ids": function(translate_ids, ids_spec),
@@ -208,9 +212,10 @@ def servable(translator, settings, num_hypotheses, xla=False):
             score, tf.TensorSpec([None], tf.string, name="source"), tf.TensorSpec([None], tf.string, name="target")
         ),
     }
+    module = tf.Module()
     module.variables_of_model = [variable.value for variable in model.variables]
     module.resources = [*source_tokenizer.graph_resources(), *target_tokenizer.graph_resources()]
-    return module
+    return module, functions
 
 
 def _xla_lengths(translator):

@@ -118,14 +118,15 @@ def export_tflite(
         (temporary / "translator.json").write_text(content, encoding="utf-8")
         for name, texts in {"translator.tflite": False, "translator_text.tflite": True}.items():
             if text_file or not texts:
-                made = module(translator, settings, source_length, target_length, texts)
-                (temporary / name).write_bytes(_with_metadata(convert(made, quantize, custom=texts), content))
+                functions = device_functions(translator, settings, source_length, target_length, texts)
+                file = convert(translator.model, functions, quantize, custom=texts)
+                (temporary / name).write_bytes(_with_metadata(file, content))
         same = verify_tflite(temporary, translator)
     return path, same
 
 
-def module(translator, settings, source_length, target_length, texts=False):
-    """A `tf.Module` with functions, `endpoints`, of one sentence: of token ids, or with `texts` of strings."""
+def device_functions(translator, settings, source_length, target_length, texts=False):
+    """The signatures' functions, of one sentence: of token ids, or with `texts` of strings."""
     model = translator.model
     source = tf.TensorSpec([1, source_length], tf.int32, name="token_ids")
 
@@ -213,20 +214,20 @@ def module(translator, settings, source_length, target_length, texts=False):
         functions = {"translate": (translate_text, [text]), "translate_beam": (translate_text_beam, [text])}
     if settings.num_beams == 1:
         del functions["translate_beam"]
-    made = tf.Module()
-    made.endpoints = {
+    return {
         name: tf.function(function, input_signature=specs, autograph=False)
         for name, (function, specs) in functions.items()
     }
-    made.variables_of_model = [variable.value for variable in model.variables]
-    return made
 
 
-def convert(made, quantize, custom=False):
-    """The TFLite file of a module with `endpoints`, bytes; with `custom` of other than built-in operations, too."""
+def convert(model, functions, quantize, custom=False):
+    """The TFLite file of functions that read a model's weights; `custom` allows more than built-in operations."""
+    module = tf.Module()
+    module.variables_of_model = [variable.value for variable in model.variables]
+    signatures = {name: function.get_concrete_function() for name, function in functions.items()}
     with tempfile.TemporaryDirectory() as folder:
-        tf.saved_model.save(made, folder, signatures=made.endpoints)
-        converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(made.endpoints))
+        tf.saved_model.save(module, folder, signatures=signatures)
+        converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(signatures))
         converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
         converter.allow_custom_ops = custom
         if quantize != "none":

@@ -84,6 +84,9 @@ def parser():
     one.add_argument(
         "--num-hypotheses", type=_positive, metavar="K", help="of `translate_nbest` (default: the number of beams)"
     )
+    one.add_argument(
+        "--xla", action="store_true", help="for a server that was started with XLA: it compiles the search"
+    )
     one = target("ctranslate2", "a model folder for CTranslate2", "replace what is there")
     one.add_argument("--quantize", default="float32", metavar="TYPE", help="how weights are stored, such as int8")
 
@@ -298,7 +301,7 @@ def export(arguments):
     else:
         from keras_transformer.export.saved_model import export_saved_model
 
-        print(export_saved_model(translator, output, arguments.overwrite, arguments.num_hypotheses))
+        print(export_saved_model(translator, output, arguments.overwrite, arguments.num_hypotheses, arguments.xla))
     return 0
 
 

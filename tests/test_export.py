@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_text
+from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from keras_transformer.export import ExportError
-from keras_transformer.export.saved_model import export_saved_model
+from keras_transformer.export.saved_model import XLA_ROWS, export_saved_model
 from keras_transformer.export.verify import verify_saved_model
 from keras_transformer.model import Transformer
 from keras_transformer.phrasebook import phrasebook
@@ -108,6 +109,22 @@ def test_versions_count_up_and_are_replaced_only_on_request(tmp_path):
     assert export_saved_model(small(), tmp_path / "servable", overwrite=True) == second
     assert (first / "saved_model.pb").stat().st_mtime_ns == kept
     assert sorted(path.name for path in (tmp_path / "servable").iterdir()) == ["1", "2"]
+
+
+def test_a_search_compiled_by_xla_answers_where_xla_is_on_and_nowhere_else(tmp_path):
+    """The export itself compares the answers of every signature with Python's."""
+    tokenizer = Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=17)
+    model = Transformer(17, num_layers=1, num_heads=1, hidden_dim=4, intermediate_dim=5)
+    translator = Translator(model, tokenizer, num_beams=2, max_source_length=20)
+    folder = export_saved_model(translator, tmp_path / "servable", xla=True)
+    assert json.loads((folder / "metadata.json").read_text())["xla"] is True
+    graph = SavedModel.FromString((folder / "saved_model.pb").read_bytes()).meta_graphs[0].graph_def
+    compiled = [f for f in graph.library.function if f.attr["_XlaMustCompile"].b and "compiled" in f.signature.name]
+    assert len(compiled) == len(XLA_ROWS)  # For the one length that is no longer than 20.
+    (warmup,) = (folder / "assets.extra").iterdir()
+    assert sum(1 for _ in tf.data.TFRecordDataset(str(warmup))) == len(XLA_ROWS)
+    with pytest.raises(AssertionError, match="XLA compilation disabled"):
+        serve(folder, ["a small dog"], tmp_path)
 
 
 def test_an_export_that_fails_leaves_nothing_behind(tmp_path):
