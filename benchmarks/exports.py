@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ProcessPoolExecutor
 from operator import eq
 from pathlib import Path
 
@@ -37,19 +38,12 @@ def main(argv=None):
     parser.add_argument("--forms", default=";".join(FORMS), metavar="NAMES", help=f"of: {';'.join(FORMS)}")
     parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
     arguments = parser.parse_args(argv)
-    context = multiprocessing.get_context("spawn")  # Nothing of one form is in another's memory.
     print(f"{'':24}{'BLEU':>7}{'same':>8}{'ms':>8}{'MB':>8}{'MiB':>7}{'start s':>9}", flush=True)
     rows, first = [], None
     with tempfile.TemporaryDirectory() as folder:
         for name in arguments.forms.split(";"):
-            results = context.SimpleQueue()
-            for work in (export, measure):
-                process = context.Process(target=work, args=(name, folder, arguments, results))
-                process.start()
-                process.join()
-                if process.exitcode:
-                    return process.exitcode
-            row, found = results.get()
+            in_own_process(export, name, folder, arguments)
+            row, found = in_own_process(measure, name, folder, arguments)
             first = first or found
             row = {"form": name, **row, "same": sum(map(eq, first, found)) / len(found)}
             rows.append(row)
@@ -64,7 +58,13 @@ def main(argv=None):
     return 0
 
 
-def export(name, folder, arguments, _):
+def in_own_process(function, *arguments):
+    """What a function returns in a new process: nothing of one form is in another's memory."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+def export(name, folder, arguments):
     form, kind = FORMS[name]
     path = Path(folder) / form
     if form == "python" or (path / kind).exists():
@@ -91,7 +91,7 @@ def export(name, folder, arguments, _):
         export_web(translator, path / kind, [kind])
 
 
-def measure(name, folder, arguments, results):
+def measure(name, folder, arguments):
     form, kind = FORMS[name]
     sources, references = sentences(arguments)
     began = time.perf_counter()
@@ -114,7 +114,7 @@ def measure(name, folder, arguments, results):
         "peak_memory_mib": peak,
         "start_seconds": start,
     }
-    results.put((row, found))
+    return row, found
 
 
 def sentences(arguments):

@@ -222,6 +222,8 @@ class ServedModel:
     """
 
     def __init__(self, path):
+        import tensorflow_text  # noqa: F401  (registers the tokenizers' operations, which TensorFlow Serving links)
+
         self.session = tf.compat.v1.Session(graph=tf.Graph())
         logger = tf.get_logger()
         level = logger.level
