@@ -207,7 +207,7 @@ def random_translator(preset, vocabulary_size, num_beams, length):
     from keras_transformer.translator import Translator
 
     class Ids:
-        suffix = ""
+        kind = suffix = ""
 
         def __init__(self):
             self.vocabulary_size = vocabulary_size
@@ -260,11 +260,12 @@ def saved_model(translator, texts, batch_size, xla):
     from keras_transformer.export.saved_model import export_saved_model
     from keras_transformer.export.verify import ServedModel
 
-    if not xla:
-        library = Path(sysconfig.get_paths()["purelib"], "tensorflow", "libtensorflow_cc.so.2")
-        ctypes.CDLL(str(library))["_ZN10tensorflow21DisableXlaCompilationEv"]()  # As TensorFlow Serving's main does.
     with tempfile.TemporaryDirectory() as folder:
-        served = ServedModel(export_saved_model(translator, Path(folder) / "servable", num_hypotheses=1, xla=xla))
+        path = export_saved_model(translator, Path(folder) / "servable", num_hypotheses=1, xla=xla)
+        if not xla:  # As TensorFlow Serving's main does. For the whole process: the export's verification used it.
+            library = Path(sysconfig.get_paths()["purelib"], "tensorflow", "libtensorflow_cc.so.2")
+            ctypes.CDLL(str(library))["_ZN10tensorflow21DisableXlaCompilationEv"]()
+        served = ServedModel(path)
     batches = [np.array(texts[i : i + batch_size], object) for i in range(0, len(texts), batch_size)]
     pool = ThreadPoolExecutor(min(os.cpu_count(), len(batches)))
 
@@ -285,6 +286,7 @@ def tflite(translator, texts, quantize):
         lengths = {"source_length": length, "target_length": length}
         exported, _ = export_tflite(translator, Path(folder) / "tflite", quantize, **lengths)
         device = TFLiteTranslator(exported / "translator.tflite")
+        print(f"{quantize}: {(exported / 'translator.tflite').stat().st_size / 1e6:.1f} MB", file=sys.stderr)
     source, target = translator.source_tokenizer, translator.target_tokenizer
     beam = translator.settings.num_beams > 1
 

@@ -72,7 +72,7 @@ def rest_address(served):
             if self.path not in ("/v1/models/translator:predict", "/v1/models/translator/labels/stable:predict"):
                 return self.answer(404, {"error": "Servable not found for request: Latest(other)"})
             if request["inputs"].get("text") == ["slow"]:
-                time.sleep(1.0)
+                return time.sleep(1.0)  # The client is gone by then.
             inputs = {
                 key: np.array(value, object if isinstance(value[0], str) else np.int32)
                 for key, value in request["inputs"].items()
