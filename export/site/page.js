@@ -154,8 +154,7 @@
         const x = weight(t, s);
         const cell = element("td", {
           textContent: percent(x) >= 10 ? percent(x) : "",
-          title: `${piece} looks at ${from}: ${(100 * x).toFixed(1)} %`,
-          className: x > 0.78 ? "strong" : x > 0.55 ? "half" : ""
+          title: `${piece} looks at ${from}: ${(100 * x).toFixed(1)} %`
         });
         cell.style.setProperty("--weight", x.toFixed(3));
         row.append(cell);

@@ -162,7 +162,6 @@ function picture(found) {
       const cell = element("td", {
         textContent: percent(x) >= 10 ? percent(x) : "",
         title: `${piece} looks at ${from}: ${(100 * x).toFixed(1)} %`,
-        className: x > 0.78 ? "strong" : x > 0.55 ? "half" : "",
       });
       cell.style.setProperty("--weight", x.toFixed(3));
       row.append(cell);
