@@ -260,12 +260,12 @@ def saved_model(translator, texts, batch_size, xla):
     from keras_transformer.export.saved_model import export_saved_model
     from keras_transformer.export.verify import ServedModel
 
+    if not xla:
+        library = Path(sysconfig.get_paths()["purelib"], "tensorflow", "libtensorflow_cc.so.2")
+        ctypes.CDLL(str(library))["_ZN10tensorflow21DisableXlaCompilationEv"]()  # As TensorFlow Serving's main does.
+        translator.jit_compile = False  # For the export's verification: what is disabled is so for the whole process.
     with tempfile.TemporaryDirectory() as folder:
-        path = export_saved_model(translator, Path(folder) / "servable", num_hypotheses=1, xla=xla)
-        if not xla:  # As TensorFlow Serving's main does. For the whole process: the export's verification used it.
-            library = Path(sysconfig.get_paths()["purelib"], "tensorflow", "libtensorflow_cc.so.2")
-            ctypes.CDLL(str(library))["_ZN10tensorflow21DisableXlaCompilationEv"]()
-        served = ServedModel(path)
+        served = ServedModel(export_saved_model(translator, Path(folder) / "servable", num_hypotheses=1, xla=xla))
     batches = [np.array(texts[i : i + batch_size], object) for i in range(0, len(texts), batch_size)]
     pool = ThreadPoolExecutor(min(os.cpu_count(), len(batches)))
 
