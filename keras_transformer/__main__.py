@@ -312,7 +312,7 @@ def _report(name, same, folder, translator, run):
 
     if same == 1:
         return
-    print(f"{name}: {same:.0%} of the sentences of the comparison are translated as in Python.", file=sys.stderr)
+    print(f"{name}: {same:.0%} of made-up sentences are translated as in Python.", file=sys.stderr)
     try:
         test = test_set(run)
     except (DataError, OSError) as error:
@@ -334,7 +334,7 @@ def verify(arguments):
     if (path / "translator.json").is_file():
         same = verify_tflite(path, translator)
         _report(path.name, same, path, translator, arguments.run)
-        print(f"{path} translates {same:.0%} of the sentences of the comparison as {arguments.run} does.")
+        print(f"{path} translates {same:.0%} of made-up sentences as {arguments.run} does.")
         return 0
     count = verify_saved_model(path, translator)
     print(f"{path} gives the answers of {arguments.run}: {count} sentences, every signature.")

@@ -152,7 +152,7 @@ def test_the_files_say_what_they_are(exported):
 
 def test_an_exported_folder_is_verified_later(golden, exported, tmp_path, capsys):
     assert keras_transformer_main(["export", "verify", str(exported), str(golden.run_dir)]) == 0
-    assert capsys.readouterr().out.startswith(f"{exported} translates 100% of the sentences")
+    assert capsys.readouterr().out.startswith(f"{exported} translates 100% of made-up sentences")
     other = shutil.copytree(exported, tmp_path / "other")
     settings = json.loads((other / "translator.json").read_text())
     settings["settings"]["max_length"] = 2  # Not what the file was made with.
@@ -171,7 +171,7 @@ def test_the_command_says_what_quantisation_costs(golden, tmp_path, capsys):
     output = capsys.readouterr()
     assert output.out == f"{tmp_path / 'out'}\n"
     assert not (tmp_path / "out" / "translator_text.tflite").exists()
-    assert re.search(r"int8: \d+% of the sentences of the comparison are translated as in Python\.", output.err)
+    assert re.search(r"int8: \d+% of made-up sentences are translated as in Python\.", output.err)
     assert re.search(r"int8: BLEU [\d.]+, Python [\d.]+, [+-][\d.]+ \(\d+ sentences of .+\)", output.err)
 
 
