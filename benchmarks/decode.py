@@ -142,9 +142,13 @@ def work(connection, peer):
                 call()
                 repeats += 1
             seconds = (time.perf_counter() - began) / repeats
-            peak = int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 1024
-            connection.send((seconds, peak))
+            connection.send((seconds, peak_memory(Path("/proc/self"))))
             time.sleep(0.3)  # OpenMP threads spin for 200 ms; the next peer starts meanwhile to read its message.
+
+
+def peak_memory(process):
+    """MiB, of a process by its folder in /proc."""
+    return int((process / "status").read_text().split("VmHWM:")[1].split()[0]) / 1024
 
 
 def fixed(peer, preset, num_beams, batch_size, length, vocabulary_size):
@@ -252,17 +256,13 @@ def random_translator(preset, vocabulary_size, num_beams, length):
 
 def saved_model(translator, texts, batch_size, xla):
     """The exported SavedModel as TensorFlow Serving runs it: in a session, a batch per thread; stock has no XLA."""
-    import ctypes
-    import sysconfig
-
     import numpy as np
 
     from keras_transformer.export.saved_model import export_saved_model
-    from keras_transformer.export.verify import ServedModel
+    from keras_transformer.export.verify import ServedModel, disable_xla
 
     if not xla:
-        library = Path(sysconfig.get_paths()["purelib"], "tensorflow", "libtensorflow_cc.so.2")
-        ctypes.CDLL(str(library))["_ZN10tensorflow21DisableXlaCompilationEv"]()  # As TensorFlow Serving's main does.
+        disable_xla()
         translator.jit_compile = False  # For the export's verification: what is disabled is so for the whole process.
     with tempfile.TemporaryDirectory() as folder:
         served = ServedModel(export_saved_model(translator, Path(folder) / "servable", num_hypotheses=1, xla=xla))

@@ -4,9 +4,9 @@
     python benchmarks/exports.py runs/multi30k-tiny --source test.en --reference test.de
 
 Each form has a process of its own, one after the other. All search without a length penalty: CTranslate2 has another
-formula for it. Latency is that of one
-sentence at a time, tokenization included: the median over the first 100, which were translated once before. Memory is
-the peak of the process, of the page's process in the browser. The lines that are the same are compared with Python's.
+formula for it. Latency is that of one sentence at a time, tokenization included: the median over the first 100, which
+were translated once before. Memory is the peak of the process, of the page's process in the browser. The lines that are
+the same are compared with the first form's.
 """
 
 import argparse
@@ -23,6 +23,8 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from operator import eq
 from pathlib import Path
+
+from decode import peak_memory
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
@@ -102,7 +104,7 @@ def measure(name, folder, arguments):
         start = time.perf_counter() - began
         found = [translate(text)[0] for text in sources]
         times = [translate(text)[1] for text in sources[:TIMED]]
-        peak = peak_memory(browser=form == "web")
+        peak = peak_memory_of_the_page() if form == "web" else peak_memory(Path("/proc/self"))
     from keras_transformer.scoring import corpus_scores
 
     scores = corpus_scores(found, references)
@@ -126,13 +128,13 @@ def sentences(arguments):
     return tuple(zip(*test_set(arguments.run).pairs, strict=True))
 
 
-def peak_memory(browser):
-    """MiB, of this process, or of the browser's process that has the page."""
+def peak_memory_of_the_page():
+    """MiB, of the browser's process that has the page."""
     peaks = []
-    for process in Path("/proc").glob("[0-9]*") if browser else [Path("/proc/self")]:
-        with contextlib.suppress(OSError, IndexError):
-            if not browser or b"--type=renderer" in (process / "cmdline").read_bytes():
-                peaks.append(int((process / "status").read_text().split("VmHWM:")[1].split()[0]) / 1024)
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, IndexError):  # It may just have ended.
+            if b"--type=renderer" in (process / "cmdline").read_bytes():
+                peaks.append(peak_memory(process))
     return max(peaks)
 
 
@@ -161,15 +163,11 @@ def python(arguments, path, kind, stack):
 
 
 def saved_model(arguments, path, kind, stack):
-    import ctypes
-    import sysconfig
-
     import numpy as np
 
-    from keras_transformer.export.verify import ServedModel
+    from keras_transformer.export.verify import ServedModel, disable_xla
 
-    library = Path(sysconfig.get_paths()["purelib"], "tensorflow", "libtensorflow_cc.so.2")
-    ctypes.CDLL(str(library))["_ZN10tensorflow21DisableXlaCompilationEv"]()  # As TensorFlow Serving's main does.
+    disable_xla()
     served = stack.enter_context(ServedModel(path))
 
     def translate(text):

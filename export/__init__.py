@@ -11,13 +11,15 @@ class ExportError(ValueError):
 
 
 @contextlib.contextmanager
-def new_folder(path):
+def new_folder(path, overwrite):
     """A temporary folder beside `path` that takes its place when the block ends well, and vanishes when it does not.
 
     Raises:
-        ExportError: the place cannot be written to.
+        ExportError: the place cannot be written to, or something is there and `overwrite` is False.
     """
     path = Path(path)
+    if path.exists() and not overwrite:
+        raise ExportError(f"{path} exists. Replace it with --overwrite, or choose another --output.")
     temporary = path.with_name(f".writing-{path.name}")
     try:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -44,8 +44,6 @@ def export_ctranslate2(translator, path, quantize="float32", overwrite=False):
     path = Path(path)
     if quantize not in QUANTIZATIONS:
         raise ExportError(f"`quantize` must be one of {QUANTIZATIONS}. Received: {quantize!r}.")
-    if path.exists() and not overwrite:
-        raise ExportError(f"{path} exists. Replace it with --overwrite, or choose another --output.")
     model = translator.model
     config = model.get_config()
     settings = {
@@ -79,7 +77,7 @@ def export_ctranslate2(translator, path, quantize="float32", overwrite=False):
     spec.config.layer_norm_epsilon = config["layer_norm_epsilon"]
     spec.validate()
     spec.optimize(quantization=None if quantize == "float32" else quantize)
-    with new_folder(path) as temporary:
+    with new_folder(path, overwrite) as temporary:
         spec.save(str(temporary))
         save_tokenizers(temporary, translator.tokenizers)
     return path

@@ -85,7 +85,7 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, x
     versions = [int(p.name) for p in path.iterdir() if p.name.isdecimal()] if path.is_dir() else []
     newest = max(versions, default=0)
     final = path / str(newest if overwrite and newest else newest + 1)
-    with new_folder(final) as temporary:
+    with new_folder(final, overwrite) as temporary:
         # The saver copies assets from where they are, and empties the folder it writes to.
         with tempfile.TemporaryDirectory() as assets:
             save_tokenizers(assets, translator.tokenizers)
@@ -145,9 +145,7 @@ def servable(translator, settings, num_hypotheses, xla=False):
         specs = tf.TensorSpec([None, k, None], tf.int32), tf.TensorSpec([None, k], tf.float32)
         found, scores = _in_batches(one_batch, lengths, specs)
         empty = lengths[:-1] <= 1
-        found = tf.where(empty[:, None, None], PAD_TOKEN_ID, found)
-        of_nothing = tf.where(tf.range(k) == 0, 0.0, 2 * decoding.IMPOSSIBLE)  # One translation, which is empty, too.
-        return found, tf.where(empty[:, None], of_nothing, scores), empty, truncated
+        return *nothing_of_nothing(empty, found, scores, k), empty, truncated
 
     def best(ids):
         found, scores, empty, truncated = find(ids, 1)
@@ -216,6 +214,12 @@ def servable(translator, settings, num_hypotheses, xla=False):
     module.variables_of_model = [variable.value for variable in model.variables]
     module.resources = [*source_tokenizer.graph_resources(), *target_tokenizer.graph_resources()]
     return module, functions
+
+
+def nothing_of_nothing(empty, token_ids, scores, num_hypotheses):
+    """Hypotheses (B, K, L) and scores (B, K); a text that is empty (B,) has one translation, which is empty, too."""
+    of_nothing = tf.constant([0.0] + [2 * decoding.IMPOSSIBLE] * (num_hypotheses - 1))
+    return tf.where(empty[:, None, None], PAD_TOKEN_ID, token_ids), tf.where(empty[:, None], of_nothing, scores)
 
 
 def _xla_lengths(translator):

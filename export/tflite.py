@@ -13,8 +13,8 @@ import tensorflow as tf
 from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
-from keras_transformer import decoding
 from keras_transformer.export import ExportError, new_folder
+from keras_transformer.export.saved_model import nothing_of_nothing
 from keras_transformer.export.verify import verify_tflite
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID
 from keras_transformer.translator import save_tokenizers, search
@@ -90,8 +90,6 @@ def export_tflite(
             f"Received: source_length={source_length}, target_length={target_length}."
         )
     path = Path(path)
-    if path.exists() and not overwrite:
-        raise ExportError(f"{path} exists. Replace it with --overwrite, or choose another --output.")
     kinds = {tokenizer.kind for tokenizer in translator.tokenizers}
     text_file = kinds == {"unigram"} if text_file is None else text_file
     if text_file and kinds != {"unigram"}:
@@ -100,7 +98,7 @@ def export_tflite(
             f"Received: text_file=True, tokenizer {', '.join(sorted(kinds))}."
         )
     settings = settings.replace(max_length=min(settings.max_length or target_length, target_length))
-    with new_folder(path) as temporary:
+    with new_folder(path, overwrite) as temporary:
         tokenizers = save_tokenizers(temporary, translator.tokenizers)
         metadata = {
             "source_length": source_length,
@@ -136,12 +134,7 @@ def device_functions(translator, settings, source_length, target_length, texts=F
         found = search(
             model, token_ids, limits, target_length, settings, num_hypotheses=settings.num_beams, in_place=True
         )
-        empty = length <= 1  # Nothing is translated to nothing.
-        of_nothing = tf.constant([[0.0] + [2 * decoding.IMPOSSIBLE] * (settings.num_beams - 1)])
-        return (
-            tf.where(empty[:, None, None], PAD_TOKEN_ID, found.token_ids),
-            tf.where(empty[:, None], of_nothing, found.scores),
-        )
+        return nothing_of_nothing(length <= 1, found.token_ids, found.scores, settings.num_beams)
 
     def translate(token_ids):
         found, scores = find(token_ids, settings.replace(num_beams=1))

@@ -4,7 +4,9 @@ What is compared: sentences made of the vocabulary's own pieces, so that they ar
 language; and what people and machines send by mistake.
 """
 
+import ctypes
 import json
+import sysconfig
 from pathlib import Path
 
 import numpy as np
@@ -195,12 +197,12 @@ class _TextFile:
         from ai_edge_litert.interpreter import InterpreterWithCustomOps
         from tensorflow_text import tflite_registrar
 
-        registerers = tflite_registrar.SELECT_TFTEXT_OPS
-        self.interpreter = InterpreterWithCustomOps(registerers, model_path=str(path))
+        self.interpreter = InterpreterWithCustomOps(tflite_registrar.SELECT_TFTEXT_OPS, model_path=str(path))
+        names = self.interpreter.get_signature_list()
+        self.runners = {name: self.interpreter.get_signature_runner(name) for name in names}
 
     def __call__(self, text, beam):
-        run = self.interpreter.get_signature_runner("translate_beam" if beam else "translate")
-        found = run(text=np.array([text], object))
+        found = self.runners["translate_beam" if beam else "translate"](text=np.array([text], object))
         texts, scores = (found["hypotheses"], found["scores"]) if beam else (found["translation"], found["score"])
         return texts[0].decode(), float(scores[0])
 
@@ -208,6 +210,12 @@ class _TextFile:
 def close(wanted, found):
     """Whether two scores are the same but for rounding."""
     return abs(wanted - found) <= 1e-3 * max(1.0, abs(wanted))
+
+
+def disable_xla():
+    """What TensorFlow Serving's main does unless told otherwise; it holds for the rest of the process."""
+    library = Path(sysconfig.get_paths()["purelib"], "tensorflow", "libtensorflow_cc.so.2")
+    ctypes.CDLL(str(library))["_ZN10tensorflow21DisableXlaCompilationEv"]()
 
 
 class ServedModel:

@@ -1,6 +1,6 @@
 """A web page that translates in the browser: static files, with TFLite models, the runtime and the tokenizer in them.
 
-The page comes from `web/` and is part of the package, so making a site needs no Node.js.
+The page is `site/`; its worker is built from `web/` and part of the package, so making a site needs no Node.js.
 """
 
 import functools
@@ -34,15 +34,13 @@ def export_web(translator, path, quantizations=("none", "int8"), overwrite=False
     from keras_transformer.export.tflite import export_tflite
 
     path = Path(path)
-    if path.exists() and not overwrite:
-        raise ExportError(f"{path} exists. Replace it with --overwrite, or choose another --output.")
-    kinds = {tokenizer.kind for tokenizer in translator.tokenizers}
-    if "wordpiece" in kinds:
-        raise ExportError(
-            "The page has SentencePiece tokenizers only. Received: tokenizer wordpiece. Train with --tokenizer unigram."
-        )
     models, shares = [], {}
-    with new_folder(path) as temporary:
+    with new_folder(path, overwrite) as temporary:
+        if "wordpiece" in {tokenizer.kind for tokenizer in translator.tokenizers}:
+            raise ExportError(
+                "The page has SentencePiece tokenizers only. Received: tokenizer wordpiece. "
+                "Train with --tokenizer unigram."
+            )
         shutil.copytree(PAGE, temporary, dirs_exist_ok=True)
         for quantize in dict.fromkeys(quantizations):
             name = "float32" if quantize == "none" else quantize

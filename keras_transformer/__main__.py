@@ -278,7 +278,7 @@ def export(arguments):
 
         lengths = arguments.source_length, arguments.target_length
         folder, same = export_tflite(
-            translator, output, arguments.quantize, arguments.overwrite, *lengths, text_file=arguments.text_file
+            translator, output, arguments.quantize, arguments.overwrite, *lengths, arguments.text_file
         )
         _report(arguments.quantize, same, folder, translator, arguments.run)
         print(folder)

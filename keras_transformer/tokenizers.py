@@ -230,8 +230,7 @@ class SentencePieceTokenizer(Tokenizer):
         # the second of two, and take that of " ⁇ ". So all is taken away that is in front of the text, and one space
         # put in front of " ⁇ ". In operations that TFLite has, too.
         space = self._processor.piece_to_id("▁")
-        special = (token_ids == PAD_TOKEN_ID) | (token_ids == START_TOKEN_ID) | (token_ids == END_TOKEN_ID)
-        front = tf.cumsum(tf.cast(~(special | (token_ids == space)), tf.int32), axis=1) == 0
+        front = tf.cumsum(tf.cast(~(_is_special(token_ids) | (token_ids == space)), tf.int32), axis=1) == 0
         begin = 1 + tf.reduce_sum(tf.cast(front, tf.int32), axis=1, keepdims=True)
         end = tf.zeros_like(token_ids)
         token_ids = tf.concat([end[:, :1] + space, tf.where(front, space, token_ids), end, end[:, :1]], axis=1)
@@ -286,8 +285,11 @@ def without_special(token_ids):
 
     if not isinstance(token_ids, tf.RaggedTensor):
         token_ids = tf.RaggedTensor.from_tensor(token_ids)
-    special = (token_ids == PAD_TOKEN_ID) | (token_ids == START_TOKEN_ID) | (token_ids == END_TOKEN_ID)
-    return tf.ragged.boolean_mask(token_ids, ~special)
+    return tf.ragged.boolean_mask(token_ids, ~_is_special(token_ids))
+
+
+def _is_special(token_ids):
+    return (token_ids == PAD_TOKEN_ID) | (token_ids == START_TOKEN_ID) | (token_ids == END_TOKEN_ID)
 
 
 class WordPieceTokenizer(Tokenizer):

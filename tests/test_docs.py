@@ -54,6 +54,8 @@ def test_command_lines_of_the_readme_have_flags_that_exist():
         "export saved_model",
         "export ctranslate2",
         "export tflite",
+        "export verify",
+        "export web",
     ):
         call = [str(ROOT / command)] if command.endswith(".py") else ["-m", "keras_transformer", *command.split()]
         text = subprocess.run([sys.executable, *call, "--help"], capture_output=True, text=True, check=True).stdout
