@@ -36,6 +36,7 @@ def main(argv=None):
         corpus = load_corpus(config.data)
         tokenizers = prepare_run(run_dir, config, corpus, resume)
         train, validation = (encode(text, tokenizers, config.data) for text in (corpus.train, corpus.validation))
+        resample = recipe.subword_sampling and resampler(corpus.train, tokenizers, config)
         model = Transformer(
             tokenizers[0].vocabulary_size,
             target_vocabulary_size=tokenizers[-1].vocabulary_size,
@@ -50,25 +51,33 @@ def main(argv=None):
     model.compile(
         optimizer=training.make_optimizer(schedule, recipe.clip_norm, recipe.ema_momentum),
         loss=training.LabelSmoothedCrossEntropy(recipe.label_smoothing),
-        weighted_metrics=[training.token_accuracy(), training.Perplexity()],
+        weighted_metrics=[training.TokenAccuracy(), training.Perplexity()],
         jit_compile=recipe.xla,
     )
 
     checkpoint = training.RunCheckpoint(run_dir, recipe.monitor, recipe.patience, recipe.max_minutes)
     with user_errors():
         epochs_done = checkpoint.restore(model) if resume else 0
-    batches = make_batches(train, config.data.tokens_per_batch, shuffle=True, seed=recipe.seed, start_epoch=epochs_done)
+        batches = make_batches(
+            train,
+            config.data.tokens_per_batch,
+            shuffle=True,
+            seed=recipe.seed,
+            start_epoch=epochs_done,
+            steps_per_epoch=recipe.steps_per_epoch,
+            resample=resample,
+        )
     val_batches = make_batches(validation, config.data.tokens_per_batch)
     print(f"model: {config.preset}, {model.count_params():,} weights")
     print(
         f"batches: {batches.steps_per_epoch:,} an epoch, of at most {config.data.tokens_per_batch:,} tokens, "
         f"{batches.padding:.1%} padding"
     )
-    scores = {}
+    scores, tokenize = {}, config.data.sacrebleu_tokenizer()
     if epochs_done:
         print(f"resuming: {epochs_done} of {recipe.epochs} epochs are done", flush=True)
     else:
-        scores["before_training"] = score(translator, corpus.test, "before training")
+        scores["before_training"] = score(translator, corpus.test, tokenize, "before training")
 
     log = keras.callbacks.CSVLogger(str(run_dir / "log.csv"), append=epochs_done > 0)
     callbacks = [
@@ -78,7 +87,7 @@ def main(argv=None):
         training.TimeLeft(),
     ]
     if recipe.monitor == "val_bleu":  # It must come first: the others read what it adds to the logs.
-        callbacks.insert(0, training.BLEUCallback(lambda: score(translator, corpus.validation).bleu))
+        callbacks.insert(0, training.BLEUCallback(lambda: score(translator, corpus.validation, tokenize).bleu))
     if recipe.ema_momentum:
         callbacks.insert(0, keras.callbacks.SwapEMAWeights())  # Validates the averaged weights.
     try:
@@ -100,7 +109,7 @@ def main(argv=None):
         return 130
 
     translator = Translator.load(run_dir)  # The best epoch, as everybody else will load it.
-    scores["after_training"] = score(translator, corpus.test, "after training")
+    scores["after_training"] = score(translator, corpus.test, tokenize, "after training")
     show_samples(translator, corpus.test)
     write_json(run_dir / "scores.json", {name: value._asdict() for name, value in scores.items()})
     exported = export_saved_model(translator, run_dir / "export" / "saved_model", overwrite=True)
@@ -183,12 +192,26 @@ def encode(text, tokenizers, data):
     return pairs
 
 
-def score(translator, text, title=None):
+def resampler(text, tokenizers, config):
+    """A function that returns the `EncodedPairs` of a pass, with subwords drawn at random."""
+    import numpy as np
+
+    from keras_transformer.data import encode_pairs
+
+    def resample(number):
+        seed = np.random.SeedSequence((config.training.seed, number)).generate_state(1).item()
+        settings = config.data.max_length, config.data.over_long, config.training.subword_sampling, seed
+        return encode_pairs(text.pairs, tokenizers[0], tokenizers[-1], *settings)
+
+    return resample
+
+
+def score(translator, text, tokenize, title=None):
     """sacreBLEU of a `ParallelText`; printed under `title`."""
     from keras_transformer.scoring import corpus_scores
 
     sources, references = zip(*text.pairs, strict=True)
-    scores = corpus_scores(translator.translate(sources), references)
+    scores = corpus_scores(translator.translate(sources), references, tokenize)
     if title:
         print(f"\n{title}, {text.name}, {len(sources):,} sentences:\n{scores}", flush=True)
     return scores

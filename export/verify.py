@@ -159,13 +159,14 @@ def verify_tflite(folder, translator):
     return count / total
 
 
-def tflite_bleu(folder, translator, pairs):
+def tflite_bleu(folder, translator, pairs, tokenize="13a"):
     """What quantisation costs.
 
     Args:
         folder: of `translator.tflite`.
         translator: the translator that it was made from.
         pairs: a list of (source, reference).
+        tokenize: sacreBLEU's tokenizer. Defaults to `"13a"`.
 
     Returns:
         BLEU of the file and of the translator, with the same lengths and search.
@@ -175,7 +176,7 @@ def tflite_bleu(folder, translator, pairs):
     sources, references = zip(*pairs, strict=True)
     found = [exported.translate_ids(ids)[0][0] for ids in reference.encode_sources(sources)]
     texts = reference.target_tokenizer.detokenize(found), reference.translate(sources)
-    return tuple(corpus_scores(translations, references).bleu for translations in texts)
+    return tuple(corpus_scores(translations, references, tokenize).bleu for translations in texts)
 
 
 def tflite_reference(translator, settings):

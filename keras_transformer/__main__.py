@@ -59,6 +59,7 @@ def parser():
     one.add_argument("--source", metavar="FILE", help="text to translate (default: the run's test set)")
     one.add_argument("--reference", metavar="FILE", help="its translation, line by line")
     one.add_argument("--output", metavar="FILE", help="where the translations go (default: nowhere)")
+    one.add_argument("--bleu-tokenize", metavar="NAME", help="sacreBLEU's tokenizer (default: the run's)")
     one.add_argument(
         "--log-probs", metavar="FILE", help="where the model's log probability of each reference and of its tokens goes"
     )
@@ -231,18 +232,16 @@ def _output(path):
     os.replace(temporary, path)
 
 
-def test_set(run):
-    """The test set that a run was scored on."""
+def data_config(run):
+    """The `DataConfig` of a run."""
     from keras_transformer.config import DataConfig, read_config_file
-    from keras_transformer.datasets import load_corpus
 
     settings = read_config_file(Path(run) / "config.json")
-    names = DataConfig.__dataclass_fields__
-    return load_corpus(DataConfig(**{key: settings[key] for key in names if key in settings})).test
+    return DataConfig(**{key: settings[key] for key in DataConfig.__dataclass_fields__ if key in settings})
 
 
 def score(arguments):
-    from keras_transformer.datasets import read_parallel
+    from keras_transformer.datasets import load_corpus, read_parallel
     from keras_transformer.scoring import corpus_scores
 
     if bool(arguments.source) != bool(arguments.reference):
@@ -251,7 +250,7 @@ def score(arguments):
     if arguments.source:
         text = read_parallel(arguments.source, arguments.reference)
     else:
-        text = test_set(arguments.run)
+        text = load_corpus(data_config(arguments.run)).test
     sources, references = zip(*text.pairs, strict=True)
     translations = translator.translate(sources)
     if arguments.output:
@@ -262,7 +261,8 @@ def score(arguments):
             for found in translator.score(sources, references):
                 tokens = (f"{token} {x:.4f}" for token, x in zip(found.tokens, found.token_log_probs, strict=True))
                 print(f"{found.log_prob:.4f}", *tokens, sep="\t", file=output)
-    print(f"{text.name}, {len(sources):,} sentences:\n{corpus_scores(translations, references)}")
+    tokenize = arguments.bleu_tokenize or data_config(arguments.run).sacrebleu_tokenizer()
+    print(f"{text.name}, {len(sources):,} sentences:\n{corpus_scores(translations, references, tokenize)}")
     return 0
 
 
@@ -307,18 +307,19 @@ def export(arguments):
 
 def _report(name, same, folder, translator, run):
     """Prints what quantisation changed."""
-    from keras_transformer.datasets import DataError
+    from keras_transformer.datasets import DataError, load_corpus
     from keras_transformer.export.verify import tflite_bleu
 
     if same == 1:
         return
     print(f"{name}: {same:.0%} of made-up sentences are translated as in Python.", file=sys.stderr)
     try:
-        test = test_set(run)
+        data = data_config(run)
+        test = load_corpus(data).test
     except (DataError, OSError) as error:
         print(f"BLEU was not compared, the run's test set cannot be read: {error}", file=sys.stderr)
         return
-    found = tflite_bleu(folder, translator, test.pairs[:BLEU_SENTENCES])
+    found = tflite_bleu(folder, translator, test.pairs[:BLEU_SENTENCES], data.sacrebleu_tokenizer())
     print(
         f"{name}: BLEU {found[0]:.1f}, Python {found[1]:.1f}, {found[0] - found[1]:+.1f} "
         f"({min(BLEU_SENTENCES, len(test.pairs))} sentences of {test.name})",

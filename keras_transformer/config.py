@@ -67,6 +67,13 @@ class DataConfig:
     max_length: int = _setting(128, "longest sentence, in tokens, the end token included")
     over_long: str = _setting("drop", "what becomes of longer training pairs", ("drop", "cut"))
     tokens_per_batch: int = _setting(4096, "padded tokens of a batch, counted on its longer side")
+    bleu_tokenize: str | None = _setting(
+        None, "sacreBLEU's tokenizer (default: none for lc.norm.tok, which is tokenised, else 13a)"
+    )
+
+    def sacrebleu_tokenizer(self):
+        """What BLEU is to be computed with: on tokenised text, nothing may split it again."""
+        return self.bleu_tokenize or ("none" if self.variant == "lc.norm.tok" else "13a")
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,9 @@ class TrainingConfig:
     """The recipe: section 5 of the paper unless said otherwise."""
 
     epochs: int = _setting(30, "passes over the training pairs at most")
+    steps_per_epoch: int | None = _setting(
+        None, "batches until the next validation and checkpoint, which are then an epoch (default: one pass)"
+    )
     max_minutes: float | None = _setting(None, "stop after the epoch in which they are over (default: never)")
     learning_rate: float | None = _setting(
         None, "peak learning rate (default: the paper's, (hidden_dim * warmup_steps)^-0.5)"
@@ -97,6 +107,9 @@ class TrainingConfig:
     )
     monitor: str = _setting("val_loss", "what chooses the best epoch", ("val_loss", "val_bleu"))
     patience: int | None = _setting(None, "stop after this many epochs without a better one (default: never)")
+    subword_sampling: float | None = _setting(
+        None, "subword regularisation: alpha of unigram, dropout of bpe, in (0, 1), e.g. 0.3 and 0.1 (default: none)"
+    )
     xla: bool = _setting(False, "compile the training step with XLA; every new batch shape is compiled anew")
     seed: int = _setting(0, "seeds weights, dropout, batch order and tokenizer sampling")
 
@@ -262,7 +275,7 @@ def check_number(name, value):
 
 _COUNTS = (
     "num_layers num_decoder_layers num_heads hidden_dim intermediate_dim epochs warmup_steps num_beams max_length "
-    "tokens_per_batch patience decoding_max_length vocabulary_size"
+    "tokens_per_batch patience decoding_max_length vocabulary_size steps_per_epoch"
 )
 _RULES = (
     (_COUNTS.split(), lambda value: value >= 1, "at least 1"),
@@ -278,6 +291,7 @@ _RULES = (
         lambda value: value >= 0,
         "at least 0",
     ),
+    (("subword_sampling",), lambda value: 0 < value < 1, "in (0, 1)"),
     (("top_p",), lambda value: 0 < value <= 1, "in (0, 1]"),
     (("seed", "sampling_seed"), lambda value: 0 <= value < 2**32, "between 0 and 2^32 - 1"),
 )

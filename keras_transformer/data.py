@@ -30,8 +30,8 @@ class TokenBatches(NamedTuple):
 
     Attributes:
         dataset: a `tf.data.Dataset` of (inputs, labels, sample weights).
-        steps_per_epoch: batches of one pass over the pairs; the same for every epoch.
-        padding: the share of padding in the batches of one pass, both sides counted.
+        steps_per_epoch: batches of an epoch; the same for every epoch.
+        padding: the share of padding in the batches of the first pass over the pairs, both sides counted.
     """
 
     dataset: object
@@ -39,7 +39,7 @@ class TokenBatches(NamedTuple):
     padding: float
 
 
-def encode_pairs(pairs, source_tokenizer, target_tokenizer, max_length, over_long="drop"):
+def encode_pairs(pairs, source_tokenizer, target_tokenizer, max_length, over_long="drop", alpha=None, seed=0):
     """Tokenizes pairs and adds the end token.
 
     Args:
@@ -48,6 +48,7 @@ def encode_pairs(pairs, source_tokenizer, target_tokenizer, max_length, over_lon
         max_length: longest sequence, in tokens, the end token included.
         over_long: `"drop"` leaves out pairs with a longer side, `"cut"` shortens that side to `max_length` (its last
             token is then no end token, so that the model does not learn to stop there).
+        alpha, seed: draw the segmentations at random, see `Tokenizer.sample`. Defaults to None, no.
 
     Returns:
         `EncodedPairs`.
@@ -61,7 +62,8 @@ def encode_pairs(pairs, source_tokenizer, target_tokenizer, max_length, over_lon
         raise ValueError("There must be sentence pairs to encode. Received: none.")
     sides = []
     for tokenizer, texts in zip((source_tokenizer, target_tokenizer), zip(*pairs, strict=True), strict=True):
-        sides.append([np.array([*ids, END_TOKEN_ID], "int32") for ids in tokenizer.tokenize(texts)])
+        found = tokenizer.sample(texts, alpha, seed) if alpha else tokenizer.tokenize(texts)
+        sides.append([np.array([*ids, END_TOKEN_ID], "int32") for ids in found])
     fits = [max(len(s), len(t)) <= max_length for s, t in zip(*sides, strict=True)]
     if over_long == "drop":
         sides = [[ids for ids, fit in zip(side, fits, strict=True) if fit] for side in sides]
@@ -119,7 +121,7 @@ def _buckets(longest):
         low = high
 
 
-def make_batches(pairs, tokens_per_batch, shuffle=False, seed=0, start_epoch=0):
+def make_batches(pairs, tokens_per_batch, shuffle=False, seed=0, start_epoch=0, steps_per_epoch=None, resample=None):
     """Batches of token ids as a `tf.data.Dataset`.
 
     Each element is `(inputs, labels, weights)`: `inputs` has `encoder_token_ids` (B, S) and `decoder_token_ids`
@@ -129,45 +131,65 @@ def make_batches(pairs, tokens_per_batch, shuffle=False, seed=0, start_epoch=0):
     Args:
         pairs: `EncodedPairs`.
         tokens_per_batch: see `plan_batches`.
-        shuffle: if True, the data set is endless and every epoch has another order (pass `steps_per_epoch` to `fit`);
+        shuffle: if True, the data set is endless and every pass has another order (pass `steps_per_epoch` to `fit`);
             if False, it is one pass in a fixed order.
         seed: of the order. Defaults to 0.
         start_epoch: the epoch to begin with, for resuming. Defaults to 0.
+        steps_per_epoch: batches of an epoch, for corpora so large that one should not wait for all of it until the
+            next validation and checkpoint. Epochs then follow each other without regard to passes. Defaults to None,
+            one pass. Needs `shuffle`.
+        resample: a function that returns the `EncodedPairs` of pass 0, 1, 2, ..., for subword regularisation. Every
+            pass has as many batches as the first: what is over is left out, what is missing is taken twice.
 
     Returns:
         `TokenBatches`.
     """
     import tensorflow as tf
 
-    lengths = [np.array([len(ids) for ids in side]) for side in (pairs.source, pairs.target)]
-    plan = plan_batches(*lengths, tokens_per_batch)
+    def plan(pairs, rng=None):
+        return plan_batches(
+            *([len(ids) for ids in side] for side in (pairs.source, pairs.target)), tokens_per_batch, rng
+        )
 
-    def epochs():
+    pairs = resample(0) if resample else pairs
+    first = plan(pairs)
+    start = start_epoch * steps_per_epoch if steps_per_epoch else start_epoch * len(first)
+
+    def batches():
         if not shuffle:
-            yield from plan
+            yield from (padded(pairs, indices) for indices in first)
             return
-        epoch = start_epoch
+        number, skip = divmod(start, len(first))
         while True:
-            yield from plan_batches(*lengths, tokens_per_batch, np.random.default_rng((seed, epoch)))
-            epoch += 1
+            encoded = resample(number) if resample else pairs
+            batches = plan(encoded, np.random.default_rng((seed, number)))
+            batches = (batches * (1 + len(first) // len(batches)))[: len(first)]
+            yield from (padded(encoded, indices) for indices in batches[skip:])
+            number, skip = number + 1, 0
 
-    source, target = (
-        tf.RaggedTensor.from_row_lengths(np.concatenate(side), side_lengths)
-        for side, side_lengths in zip((pairs.source, pairs.target), lengths, strict=True)
-    )
-
-    def batch(indices):
-        encoder_token_ids = tf.gather(source, indices).to_tensor(PAD_TOKEN_ID)
-        labels = tf.gather(target, indices).to_tensor(PAD_TOKEN_ID)
+    def inputs_and_labels(encoder_token_ids, labels):
         start = tf.fill([tf.shape(labels)[0], 1], START_TOKEN_ID)
         # The end token is never an input: where it stood the shifted row has a label of padding and weight 0.
         shifted = tf.where(labels == END_TOKEN_ID, PAD_TOKEN_ID, labels)[:, :-1]
         inputs = {"encoder_token_ids": encoder_token_ids, "decoder_token_ids": tf.concat([start, shifted], axis=1)}
         return inputs, labels, tf.cast(labels != PAD_TOKEN_ID, tf.float32)
 
-    dataset = tf.data.Dataset.from_generator(epochs, output_signature=tf.TensorSpec((None,), tf.int64))
-    dataset = dataset.map(batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True).prefetch(tf.data.AUTOTUNE)
+    dataset = tf.data.Dataset.from_generator(batches, output_signature=(tf.TensorSpec((None, None), tf.int32),) * 2)
+    dataset = dataset.map(inputs_and_labels).prefetch(8)
     if not shuffle:
-        dataset = dataset.apply(tf.data.experimental.assert_cardinality(len(plan)))
-    padded = sum(len(batch) * sum(side[batch].max() for side in lengths) for batch in plan)
-    return TokenBatches(dataset, len(plan), 1 - sum(side.sum() for side in lengths) / padded)
+        dataset = dataset.apply(tf.data.experimental.assert_cardinality(len(first)))
+    sides = [side for indices in first for side in padded(pairs, indices)]
+    padding = sum(np.count_nonzero(side == PAD_TOKEN_ID) for side in sides) / sum(side.size for side in sides)
+    return TokenBatches(dataset, steps_per_epoch or len(first), padding)
+
+
+def padded(pairs, indices):
+    """Some of `EncodedPairs` as two arrays of ids, (B, S) and (B, T)."""
+    arrays = []
+    for side in (pairs.source, pairs.target):
+        rows = [side[i] for i in indices]
+        lengths = np.array([len(ids) for ids in rows])
+        array = np.full((len(rows), lengths.max()), PAD_TOKEN_ID, "int32")
+        array[np.arange(lengths.max()) < lengths[:, None]] = np.concatenate(rows)
+        arrays.append(array)
+    return tuple(arrays)

@@ -101,6 +101,20 @@ class Tokenizer:
         """A list of strings -> a list of lists of ids."""
         raise NotImplementedError
 
+    def sample(self, texts, alpha, seed):
+        """`tokenize`, but with segmentations drawn at random: subword regularisation.
+
+        Args:
+            texts: a list of strings.
+            alpha: in (0, 1). Unigram: segmentations are drawn in proportion to their probability to the power of
+                alpha, so that small values make many small pieces ("Subword Regularization", Kudo, 2018, section 3).
+                BPE: the probability that a merge is left out ("BPE-Dropout", Provilkov et al., 2020, section 3).
+            seed: the same seed gives the same ids.
+        """
+        raise TokenizerError(
+            f"Only unigram and bpe tokenizers have segmentations to draw from. Received: kind={self.kind!r}."
+        )
+
     def detokenize(self, token_ids):
         """A list of lists of ids -> a list of strings; special ids vanish, the unknown id becomes "⁇"."""
         raise NotImplementedError
@@ -192,6 +206,12 @@ class SentencePieceTokenizer(Tokenizer):
 
     def tokenize(self, texts):
         return self._processor.encode(list(texts))
+
+    def sample(self, texts, alpha, seed):
+        import sentencepiece
+
+        sentencepiece.set_random_generator_seed(seed)  # Of threads that begin from now on, such as the one below.
+        return self._processor.encode(list(texts), enable_sampling=True, alpha=alpha, nbest_size=-1, num_threads=1)
 
     def detokenize(self, token_ids):
         rows = [[int(i) for i in ids] for ids in token_ids]

@@ -26,6 +26,9 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
 
         loss = logsumexp(z) - (1 - e) * z[label] - e * mean(z)
 
+    Logits are the largest tensor of a step, and reading it is what the loss costs: so the gradient is written out, and
+    takes the exponentials from the forward pass.
+
     Args:
         label_smoothing: e in [0, 1). Defaults to 0.1, the paper's.
         reduction: Defaults to `"mean_with_sample_weight"`: the weighted sum over the sum of weights.
@@ -57,18 +60,57 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         self.label_smoothing = label_smoothing
 
     def call(self, y_true, y_pred):
-        logits = ops.cast(y_pred, "float32")
-        loss = ops.logsumexp(logits, axis=-1) - (1 - self.label_smoothing) * _pick(logits, y_true)
-        return loss - self.label_smoothing * ops.mean(logits, axis=-1) if self.label_smoothing else loss
+        logits, labels, _ = _flat(y_true, y_pred)
+
+        @ops.custom_gradient
+        def loss(logits):
+            exponentials, total, log_total = _softmax_parts(logits)
+            loss = log_total - (1 - self.label_smoothing) * _pick(logits, labels)
+            if self.label_smoothing:
+                loss = loss - self.label_smoothing * ops.mean(logits, axis=-1)
+
+            def gradient(upstream):
+                upstream = upstream[:, None]
+                smooth = exponentials * (upstream / total[:, None]) - upstream * self.label_smoothing / logits.shape[-1]
+                rows = ops.arange(ops.shape(labels)[0], dtype="int32")
+                indices = ops.stack([rows, labels], axis=1)
+                return ops.scatter_update(
+                    smooth, indices, -(1 - self.label_smoothing) * upstream[:, 0], reduction="add"
+                )
+
+            return loss, gradient
+
+        return ops.reshape(loss(logits), ops.shape(y_pred)[:-1])
 
     def get_config(self):
         return {**super().get_config(), "label_smoothing": self.label_smoothing}
 
 
+# The loss and the metrics are made of the same operations on the same logits: compilers compute equal ones once.
+
+
+def _flat(y_true, y_pred, sample_weight=None):
+    """Logits (B * T, V) in float32, labels (B * T,) and weights (B * T,) or None."""
+    weights = None if sample_weight is None else ops.reshape(sample_weight, (-1,))
+    logits = ops.reshape(ops.cast(y_pred, "float32"), (-1, y_pred.shape[-1]))
+    return logits, ops.reshape(ops.cast(y_true, "int32"), (-1,)), weights
+
+
 def _pick(logits, labels):
-    """logits[..., label]: (B, T, V), (B, T) -> (B, T)."""
-    labels = ops.cast(labels, "int32")
-    return ops.squeeze(ops.take_along_axis(logits, labels[..., None], axis=-1), axis=-1)
+    """logits[i, labels[i]]: (M, V), (M,) -> (M,)."""
+    return ops.squeeze(ops.take_along_axis(logits, labels[:, None], axis=1), axis=1)
+
+
+def _largest(logits):
+    return ops.max(logits, axis=-1, keepdims=True)
+
+
+def _softmax_parts(logits):
+    """exp(z - max z) (M, V), its sums (M,), and log(sum(exp(z))) (M,)."""
+    largest = _largest(logits)
+    exponentials = ops.exp(logits - largest)
+    total = ops.sum(exponentials, axis=-1)
+    return exponentials, total, ops.squeeze(largest, axis=-1) + ops.log(total)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -86,16 +128,33 @@ class Perplexity(keras.metrics.Mean):
         super().__init__(name=name, **kwargs)
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        logits = ops.cast(y_pred, "float32")
-        super().update_state(ops.logsumexp(logits, axis=-1) - _pick(logits, y_true), sample_weight=sample_weight)
+        logits, labels, weights = _flat(y_true, y_pred, sample_weight)
+        *_, log_total = _softmax_parts(logits)
+        super().update_state(log_total - _pick(logits, labels), sample_weight=weights)
 
     def result(self):
         return ops.exp(super().result())
 
 
-def token_accuracy():
-    """The share of labels that are the most probable token; pass it as a *weighted* metric."""
-    return keras.metrics.SparseCategoricalAccuracy(name="token_accuracy")
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class TokenAccuracy(keras.metrics.Mean):
+    """The share of labels that no token is more probable than; pass it as a *weighted* metric.
+
+    Example:
+        >>> metric = TokenAccuracy()
+        >>> metric.update_state(np.array([[1, 2]]), np.array([[[0.0, 5.0, 1.0], [0.0, 5.0, 1.0]]]))
+        >>> float(metric.result())
+        0.5
+    """
+
+    def __init__(self, name="token_accuracy", **kwargs):
+        super().__init__(name=name, **kwargs)
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        logits, labels, weights = _flat(y_true, y_pred, sample_weight)
+        # Not by argmax: the loss needs the largest logit, too, and Keras' argmax reads all of them six times.
+        hits = _pick(logits, labels) >= ops.squeeze(_largest(logits), axis=-1)
+        super().update_state(ops.cast(hits, "float32"), sample_weight=weights)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

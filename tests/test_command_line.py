@@ -134,7 +134,9 @@ def test_score_prints_bleu_of_the_test_set_and_of_files(golden, tmp_path, capsys
     reference.write_text("\n".join(golden.translator.translate(golden.texts)), encoding="utf-8")
     files = ["--source", str(source), "--reference", str(reference)]
     assert command_line.main(["score", str(golden.run_dir), *files]) == 0
-    assert "BLEU 100.00" in capsys.readouterr().out
+    assert "BLEU 100.00  (nrefs:1|case:mixed|eff:no|tok:13a|" in capsys.readouterr().out
+    assert command_line.main(["score", str(golden.run_dir), *files, "--bleu-tokenize", "none"]) == 0
+    assert "BLEU 100.00  (nrefs:1|case:mixed|eff:no|tok:none|" in capsys.readouterr().out
     output = tmp_path / "log_probs"
     assert command_line.main(["score", str(golden.run_dir), *files, "--log-probs", str(output)]) == 0
     rows = [line.split("\t") for line in output.read_text(encoding="utf-8").splitlines()]
@@ -225,6 +227,8 @@ def test_training_text_that_cannot_be_used(tmp_path, capsys, changes, message):
         (["--max-length", "2"], "Every pair is longer than `max_length`"),
         (["--separate-vocabularies", "--tie-embeddings", "all"], "`tie_embeddings='all'` needs one vocabulary"),
         (["--resume"], "has no run to go on with"),
+        (["--subword-sampling", "1"], "`subword_sampling` must be in (0, 1). Received: 1.0"),
+        (["--subword-sampling", "0.1", "--tokenizer", "wordpiece"], "Only unigram and bpe tokenizers"),
     ],
 )
 def test_flags_that_cannot_be(tmp_path, capsys, flags, message):

@@ -403,3 +403,9 @@ def test_no_error_no_output(capsys):
         settings = DataConfig()
     assert settings.dataset == "phrasebook"
     assert capsys.readouterr() == ("", "")
+
+
+def test_tokenised_text_is_scored_as_it_is():
+    assert RunConfig.make({"dataset": "multi30k"}).data.sacrebleu_tokenizer() == "13a"
+    assert RunConfig.make({"dataset": "multi30k", "variant": "lc.norm.tok"}).data.sacrebleu_tokenizer() == "none"
+    assert RunConfig.make({"variant": "lc.norm.tok", "bleu_tokenize": "intl"}).data.sacrebleu_tokenizer() == "intl"

@@ -281,6 +281,39 @@ def test_beginning_at_an_epoch_goes_on_as_if_never_stopped(many, epoch):
     assert arrays(resumed.dataset, 2 * steps) == arrays(whole.dataset, (epoch + 2) * steps)[epoch * steps :]
 
 
+@pytest.mark.parametrize("epoch", [1, 3, 7])
+def test_epochs_shorter_than_a_pass_follow_each_other(many, epoch):
+    """Epochs of 5 batches cut the same sequence of batches into other parts; resuming finds its place in it."""
+    whole = make_batches(many, 256, shuffle=True, seed=2)
+    assert whole.steps_per_epoch > 5
+    short = make_batches(many, 256, shuffle=True, seed=2, steps_per_epoch=5)
+    assert short.steps_per_epoch == 5
+    resumed = make_batches(many, 256, shuffle=True, seed=2, steps_per_epoch=5, start_epoch=epoch)
+    assert arrays(resumed.dataset, 9) == arrays(whole.dataset, 5 * epoch + 9)[5 * epoch :]
+
+
+def test_every_pass_has_the_subwords_drawn_for_it(text_pairs, tokenizer):
+    """Other segmentations of the same sentences in every pass, as many batches in each, the same for the same seed."""
+
+    def resample(number):
+        return encode_pairs(text_pairs, tokenizer, tokenizer, 128, alpha=0.3, seed=number)
+
+    batches = make_batches(None, 512, shuffle=True, resample=resample)
+    steps = batches.steps_per_epoch
+    both = arrays(batches.dataset, 2 * steps)
+    assert both == arrays(make_batches(None, 512, shuffle=True, resample=resample).dataset, 2 * steps)
+    resumed = make_batches(None, 512, shuffle=True, resample=resample, start_epoch=1)
+    assert arrays(resumed.dataset, steps) == both[steps:]
+    passes = []
+    for number in (0, 1):
+        seen = rows(both[number * steps : (number + 1) * steps])
+        drawn = resample(number)
+        assert set(seen) <= {(tuple(s), tuple(t)) for s, t in zip(drawn.source, drawn.target, strict=True)}
+        assert len(seen) > 0.9 * len(text_pairs)
+        passes.append(set(seen))
+    assert len(passes[0] & passes[1]) < len(text_pairs) / 2
+
+
 def test_a_data_set_that_is_read_twice_begins_anew(many):
     batches = make_batches(many, 256, shuffle=True)
     assert arrays(batches.dataset, 5) == arrays(batches.dataset, 5)

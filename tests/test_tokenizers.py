@@ -296,6 +296,23 @@ def test_training_is_deterministic(texts, kind, tmp_path):
     assert first.read_bytes() == second.read_bytes()
 
 
+@pytest.mark.parametrize(("kind", "alpha"), [("unigram", 0.3), ("bpe", 0.1)])
+def test_drawn_segmentations_spell_the_same_text_and_follow_the_seed(texts, trained, kind, alpha):
+    tokenizer = trained[kind]
+    usual = tokenizer.tokenize(texts)
+    drawn = tokenizer.sample(texts, alpha, seed=1)
+    assert drawn != usual
+    assert tokenizer.detokenize(drawn) == tokenizer.detokenize(usual)
+    assert tokenizer.sample(texts, alpha, seed=1) == drawn
+    assert tokenizer.sample(texts, alpha, seed=2) != drawn
+    assert tokenizer.tokenize(texts) == usual
+
+
+def test_wordpiece_has_no_segmentations_to_draw_from(trained):
+    with pytest.raises(TokenizerError, match="Only unigram and bpe tokenizers have segmentations to draw from"):
+        trained["wordpiece"].sample(["a text"], 0.1, seed=0)
+
+
 def test_an_iterator_of_texts_is_taken_too():
     assert Tokenizer.train(iter(SMALL)).model == Tokenizer.train(SMALL).model
 

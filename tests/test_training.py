@@ -30,6 +30,61 @@ def test_smoothed_loss_equals_kerass_on_one_hot_labels(label_smoothing):
     np.testing.assert_allclose(float(ours), (per_token * weights).sum() / weights.sum(), rtol=1e-5)
 
 
+def gradient_of(function, array):
+    """d function / d array, whatever the backend."""
+    if keras.backend.backend() == "jax":
+        import jax
+
+        return np.asarray(jax.grad(function)(array))
+    import tensorflow as tf
+
+    array = tf.convert_to_tensor(array)
+    with tf.GradientTape() as tape:
+        tape.watch(array)
+        value = function(array)
+    return tape.gradient(value, array).numpy()
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_the_written_out_gradient_is_that_of_the_plain_loss(label_smoothing, dtype):
+    """Against Keras' cross-entropy on one-hot labels, differentiated automatically, at every logit."""
+    logits, labels, weights = logits_labels_weights()
+    logits = logits.astype(dtype)
+    plain = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=label_smoothing, reduction="none")
+
+    def theirs(logits):
+        per_token = plain(np.eye(V, dtype="float32")[labels], ops.cast(logits, "float32"))
+        return ops.sum(per_token * weights) / weights.sum()
+
+    ours = training.LabelSmoothedCrossEntropy(label_smoothing)
+    found = gradient_of(lambda logits: ours(labels, logits, sample_weight=weights), logits)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, gradient_of(theirs, logits), atol=1e-7 if dtype == "float32" else 1e-4)
+    assert np.abs(found[weights == 0]).max() == 0
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_loss_gradient_and_metrics_stay_finite_with_extreme_logits(jit_compile):
+    """A step from logits of +-1e4 moves the weights by numbers."""
+    inputs = keras.Input((None, V))
+    model = keras.Model(inputs, keras.layers.Dense(V, use_bias=False, kernel_initializer="identity")(inputs))
+    model.compile(
+        keras.optimizers.SGD(1e-6),
+        training.LabelSmoothedCrossEntropy(),
+        weighted_metrics=[training.TokenAccuracy(), training.Perplexity()],
+        jit_compile=jit_compile,
+    )
+    _, labels, weights = logits_labels_weights()
+    logits = np.where(np.eye(V)[labels] > 0, 1e4, -1e4).astype("float32")
+    logs = model.train_on_batch(logits, labels, sample_weight=weights, return_dict=True)
+    assert logs["token_accuracy"] == 1
+    assert logs["perplexity"] == pytest.approx(1)
+    assert np.isfinite(logs["loss"])
+    assert np.isfinite(model.get_weights()[0]).all()
+    assert not np.array_equal(model.get_weights()[0], np.eye(V))
+
+
 def test_loss_is_the_mean_over_real_tokens():
     """What padding holds changes nothing, and neither does more of it."""
     logits, labels, weights = logits_labels_weights()
@@ -66,7 +121,7 @@ def test_perplexity_is_the_exponential_of_the_unsmoothed_cross_entropy():
 
 def test_token_accuracy_counts_real_tokens_only():
     logits, labels, weights = logits_labels_weights()
-    metric = training.token_accuracy()
+    metric = training.TokenAccuracy()
     metric.update_state(labels, logits, sample_weight=weights)
     right = (logits.argmax(-1) == labels) * weights
     np.testing.assert_allclose(float(metric.result()), right.sum() / weights.sum(), rtol=1e-6)
@@ -94,7 +149,12 @@ def test_schedule_without_warmup_steps_is_an_error():
 
 @pytest.mark.parametrize(
     "part",
-    [training.LabelSmoothedCrossEntropy(0.2), training.InverseSquareRootSchedule(0.3, 7), training.Perplexity()],
+    [
+        training.LabelSmoothedCrossEntropy(0.2),
+        training.InverseSquareRootSchedule(0.3, 7),
+        training.Perplexity(),
+        training.TokenAccuracy(),
+    ],
     ids=lambda part: type(part).__name__,
 )
 def test_parts_survive_keras_serialization(part):
