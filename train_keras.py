@@ -5,6 +5,7 @@ Read `main` from top to bottom: it is the whole recipe, made of ordinary Keras p
 
 import argparse
 import json
+import os
 import platform
 import shlex
 import shutil
@@ -25,18 +26,21 @@ def main(argv=None):
     from keras_transformer import training
     from keras_transformer.data import make_batches
     from keras_transformer.datasets import load_corpus
+    from keras_transformer.distribution import agree, distribute, worker_errors
     from keras_transformer.export.saved_model import export_saved_model
     from keras_transformer.model import Transformer
-    from keras_transformer.translator import Translator
+    from keras_transformer.translator import Translator, load_tokenizers
 
     began = time.monotonic()
-    recipe = config.training
-    keras.utils.set_random_seed(recipe.seed)
-    with user_errors():
+    recipe, chief = config.training, worker_index() == 0
+    with user_errors(), distribute(recipe.strategy) as strategy:
+        keras.utils.set_random_seed(recipe.seed)
         corpus = load_corpus(config.data)
-        tokenizers = prepare_run(run_dir, config, corpus, resume)
+        if chief and not resume:
+            prepare_run(run_dir, config, corpus)
+        agree(strategy, 0)  # The other workers read what the first has written.
+        tokenizers = load_tokenizers(run_dir, config.tokenizer.separate_vocabularies)
         train, validation = (encode(text, tokenizers, config.data) for text in (corpus.train, corpus.validation))
-        resample = recipe.subword_sampling and resampler(corpus.train, tokenizers, config)
         model = Transformer(
             tokenizers[0].vocabulary_size,
             target_vocabulary_size=tokenizers[-1].vocabulary_size,
@@ -46,17 +50,18 @@ def main(argv=None):
         settings = {"max_source_length": config.data.max_length, **config.decoding.search_settings()}
         translator = Translator(model, *tokenizers, **settings)
 
-    peak = recipe.learning_rate or training.paper_learning_rate(config.model.hidden_dim, recipe.warmup_steps)
-    schedule = training.InverseSquareRootSchedule(peak, recipe.warmup_steps)
-    model.compile(
-        optimizer=training.make_optimizer(schedule, recipe.clip_norm, recipe.ema_momentum),
-        loss=training.LabelSmoothedCrossEntropy(recipe.label_smoothing),
-        weighted_metrics=[training.TokenAccuracy(), training.Perplexity()],
-        jit_compile=recipe.xla,
-    )
+        peak = recipe.learning_rate or training.paper_learning_rate(config.model.hidden_dim, recipe.warmup_steps)
+        schedule = training.InverseSquareRootSchedule(peak, recipe.warmup_steps)
+        model.compile(
+            optimizer=training.make_optimizer(schedule, recipe.clip_norm, recipe.ema_momentum),
+            loss=training.LabelSmoothedCrossEntropy(recipe.label_smoothing),
+            weighted_metrics=[training.TokenAccuracy(), training.Perplexity()],
+            jit_compile=recipe.xla,
+            accumulate=recipe.accumulate,
+        )
 
-    checkpoint = training.RunCheckpoint(run_dir, recipe.monitor, recipe.patience, recipe.max_minutes)
-    with user_errors():
+        limits = recipe.monitor, recipe.patience, recipe.max_minutes
+        checkpoint = training.RunCheckpoint(run_dir, *limits, write=chief, agree=lambda value: agree(strategy, value))
         epochs_done = checkpoint.restore(model) if resume else 0
         batches = make_batches(
             train,
@@ -65,48 +70,55 @@ def main(argv=None):
             seed=recipe.seed,
             start_epoch=epochs_done,
             steps_per_epoch=recipe.steps_per_epoch,
-            resample=resample,
+            resample=recipe.subword_sampling and resampler(corpus.train, tokenizers, config),
         )
-    val_batches = make_batches(validation, config.data.tokens_per_batch)
+        val_batches = make_batches(validation, config.data.tokens_per_batch)
+
+    replicas = getattr(strategy, "num_replicas_in_sync", 1)
     print(f"model: {config.preset}, {model.count_params():,} weights")
     print(
         f"batches: {batches.steps_per_epoch:,} an epoch, of at most {config.data.tokens_per_batch:,} tokens, "
-        f"{batches.padding:.1%} padding"
+        f"{batches.padding:.1%} padding" + (f", split among {replicas} replicas" if replicas > 1 else "")
     )
     scores, tokenize = {}, config.data.sacrebleu_tokenizer()
     if epochs_done:
         print(f"resuming: {epochs_done} of {recipe.epochs} epochs are done", flush=True)
-    else:
+    elif chief:
         scores["before_training"] = score(translator, corpus.test, tokenize, "before training")
 
-    log = keras.callbacks.CSVLogger(str(run_dir / "log.csv"), append=epochs_done > 0)
-    callbacks = [
-        checkpoint,
-        log,
-        keras.callbacks.TensorBoard(str(run_dir / "tensorboard"), write_graph=False),
-        training.TimeLeft(),
-    ]
+    callbacks = [checkpoint]
+    if chief:
+        log = keras.callbacks.CSVLogger(str(run_dir / "log.csv"), append=epochs_done > 0)
+        board = keras.callbacks.TensorBoard(str(run_dir / "tensorboard"), write_graph=False)
+        callbacks += [log, board, training.TimeLeft()]
     if recipe.monitor == "val_bleu":  # It must come first: the others read what it adds to the logs.
-        callbacks.insert(0, training.BLEUCallback(lambda: score(translator, corpus.validation, tokenize).bleu))
+        val_bleu = training.BLEUCallback(lambda: agree(strategy, score(translator, corpus.validation, tokenize).bleu))
+        callbacks.insert(0, val_bleu)
     if recipe.ema_momentum:
         callbacks.insert(0, keras.callbacks.SwapEMAWeights())  # Validates the averaged weights.
     try:
-        model.fit(
-            batches.dataset,
-            steps_per_epoch=batches.steps_per_epoch,
-            epochs=recipe.epochs,
-            initial_epoch=epochs_done,
-            validation_data=val_batches.dataset,
-            shuffle=False,  # The batches come shuffled.
-            verbose=1 if sys.stdout.isatty() else 2,
-            callbacks=callbacks,
-        )
+        with worker_errors(strategy, command(run_dir, "--resume")):
+            model.fit(
+                batches.dataset,
+                steps_per_epoch=batches.steps_per_epoch,
+                epochs=recipe.epochs,
+                initial_epoch=epochs_done,
+                validation_data=val_batches.dataset,
+                shuffle=False,  # The batches come shuffled.
+                verbose=(1 if sys.stdout.isatty() else 2) if chief else 0,
+                callbacks=callbacks,
+            )
     except KeyboardInterrupt:
-        log.on_train_end()  # Keras calls no callback now, and the file would stay open.
-        if not (run_dir / "model.keras").exists():
-            training.save_model(model, run_dir / "model.keras")
-        print(f"\nInterrupted. {run_dir} holds the best model so far. To go on:\n  {command(run_dir, '--resume')}")
+        if chief:
+            log.on_train_end()  # Keras calls no callback now, and the file would stay open.
+            if not (run_dir / "model.keras").exists():
+                training.save_model(model, run_dir / "model.keras")
+            print(f"\nInterrupted. {run_dir} holds the best model so far. To go on:\n  {command(run_dir, '--resume')}")
         return 130
+    if not chief:
+        with worker_errors(strategy, command(run_dir, "--resume")):
+            agree(strategy, 0)  # Until the first worker has done the rest: it would miss this one.
+        return 0
 
     translator = Translator.load(run_dir)  # The best epoch, as everybody else will load it.
     scores["after_training"] = score(translator, corpus.test, tokenize, "after training")
@@ -117,7 +129,14 @@ def main(argv=None):
     print("To translate with it:")
     print(f"  echo {shlex.quote(corpus.test.pairs[0][0])} | python -m keras_transformer translate {quoted(run_dir)}")
     print(f"  python -m keras_transformer translate {quoted(run_dir)} --input FILE --output FILE")
+    agree(strategy, 0)
     return 0
+
+
+def worker_index():
+    """Which of several workers this process is: the first writes all files, and prints."""
+    task = json.loads(os.environ.get("TF_CONFIG") or "{}").get("task", {})
+    return int(task.get("index", os.environ.get("SLURM_PROCID", 0)))
 
 
 def parse(argv):
@@ -145,6 +164,8 @@ def parse(argv):
             if not (run_dir / "config.json").is_file():
                 raise ConfigError(f"{run_dir} has no run to go on with: no config.json. Start it without --resume.")
             config = RunConfig.make(*settings, read_config_file(run_dir / "config.json"))
+        elif worker_index() > 0:
+            pass  # The folder is the first worker's to make.
         elif overwrite and (run_dir / "config.json").is_file():
             shutil.rmtree(run_dir)
         elif run_dir.exists() and (not run_dir.is_dir() or any(run_dir.iterdir())):
@@ -156,14 +177,12 @@ def parse(argv):
     return run_dir, config, resume
 
 
-def prepare_run(run_dir, config, corpus, resume):
-    """Writes tokenizers, package versions and config into the run folder; returns the tokenizers."""
+def prepare_run(run_dir, config, corpus):
+    """Writes tokenizers, package versions and config into the run folder."""
     from keras_transformer.tokenizers import Tokenizer
-    from keras_transformer.translator import load_tokenizers, save_tokenizers
+    from keras_transformer.translator import save_tokenizers
 
     settings = config.tokenizer
-    if resume:
-        return load_tokenizers(run_dir, settings.separate_vocabularies)
     sides = list(zip(*corpus.train.pairs, strict=True))
     texts = sides if settings.separate_vocabularies else [sides[0] + sides[1]]
     tokenizers = [
@@ -176,7 +195,6 @@ def prepare_run(run_dir, config, corpus, resume):
     # The config comes last: where there is one, there is a run to resume.
     write_json(run_dir / "config.json", config.to_dict())
     print(f"tokenizer: {settings.tokenizer}, " + " and ".join(f"{t.vocabulary_size:,} ids" for t in tokenizers))
-    return tokenizers
 
 
 def encode(text, tokenizers, data):

@@ -19,6 +19,9 @@ _HOME = {
     "LabelSmoothedCrossEntropy": "training",
     "InverseSquareRootSchedule": "training",
     "Perplexity": "training",
+    "TokenAccuracy": "training",
+    "distribute": "distribution",
+    "DistributedFit": "distribution",
     "Tokenizer": "tokenizers",
     "Translator": "translator",
 }

@@ -1,10 +1,14 @@
-"""The command line: `python -m keras_transformer train|translate|score|export`."""
+"""The command line: `python -m keras_transformer train|launch|translate|score|export`."""
 
 import argparse
 import contextlib
 import gzip
+import json
 import os
+import socket
+import subprocess
 import sys
+import threading
 import zlib
 from pathlib import Path
 
@@ -42,6 +46,11 @@ def parser():
     def search_flags(one):
         one.add_argument("run", help="folder of a trained run, such as runs/phrasebook-tiny")
         add_flags(one, "decoding")
+
+    one = command("launch", launch, "run a training script as several workers on this machine, to try multi_worker")
+    one.add_argument("--workers", type=_positive, default=2, metavar="N", help="processes (default: 2)")
+    one.add_argument("script", help="such as train_keras.py")
+    one.add_argument("arguments", nargs=argparse.REMAINDER, help="its flags, such as --strategy multi_worker")
 
     one = command("translate", translate, "translate a file, a pipe, or what you type")
     search_flags(one)
@@ -230,6 +239,40 @@ def _output(path):
     with open(temporary, "w", encoding="utf-8") as file:
         yield file
     os.replace(temporary, path)
+
+
+def launch(arguments):
+    """Starts the workers with their `TF_CONFIG`, and ends all of them when one fails."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(arguments.workers)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        addresses = [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]
+    processes = []
+    for index in range(arguments.workers):
+        config = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
+        environment = {**os.environ, "TF_CONFIG": json.dumps(config), "PYTHONUNBUFFERED": "1"}
+        call = [sys.executable, arguments.script, *arguments.arguments]
+        processes.append(
+            subprocess.Popen(call, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        )
+
+    def show(index):
+        for line in processes[index].stdout:
+            print(f"[{index}] {line}", end="", flush=True)
+        if processes[index].wait():
+            print(f"[{index}] ended with {processes[index].returncode}", flush=True)
+
+    threads = [threading.Thread(target=show, args=(index,), daemon=True) for index in range(arguments.workers)]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        for process in processes:
+            process.terminate()
+    return int(any(process.returncode for process in processes))
 
 
 def data_config(run):

@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_transformer import masks
 from keras_transformer.blocks import DecoderBlock, EncoderBlock
+from keras_transformer.distribution import DistributedFit
 from keras_transformer.embeddings import PositionalEmbedding
 
 
@@ -31,7 +32,7 @@ TIE_EMBEDDINGS = ("all", "target", "none")
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Transformer(keras.Model):
+class Transformer(DistributedFit, keras.Model):
     """A functional model from `encoder_token_ids` (B, S) and `decoder_token_ids` (B, T) to logits (B, T, V).
 
     `decoder_token_ids` is the target shifted right: it begins with the start token. Padding (`pad_token_id`) is

@@ -268,10 +268,14 @@ class RunCheckpoint(keras.callbacks.Callback):
         monitor: the log that chooses: `"val_loss"` (least) or `"val_bleu"` (most).
         patience: stop after this many epochs without a better one. Defaults to None, never.
         max_minutes: stop at the end of the epoch in which this time is over. Defaults to None, never.
+        write: whether to write files; of several workers, one does. Defaults to True.
+        agree: a function that makes one number of those of several workers, which have to stop together. Defaults to
+            None: there is one.
     """
 
-    def __init__(self, folder, monitor="val_loss", patience=None, max_minutes=None):
+    def __init__(self, folder, monitor="val_loss", patience=None, max_minutes=None, write=True, agree=None):
         super().__init__()
+        self.write, self.agree = write, agree or (lambda value: value)
         self.folder, self.monitor = Path(folder), monitor
         self.patience, self.max_minutes = patience, max_minutes
         self.state = {"epoch": 0, "best": None, "best_epoch": None, "minutes": 0.0}
@@ -315,9 +319,11 @@ class RunCheckpoint(keras.callbacks.Callback):
         value, best = float(logs[self.monitor]), self.state["best"]
         if best is None or (value > best if self.monitor == "val_bleu" else value < best):
             self.state |= {"best": value, "best_epoch": epoch}
-            self._plain = save_model(self.model, self.folder / "model.keras", self._plain)
-        self.state |= {"epoch": epoch + 1, "minutes": (time.monotonic() - self._began) / 60}
-        self._save_checkpoint(epoch + 1)
+            if self.write:
+                self._plain = save_model(self.model, self.folder / "model.keras", self._plain)
+        self.state |= {"epoch": epoch + 1, "minutes": self.agree((time.monotonic() - self._began) / 60)}
+        if self.write:
+            self._save_checkpoint(epoch + 1)
         if self.patience and epoch - self.state["best_epoch"] >= self.patience:
             self._stop(f"{self.patience} epochs without a better {self.monitor}")
         if self.max_minutes and self.state["minutes"] >= self.max_minutes:
@@ -327,13 +333,13 @@ class RunCheckpoint(keras.callbacks.Callback):
         self.model.stop_training, self._reason = True, reason
 
     def on_train_end(self, logs=None):
-        if self._reason:
+        if self._reason and self.write:
             print(f"Stopped: {self._reason}.", flush=True)
 
     def _save_checkpoint(self, epoch):
         folder = self.folder / "checkpoints"
         folder.mkdir(exist_ok=True)
-        arrays = {name: ops.convert_to_numpy(variable.value) for name, variable in _variables(self.model).items()}
+        arrays = {name: to_numpy(variable) for name, variable in _variables(self.model).items()}
         arrays["state"] = np.frombuffer(json.dumps(self.state).encode(), "uint8")
         temporary = folder / "writing.tmp"
         with open(temporary, "wb") as file:
@@ -353,6 +359,12 @@ def _variables(model):
     return names
 
 
+def to_numpy(variable):
+    """The value of a Keras variable; of one that several devices have a copy of, the first copy."""
+    copies = getattr(variable.value, "values", None)
+    return ops.convert_to_numpy(copies[0] if isinstance(copies, tuple) else variable.value)
+
+
 def save_model(model, path, plain=None):
     """Writes a `.keras` file beside `path` and renames it; with an EMA, the averaged weights are what is saved.
 
@@ -368,7 +380,7 @@ def save_model(model, path, plain=None):
     """
     plain = plain or type(model).from_config(model.get_config())
     with averaged_weights(model):
-        plain.set_weights(model.get_weights())
+        plain.set_weights([to_numpy(variable) for variable in model.weights])
     temporary = path.with_name(f".writing-{path.name}")
     plain.save(temporary)
     os.replace(temporary, path)
@@ -382,7 +394,7 @@ def averaged_weights(model):
     if optimizer is None or not optimizer.use_ema or not optimizer.built:
         yield
         return
-    kept = [ops.convert_to_numpy(variable.value) for variable in model.trainable_variables]
+    kept = [to_numpy(variable) for variable in model.trainable_variables]
     optimizer.finalize_variable_values(model.trainable_variables)
     try:
         yield

@@ -193,7 +193,7 @@ def fit(model, callback, epochs, initial_epoch=0):
 
 
 def weights_of(model):
-    return [ops.convert_to_numpy(v.value) for v in training._variables(model).values()]
+    return [training.to_numpy(v) for v in training._variables(model).values()]
 
 
 @pytest.mark.parametrize("ema_momentum", [None, 0.9])

@@ -1,0 +1,268 @@
+"""Training on several devices and several machines: `tf.distribute` with `model.fit`.
+
+One rule: the gradient of N replicas is that of one device on the same global batch, also where the replicas hold
+different numbers of real tokens, and likewise for the micro-batches of gradient accumulation.
+"""
+
+import os
+import sys
+from contextlib import contextmanager
+
+import keras
+from keras import ops
+
+STRATEGIES = ("auto", "one", "mirrored", "multi_worker")
+
+
+def make_strategy(kind="auto"):
+    """A `tf.distribute.Strategy`. Call it before anything else uses TensorFlow: collectives are set up first.
+
+    Args:
+        kind: `"one"` device; `"mirrored"`, all GPUs of this machine, or all its logical CPUs where it has no GPU;
+            `"multi_worker"`, several processes or machines, which `TF_CONFIG` or Slurm's environment describes;
+            `"auto"`, the first of multi_worker, mirrored and one that there is an environment or are GPUs for.
+
+    Raises:
+        ValueError: there is no second device, or no description of a cluster.
+    """
+    import tensorflow as tf
+
+    if kind not in STRATEGIES:
+        raise ValueError(f"`strategy` must be one of {STRATEGIES}. Received: {kind!r}.")
+    if kind == "auto":
+        gpus = len(tf.config.list_logical_devices("GPU")) if "TF_CONFIG" not in os.environ else 0
+        kind = "multi_worker" if "TF_CONFIG" in os.environ else "mirrored" if gpus > 1 else "one"
+    if kind == "one":
+        return tf.distribute.get_strategy()
+    if kind == "multi_worker":
+        return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=_cluster_resolver())
+    devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+    if len(devices) < 2:
+        raise ValueError(
+            "`strategy='mirrored'` needs at least two devices of one machine: it splits every batch among them. "
+            f"Received: {[device.name for device in devices]}. Use strategy='one'."
+        )
+    return tf.distribute.MirroredStrategy([device.name for device in devices])
+
+
+def _cluster_resolver():
+    import tensorflow as tf
+
+    if "TF_CONFIG" in os.environ:
+        resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+        if not resolver.cluster_spec().as_dict():
+            raise ValueError(
+                "TF_CONFIG must name the workers: every one has the addresses of all. "
+                f"Received: {os.environ['TF_CONFIG']}. Like this: "
+                '{"cluster": {"worker": ["host1:2222", "host2:2222"]}, "task": {"type": "worker", "index": 0}}.'
+            )
+        return resolver
+    if "SLURM_PROCID" in os.environ:
+        return tf.distribute.cluster_resolver.SlurmClusterResolver()
+    raise ValueError(
+        "`strategy='multi_worker'` needs to know the machines. Received: neither TF_CONFIG nor Slurm's variables in "
+        "the environment. To try it on one machine: python -m keras_transformer launch --workers 2 train_keras.py ..."
+    )
+
+
+@contextmanager
+def distribute(kind="auto"):
+    """Within it, models are built and compiled for `make_strategy(kind)`; yields the strategy.
+
+    On the JAX backend it is `keras.distribution.DataParallel` over all devices, unless there is one alone; yields it.
+
+    Example:
+        >>> with distribute("one") as strategy:
+        ...     strategy.num_replicas_in_sync
+        1
+    """
+    if keras.backend.backend() == "jax":
+        if kind not in ("auto", "one"):
+            raise ValueError(f"On JAX, `strategy` is auto or one. Received: {kind!r}.")
+        if kind == "one" or len(keras.distribution.list_devices()) < 2:
+            yield None
+            return
+        parallel = keras.distribution.DataParallel(auto_shard_dataset=False)
+        with parallel.scope():
+            yield parallel
+        return
+    strategy = make_strategy(kind)
+    with strategy.scope():
+        yield strategy
+
+
+def is_chief(strategy):
+    """Whether this process is the one that writes files: the first worker, or the only one."""
+    resolver = getattr(strategy, "cluster_resolver", None)
+    return resolver is None or resolver.task_id in (None, 0)
+
+
+def agree(strategy, value):
+    """The mean of a number over all workers, the same on each; where all reach this line, it is a barrier, too."""
+    if not _multi_worker(strategy):
+        return value
+    import tensorflow as tf
+
+    @tf.function(autograph=False)
+    def mean():
+        return strategy.reduce("MEAN", strategy.run(lambda: tf.constant([value], "float64")), axis=0)
+
+    return float(mean())
+
+
+@contextmanager
+def worker_errors(strategy, command):
+    """Within it, a worker that is gone ends this one with a message that names the `command` to go on with."""
+    import tensorflow as tf
+
+    try:
+        yield
+    except tf.errors.OpError as error:
+        if not _multi_worker(strategy):
+            raise
+        print(
+            f"error: training stopped, another worker is gone or out of reach: {str(error).splitlines()[0]}\n"
+            f"The newest checkpoint is whole. Start all workers again with:\n  {command}",
+            file=sys.stderr,
+            flush=True,
+        )
+        os._exit(1)  # The usual way out waits for the other workers.
+
+
+def _multi_worker(strategy):
+    return bool(getattr(getattr(strategy, "extended", None), "_in_multi_worker_mode", lambda: False)())
+
+
+class DistributedFit:
+    """What a `keras.Model` lacks for `model.fit` under `tf.distribute`: `class MyModel(DistributedFit, keras.Model)`.
+
+    `Transformer` has it. With one replica and no accumulation, training is Keras' own. Otherwise
+
+    - the loss of each replica and of each micro-batch counts by its share of the sample weights of the global batch,
+      so that the sum of the gradients is the gradient of the global batch. Losses have to be means over the sample
+      weights (`reduction="mean_with_sample_weight"`, as `LabelSmoothedCrossEntropy` has it), or, without sample
+      weights, over the batch;
+    - gradients are summed over the replicas before the optimizer sees them: clipping, loss scaling and the check for
+      overflow are those of one device;
+    - XLA compiles forward and backward pass of each replica: Keras would have it compile the communication, too, and
+      fail;
+    - several workers work: Keras 3 alone fails there.
+    """
+
+    def compile(self, *args, accumulate=1, jit_compile="auto", **kwargs):
+        """`keras.Model.compile` with one argument more.
+
+        Args:
+            accumulate: number of micro-batches that each batch is split into, one after the other on each replica, with
+                one update for all of them: the memory of a small batch, the gradient of a large one. Defaults to 1.
+        """
+        if accumulate < 1:
+            raise ValueError(f"`accumulate` must be at least 1. Received: accumulate={accumulate}.")
+        if accumulate > 1 and keras.backend.backend() != "tensorflow":
+            raise ValueError(
+                "`accumulate` needs the TensorFlow backend. "
+                f"Received: accumulate={accumulate}, backend {keras.backend.backend()}. "
+                "Pass gradient_accumulation_steps to the optimizer instead."
+            )
+        self._accumulate, self._inner_xla = accumulate, False
+        if self._splits_batches():
+            self._inner_xla, jit_compile = jit_compile is True, False
+        super().compile(*args, jit_compile=jit_compile, **kwargs)
+        if self._splits_batches() and self.optimizer is not None:
+            # `train_step` has done it already.
+            inner = getattr(self.optimizer, "inner_optimizer", self.optimizer)
+            inner._all_reduce_sum_gradients = lambda gradients_and_variables: gradients_and_variables
+
+    def _splits_batches(self):
+        if keras.backend.backend() != "tensorflow":
+            return False
+        return self._accumulate > 1 or self.distribute_strategy.num_replicas_in_sync > 1
+
+    def train_step(self, *args):
+        if not getattr(self, "_accumulate", None) or not self._splits_batches():
+            return super().train_step(*args)
+        import tensorflow as tf
+
+        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(args[0])
+        variables = self.trainable_weights
+
+        # Made anew in every trace: each replica has variables of its own.
+        @tf.function(jit_compile=self._inner_xla or None, autograph=False, reduce_retracing=True)
+        def gradients_of(x, y, sample_weight, share):
+            with tf.GradientTape() as tape:
+                y_pred = self(x, training=True)
+                loss = self._compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=True)
+                replicas = tf.distribute.get_strategy().num_replicas_in_sync  # Keras has divided by it.
+                loss = loss * share * tf.cast(replicas, loss.dtype)
+                scaled = self.optimizer.scale_loss(loss)
+            self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+            return loss, [tf.convert_to_tensor(gradient) for gradient in tape.gradient(scaled, variables)]
+
+        total = _all_reduce(_weight_of(y, sample_weight))
+        loss, gradients = 0.0, None
+        for part in _micro_batches((x, y, sample_weight), self._accumulate):
+            share = tf.math.divide_no_nan(_weight_of(*part[1:]), total)
+            part_loss, part_gradients = gradients_of(*part, share)
+            loss += part_loss
+            gradients = part_gradients if gradients is None else list(map(tf.add, gradients, part_gradients))
+        loss, *gradients = _all_reduce([loss, *gradients])
+        self.optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        return self._logs(loss, y)
+
+    def test_step(self, *args):
+        if not getattr(self, "_accumulate", None) or not self._splits_batches():
+            return super().test_step(*args)
+        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(args[0])
+        y_pred = self(x, training=False)
+        loss = self._compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=False)
+        weight = _weight_of(y, sample_weight)
+        replicas = self.distribute_strategy.num_replicas_in_sync
+        self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+        share = ops.divide_no_nan(weight, _all_reduce(weight))
+        return self._logs(_all_reduce(loss * replicas * share), y)
+
+    def _logs(self, loss, y):
+        """The metrics, with the loss of the global batch, which weighs as many rows as it has."""
+        self._loss_tracker.update_state(loss, sample_weight=ops.cast(ops.shape(y)[0], "float32"))
+        logs = self.get_metrics_result()
+        # Keras averages what several workers return along an axis that numbers lack.
+        return {k: ops.reshape(v, (1,)) for k, v in logs.items()} if _multi_worker(self.distribute_strategy) else logs
+
+    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+        """Keras builds the metrics from the mean of the replicas' parts of a batch: parts of other sizes, it fails."""
+        strategy = getattr(self, "_distribute_strategy", None)
+        if iterator is not None and strategy is not None and strategy.num_replicas_in_sync > 1:
+            _, _, batches = next(iter(iterator))
+            first = keras.tree.map_structure(lambda x: strategy.experimental_local_results(x)[0], next(batches))
+            data_batch, iterator = first, None
+        super()._maybe_symbolic_build(iterator=iterator, data_batch=data_batch)
+
+
+def _weight_of(y, sample_weight):
+    """What a part of a batch weighs: its real tokens, or without sample weights its rows."""
+    if sample_weight is None:
+        return ops.cast(ops.shape(y)[0], "float32")
+    return ops.sum(ops.cast(sample_weight, "float32"))
+
+
+def _all_reduce(values):
+    """The sum over all replicas."""
+    import tensorflow as tf
+
+    context = tf.distribute.get_replica_context()
+    return context.all_reduce("SUM", values) if context.num_replicas_in_sync > 1 else values
+
+
+def _micro_batches(batch, count):
+    """A structure of tensors, split along the rows into parts of nearly equal size."""
+    import tensorflow as tf
+
+    if count == 1:
+        return [batch]
+    rows = tf.shape(keras.tree.flatten(batch)[0])[0]
+    bounds = [rows * i // count for i in range(count + 1)]
+
+    def part(i):
+        return keras.tree.map_structure(lambda x: None if x is None else x[bounds[i] : bounds[i + 1]], batch)
+
+    return [part(i) for i in range(count)]
