@@ -32,7 +32,8 @@ def main(argv=None):
     from keras_transformer.translator import Translator, load_tokenizers
 
     began = time.monotonic()
-    recipe, chief = config.training, worker_index() == 0
+    recipe = config.training
+    chief = worker_index(recipe.strategy) == 0
     with user_errors(), distribute(recipe.strategy) as strategy:
         keras.utils.set_random_seed(recipe.seed)
         corpus = load_corpus(config.data)
@@ -133,10 +134,12 @@ def main(argv=None):
     return 0
 
 
-def worker_index():
+def worker_index(strategy):
     """Which of several workers this process is: the first writes all files, and prints."""
     task = json.loads(os.environ.get("TF_CONFIG") or "{}").get("task", {})
-    return int(task.get("index", os.environ.get("SLURM_PROCID", 0)))
+    if strategy == "multi_worker":
+        return int(task.get("index", os.environ.get("SLURM_PROCID", 0)))
+    return int(task.get("index", 0)) if strategy == "auto" else 0
 
 
 def parse(argv):
@@ -164,7 +167,7 @@ def parse(argv):
             if not (run_dir / "config.json").is_file():
                 raise ConfigError(f"{run_dir} has no run to go on with: no config.json. Start it without --resume.")
             config = RunConfig.make(*settings, read_config_file(run_dir / "config.json"))
-        elif worker_index() > 0:
+        elif worker_index(config.training.strategy) > 0:
             pass  # The folder is the first worker's to make.
         elif overwrite and (run_dir / "config.json").is_file():
             shutil.rmtree(run_dir)

@@ -108,7 +108,7 @@ class TrainingConfig:
     monitor: str = _setting("val_loss", "what chooses the best epoch", ("val_loss", "val_bleu"))
     patience: int | None = _setting(None, "stop after this many epochs without a better one (default: never)")
     subword_sampling: float | None = _setting(
-        None, "subword regularisation: alpha of unigram, dropout of bpe, in (0, 1), e.g. 0.3 and 0.1 (default: none)"
+        None, "subword regularisation: alpha in (0, 1) of segmentations drawn anew in every pass (default: none)"
     )
     strategy: str = _setting(
         "auto",

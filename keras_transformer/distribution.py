@@ -20,7 +20,7 @@ def make_strategy(kind="auto"):
     Args:
         kind: `"one"` device; `"mirrored"`, all GPUs of this machine, or all its logical CPUs where it has no GPU;
             `"multi_worker"`, several processes or machines, which `TF_CONFIG` or Slurm's environment describes;
-            `"auto"`, the first of multi_worker, mirrored and one that there is an environment or are GPUs for.
+            `"auto"`, multi_worker where `TF_CONFIG` is set, mirrored where there are several GPUs, else one.
 
     Raises:
         ValueError: there is no second device, or no description of a cluster.

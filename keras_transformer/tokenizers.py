@@ -10,9 +10,13 @@ Special ids are the same for all: 0 padding, 1 unknown, 2 start, 3 end. `tokeniz
 """
 
 import io
+import math
 import re
 import unicodedata
+from bisect import bisect
+from itertools import accumulate
 from pathlib import Path
+from random import Random
 
 PAD_TOKEN_ID, UNKNOWN_TOKEN_ID, START_TOKEN_ID, END_TOKEN_ID = range(4)
 KINDS = ("unigram", "bpe", "wordpiece")
@@ -102,17 +106,18 @@ class Tokenizer:
         raise NotImplementedError
 
     def sample(self, texts, alpha, seed):
-        """`tokenize`, but with segmentations drawn at random: subword regularisation.
+        """`tokenize`, but with the segmentation of every word drawn at random: subword regularisation.
+
+        Of the best 64 segmentations of a word each is drawn in proportion to its probability to the power of alpha,
+        so that small values make many small pieces ("Subword Regularization", Kudo, 2018, section 3). Unigram alone.
 
         Args:
             texts: a list of strings.
-            alpha: in (0, 1). Unigram: segmentations are drawn in proportion to their probability to the power of
-                alpha, so that small values make many small pieces ("Subword Regularization", Kudo, 2018, section 3).
-                BPE: the probability that a merge is left out ("BPE-Dropout", Provilkov et al., 2020, section 3).
-            seed: the same seed gives the same ids.
+            alpha: in (0, 1).
+            seed: the same seed gives the same ids, in another process, too.
         """
         raise TokenizerError(
-            f"Only unigram and bpe tokenizers have segmentations to draw from. Received: kind={self.kind!r}."
+            f"Only unigram tokenizers have probabilities to draw segmentations by. Received: kind={self.kind!r}."
         )
 
     def detokenize(self, token_ids):
@@ -176,6 +181,7 @@ class SentencePieceTokenizer(Tokenizer):
                 f"Received: {special}. Train it with `Tokenizer.train`."
             )
         self._graph = None
+        self._sampled = {}
 
     @classmethod
     def _train(cls, texts, vocabulary_size, kind, seed):
@@ -208,10 +214,29 @@ class SentencePieceTokenizer(Tokenizer):
         return self._processor.encode(list(texts))
 
     def sample(self, texts, alpha, seed):
-        import sentencepiece
+        if self.kind != "unigram":
+            return super().sample(texts, alpha, seed)
+        # Not by SentencePiece's own sampling: its generator mixes in something of the process, whatever the seed.
+        random = Random(seed).random
+        rows = []
+        for pieces in self._processor.encode(list(texts), out_type=str):
+            row = []
+            for word in "".join(pieces).split("\u2581")[1:]:
+                segmentations, cumulated = self._segmentations(word, alpha)
+                row += segmentations[bisect(cumulated, random() * cumulated[-1])]
+            rows.append(row)
+        return rows
 
-        sentencepiece.set_random_generator_seed(seed)  # Of threads that begin from now on, such as the one below.
-        return self._processor.encode(list(texts), enable_sampling=True, alpha=alpha, nbest_size=-1, num_threads=1)
+    def _segmentations(self, word, alpha):
+        """The best segmentations of a word, and the running sum of their probabilities to the power of alpha."""
+        found = self._sampled.get((word, alpha))
+        if found is None:
+            # A piece never reaches beyond a word, so that words can be drawn one by one.
+            segmentations = self._processor.nbest_encode(word, nbest_size=64) or [[]]
+            scores = [alpha * sum(map(self._processor.get_score, ids)) for ids in segmentations]
+            found = segmentations, list(accumulate(math.exp(score - max(scores)) for score in scores))
+            self._sampled[word, alpha] = found
+        return found
 
     def detokenize(self, token_ids):
         rows = [[int(i) for i in ids] for ids in token_ids]

@@ -1,7 +1,10 @@
 """Tokenizers: one id sequence in Python and in the graph, four special ids that text never has, exact files."""
 
 import re
+import subprocess
+import sys
 
+import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
@@ -296,21 +299,52 @@ def test_training_is_deterministic(texts, kind, tmp_path):
     assert first.read_bytes() == second.read_bytes()
 
 
-@pytest.mark.parametrize(("kind", "alpha"), [("unigram", 0.3), ("bpe", 0.1)])
-def test_drawn_segmentations_spell_the_same_text_and_follow_the_seed(texts, trained, kind, alpha):
-    tokenizer = trained[kind]
+def test_drawn_segmentations_spell_the_same_text_and_follow_the_seed(texts, trained):
+    tokenizer = trained["unigram"]
     usual = tokenizer.tokenize(texts)
-    drawn = tokenizer.sample(texts, alpha, seed=1)
+    drawn = tokenizer.sample(texts, 0.3, seed=1)
     assert drawn != usual
     assert tokenizer.detokenize(drawn) == tokenizer.detokenize(usual)
-    assert tokenizer.sample(texts, alpha, seed=1) == drawn
-    assert tokenizer.sample(texts, alpha, seed=2) != drawn
+    assert tokenizer.sample(texts, 0.3, seed=1) == drawn
+    assert tokenizer.sample(texts, 0.3, seed=2) != drawn
     assert tokenizer.tokenize(texts) == usual
+    few, many = (sum(map(len, tokenizer.sample(texts, alpha, seed=1))) for alpha in (0.9, 0.1))
+    assert sum(map(len, usual)) < few < many
 
 
-def test_wordpiece_has_no_segmentations_to_draw_from(trained):
-    with pytest.raises(TokenizerError, match="Only unigram and bpe tokenizers have segmentations to draw from"):
-        trained["wordpiece"].sample(["a text"], 0.1, seed=0)
+def test_another_process_draws_the_same_segmentations(texts, trained, tmp_path):
+    """Resuming relies on it, and SentencePiece's own sampling does not do it."""
+    file = trained["unigram"].save(tmp_path / "tokenizer")
+    code = (
+        "from keras_transformer.tokenizers import Tokenizer\n"
+        f"print(Tokenizer.load({str(file)!r}).sample({texts[:50]!r}, 0.3, 7))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(trained["unigram"].sample(texts[:50], 0.3, 7))
+
+
+def test_segmentations_are_drawn_by_their_probability(trained):
+    """Of a word's segmentations, each as often as its probability to the power of alpha says."""
+    tokenizer = trained["unigram"]
+    segmentations = tokenizer._processor.nbest_encode("house", nbest_size=64)
+    weights = np.exp([0.5 * sum(map(tokenizer._processor.get_score, ids)) for ids in segmentations])
+    drawn = [tuple(ids) for ids in tokenizer.sample(["house"] * 20000, 0.5, seed=0)]
+    for ids, share in list(zip(segmentations, weights / weights.sum(), strict=True))[:3]:
+        assert drawn.count(tuple(ids)) / len(drawn) == pytest.approx(share, abs=0.02)
+
+
+def test_text_that_no_piece_has_and_empty_text_are_drawn_too(trained):
+    tokenizer = trained["unigram"]
+    odd = ["", " ", "\u4f60\u597d world", "a\u2581b", "x" * 300]
+    drawn = tokenizer.sample(odd, 0.3, seed=0)
+    assert drawn[:2] == [[], []]
+    assert tokenizer.detokenize(drawn) == tokenizer.detokenize(tokenizer.tokenize(odd))
+
+
+@pytest.mark.parametrize("kind", ["bpe", "wordpiece"])
+def test_other_kinds_have_no_probabilities_to_draw_by(trained, kind):
+    with pytest.raises(TokenizerError, match="Only unigram tokenizers have probabilities to draw segmentations by"):
+        trained[kind].sample(["a text"], 0.1, seed=0)
 
 
 def test_an_iterator_of_texts_is_taken_too():

@@ -1,0 +1,271 @@
+"""Training speed: one optimizer step, side by side with what a user would pick instead, in one run.
+
+    python benchmarks/train_step.py                              # batches of 64 x 32 tokens without padding
+    python benchmarks/train_step.py --data-dir path/to/multi30k  # and real sentences in length buckets
+
+All peers get the same batches, sizes, dropout, label smoothing (keras-hub: none), Adam and clipping; each has a process
+of its own, and they take turns, round after round: a slow minute of the machine hits all of them. Tokens are those of
+the target, without padding. GFLOP/s counts the matrix products that the padded batch needs, forward and twice that
+backward, against the fastest matrix product that this machine did before and after. Needs `pip install torch`.
+"""
+
+import argparse
+import json
+import math
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from decode import Worker
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+PEERS = ("ours", "ours, XLA", "ours, bfloat16", "torch", "torch, compiled", "keras-hub", "keras-hub, XLA")
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--presets", default="tiny,base", metavar="NAMES", help="(default: tiny,base)")
+    parser.add_argument("--peers", default=";".join(PEERS), metavar="NAMES", help=f"of: {';'.join(PEERS)}")
+    parser.add_argument("--rows", type=int, default=64, metavar="N", help="sentences of a batch (default: 64)")
+    parser.add_argument("--length", type=int, default=32, metavar="N", help="tokens of a sentence (default: 32)")
+    parser.add_argument("--vocabulary-size", type=int, default=8000, metavar="N", help="(default: 8000)")
+    parser.add_argument("--data-dir", metavar="DIR", help="Multi30k, for real batches, too")
+    parser.add_argument("--batches", type=int, default=6, metavar="N", help="real batches of a round (default: 6)")
+    parser.add_argument("--tokens-per-batch", type=int, default=2048, metavar="N", help="of real ones (default: 2048)")
+    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="timed rounds of all peers (default: 5)")
+    parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
+    arguments = parser.parse_args(argv)
+    with tempfile.TemporaryDirectory() as folder:
+        cells = {"64 x 32".replace("64", str(arguments.rows)).replace("32", str(arguments.length)): fixed(arguments)}
+        if arguments.data_dir:
+            cells["Multi30k"] = real(arguments)
+        rows = []
+        for preset in arguments.presets.split(","):
+            for title, batches in cells.items():
+                path = Path(folder, f"{len(rows)}.npz")
+                np.savez(path, *(side for batch in batches for side in batch))
+                rows += measure(f"{preset}, {title}", preset, str(path), batches, arguments)
+    if arguments.json:
+        Path(arguments.json).write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    return 0
+
+
+def fixed(arguments):
+    """One batch of random ids without padding: source, decoder input, labels."""
+    shape = arguments.rows, arguments.length
+    rng = np.random.default_rng(0)
+    return [tuple(rng.integers(4, arguments.vocabulary_size, shape).astype("int32") for _ in range(3))]
+
+
+def real(arguments):
+    """Batches of Multi30k's training set, as `train_keras.py` makes them."""
+    from keras_transformer.data import encode_pairs, make_batches
+    from keras_transformer.datasets import multi30k
+    from keras_transformer.tokenizers import Tokenizer
+
+    pairs = multi30k(arguments.data_dir).train.pairs
+    tokenizer = Tokenizer.train([text for pair in pairs for text in pair], arguments.vocabulary_size)
+    encoded = encode_pairs(pairs, tokenizer, tokenizer, max_length=128)
+    dataset = make_batches(encoded, arguments.tokens_per_batch, shuffle=True).dataset.take(arguments.batches)
+    return [
+        (inputs["encoder_token_ids"], inputs["decoder_token_ids"], labels)
+        for inputs, labels, _ in dataset.as_numpy_iterator()
+    ]
+
+
+def measure(title, preset, path, batches, arguments):
+    """Times all peers in turn; prints the table and returns its rows."""
+    peers = [peer for peer in arguments.peers.split(";") if len(batches) == 1 or not compiles(peer)]
+    workers = {peer: Worker(peer) for peer in peers}
+    for worker in workers.values():
+        worker.ask("prepare", prepare, preset, path, arguments.vocabulary_size)
+    peak = [peak_gflops()]
+    times, memory = {peer: [] for peer in peers}, {}
+    for _ in range(arguments.rounds):
+        for peer, worker in workers.items():
+            seconds, memory[peer] = worker.ask("time")
+            times[peer].append(seconds)
+    for worker in workers.values():
+        worker.process.terminate()
+    peak = max(*peak, peak_gflops())
+    tokens = sum(int(np.count_nonzero(labels)) for *_, labels in batches)
+    flop = sum(flop_of_step(preset, arguments.vocabulary_size, source, labels) for source, _, labels in batches)
+    reference = statistics.median(times.get("torch", [math.nan]))
+    print(f"\n{title}, vocabulary {arguments.vocabulary_size:,}; matrix products: {peak:.0f} GFLOP/s")
+    print(f"{'':20}{'ms a step':>11}{'min':>8}{'max':>8}{'tok/s':>8}{'GFLOP/s':>9}{'MiB':>7}{'ratio':>7}")
+    rows = []
+    for peer, values in times.items():
+        median = statistics.median(values)
+        row = {
+            "cell": title,
+            "peer": peer,
+            "ms": [1e3 * x / len(batches) for x in (median, min(values), max(values))],
+            "tokens_per_second": tokens / median,
+            "gflops": flop / median / 1e9,
+            "peak_gflops": peak,
+            "peak_memory_mib": memory[peer],
+            "ratio": reference / median,
+        }
+        rows.append(row)
+        ms = "".join(f"{x:{width}.0f}" for x, width in zip(row["ms"], (11, 8, 8), strict=True))
+        print(
+            f"  {peer:18}{ms}{row['tokens_per_second']:8.0f}{row['gflops']:9.0f}"
+            f"{row['peak_memory_mib']:7.0f}{row['ratio']:7.2f}",
+            flush=True,
+        )
+    return rows
+
+
+def compiles(peer):
+    """Whether a peer compiles every shape of a batch anew, which real batches are too many for."""
+    return peer.endswith(("XLA", "compiled"))
+
+
+def peak_gflops():
+    """The fastest of some large products of float32 matrices, by NumPy's BLAS."""
+    a, b = np.ones((2, 2048, 2048), "float32")
+    seconds = []
+    for _ in range(5):
+        began = time.perf_counter()
+        a @ b
+        seconds.append(time.perf_counter() - began)
+    return 2 * 2048**3 / min(seconds) / 1e9
+
+
+def flop_of_step(preset, vocabulary_size, source, labels):
+    """Multiplications and additions of the matrix products of one step, padding included."""
+    from keras_transformer.config import PRESETS
+
+    sizes = PRESETS[preset]
+    dim, layers, (rows, s), t = sizes["hidden_dim"], sizes["num_layers"], source.shape, labels.shape[1]
+    feed_forward = 2 * dim * sizes["intermediate_dim"]
+    encoder = s * (4 * dim**2 + feed_forward) + 2 * s * s * dim
+    decoder = t * (6 * dim**2 + feed_forward) + 2 * s * dim**2 + 2 * (t * t + t * s) * dim
+    return 3 * 2 * rows * (layers * (encoder + decoder) + t * dim * vocabulary_size)
+
+
+def prepare(peer, preset, path, vocabulary_size):
+    """A function that takes a step with every batch."""
+    from keras_transformer.config import PRESETS
+
+    with np.load(path) as file:
+        arrays = [file[name] for name in file.files]
+    batches = list(zip(arrays[::3], arrays[1::3], arrays[2::3], strict=True))
+    sizes = PRESETS[preset]
+    if peer.startswith("torch"):
+        call = torch_steps(sizes, batches, vocabulary_size, compiled="compiled" in peer)
+    else:
+        call = keras_steps(peer, sizes, batches, vocabulary_size)
+    for _ in range(2):  # Compiles, and fills caches.
+        call()
+    return call, len(batches), lambda found: 0
+
+
+def keras_steps(peer, sizes, batches, vocabulary_size):
+    """`model.fit`'s own training function, ours or of a model of keras-hub's layers."""
+    import keras
+    import tensorflow as tf
+
+    from keras_transformer.model import Transformer
+    from keras_transformer.training import LabelSmoothedCrossEntropy, make_optimizer
+
+    keras.utils.set_random_seed(0)
+    if peer.startswith("ours"):
+        model = Transformer(vocabulary_size, **sizes, dtype="mixed_bfloat16" if "bfloat16" in peer else None)
+        loss = LabelSmoothedCrossEntropy()
+    else:
+        model, loss = keras_hub_model(sizes, vocabulary_size), keras.losses.SparseCategoricalCrossentropy(True)
+    model.compile(make_optimizer(1e-4), loss, jit_compile=peer.endswith("XLA"))
+    data = [
+        ({"encoder_token_ids": source, "decoder_token_ids": decoder}, labels, (labels != 0).astype("float32"))
+        for source, decoder, labels in batches
+    ]
+    data = [tf.data.Dataset.from_tensors(one).repeat() for one in data]
+    iterators = [iter(one) for one in data]
+    model.make_train_function()
+
+    def call():
+        return [float(model.train_function(iterator)["loss"]) for iterator in iterators]
+
+    return call
+
+
+def keras_hub_model(sizes, vocabulary_size):
+    import keras
+    import keras_nlp
+
+    hidden_dim = sizes["hidden_dim"]
+    settings = {key: sizes[key] for key in ("intermediate_dim", "num_heads", "dropout")}
+    embedding = keras_nlp.layers.TokenAndPositionEmbedding(vocabulary_size, 512, hidden_dim, mask_zero=True)
+    source = keras.Input((None,), dtype="int32", name="encoder_token_ids")
+    target = keras.Input((None,), dtype="int32", name="decoder_token_ids")
+    dropout = keras.layers.Dropout(sizes["dropout"])
+    x = dropout(embedding(source))
+    for _ in range(sizes["num_layers"]):
+        x = keras_nlp.layers.TransformerEncoder(**settings)(x)
+    y = dropout(embedding(target))
+    for _ in range(sizes["num_layers"]):
+        y = keras_nlp.layers.TransformerDecoder(**settings)(y, x)
+    logits = embedding.token_embedding(y, reverse=True)
+    return keras.Model({"encoder_token_ids": source, "decoder_token_ids": target}, logits)
+
+
+def torch_steps(sizes, batches, vocabulary_size, compiled, device="cpu", dtype=None):
+    """`torch.nn.Transformer` with tied embeddings and sinusoidal positions, in PyTorch's own training loop."""
+    import torch
+
+    from keras_transformer.embeddings import positional_encoding
+
+    torch.manual_seed(0)
+    dim, dropout = sizes["hidden_dim"], sizes["dropout"]
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding = torch.nn.Embedding(vocabulary_size, dim)
+            torch.nn.init.normal_(self.embedding.weight, std=dim**-0.5)
+            layers = sizes["num_layers"]
+            self.transformer = torch.nn.Transformer(
+                dim, sizes["num_heads"], layers, layers, sizes["intermediate_dim"], dropout, batch_first=True
+            )
+            self.dropout = torch.nn.Dropout(dropout)
+            self.register_buffer("positions", torch.from_numpy(positional_encoding(512, dim)))
+
+        def embed(self, ids):
+            return self.dropout(self.embedding(ids) * dim**0.5 + self.positions[: ids.shape[1]])
+
+        def forward(self, source, target):
+            length = target.shape[1]
+            later = torch.triu(torch.ones(length, length, dtype=torch.bool, device=target.device), 1)
+            padding = {"src_key_padding_mask": source == 0, "tgt_key_padding_mask": target == 0}
+            hidden = self.transformer(
+                self.embed(source), self.embed(target), tgt_mask=later, memory_key_padding_mask=source == 0, **padding
+            )
+            return hidden @ self.embedding.weight.T
+
+    model = Model().to(device)
+    forward = torch.compile(model) if compiled else model
+    optimizer = torch.optim.Adam(model.parameters(), 1e-4, (0.9, 0.98), 1e-9)
+    cross_entropy = torch.nn.CrossEntropyLoss(ignore_index=0, label_smoothing=0.1)
+    data = [tuple(torch.from_numpy(side).long().to(device) for side in batch) for batch in batches]
+
+    def step(source, target, labels):
+        optimizer.zero_grad()
+        with torch.autocast(device, dtype, enabled=dtype is not None):
+            logits = forward(source, target)
+        loss = cross_entropy(logits.float().view(-1, vocabulary_size), labels.view(-1))
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        return loss
+
+    return lambda: [step(*batch).item() for batch in data]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
