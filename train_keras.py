@@ -34,7 +34,8 @@ def main(argv=None):
     began = time.monotonic()
     recipe = config.training
     chief = worker_index(recipe.strategy) == 0
-    with user_errors(), distribute(recipe.strategy) as strategy:
+    to_resume = command(run_dir, "--resume")
+    with user_errors(), distribute(recipe.strategy) as strategy, worker_errors(strategy, to_resume):
         keras.utils.set_random_seed(recipe.seed)
         corpus = load_corpus(config.data)
         if chief and not resume:
@@ -98,7 +99,7 @@ def main(argv=None):
     if recipe.ema_momentum:
         callbacks.insert(0, keras.callbacks.SwapEMAWeights())  # Validates the averaged weights.
     try:
-        with worker_errors(strategy, command(run_dir, "--resume")):
+        with worker_errors(strategy, to_resume):
             model.fit(
                 batches.dataset,
                 steps_per_epoch=batches.steps_per_epoch,
@@ -114,10 +115,10 @@ def main(argv=None):
             log.on_train_end()  # Keras calls no callback now, and the file would stay open.
             if not (run_dir / "model.keras").exists():
                 training.save_model(model, run_dir / "model.keras")
-            print(f"\nInterrupted. {run_dir} holds the best model so far. To go on:\n  {command(run_dir, '--resume')}")
+            print(f"\nInterrupted. {run_dir} holds the best model so far. To go on:\n  {to_resume}")
         return 130
     if not chief:
-        with worker_errors(strategy, command(run_dir, "--resume")):
+        with worker_errors(strategy, to_resume):
             agree(strategy, 0)  # Until the first worker has done the rest: it would miss this one.
         return 0
 

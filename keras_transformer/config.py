@@ -19,8 +19,8 @@ class ConfigError(ValueError):
     """A setting that does not exist or cannot be."""
 
 
-def _setting(default, help, choices=None):
-    return field(default=default, metadata={"help": help, "choices": choices})
+def _setting(default, help, choices=None, also=()):
+    return field(default=default, metadata={"help": help, "choices": choices, "also": also})
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,9 @@ class ModelConfig:
         ("all", "target", "none"),
     )
     position_type: str = _setting("sinusoidal", "kind of positions", ("sinusoidal", "learned"))
-    dtype: str = _setting("float32", "dtype policy", ("float32", "mixed_bfloat16", "mixed_float16"))
+    dtype: str = _setting(
+        "float32", "dtype policy", ("float32", "mixed_bfloat16", "mixed_float16"), also=("--dtype-policy",)
+    )
 
 
 @dataclass(frozen=True)
@@ -330,17 +332,17 @@ def add_flags(parser, *sections):
     for name in sections:
         group = parser.add_argument_group(f"{name} settings")
         for f in dataclasses.fields(SECTIONS[name]):
-            flag = "--" + f.name.replace("_", "-")
+            flags = ["--" + f.name.replace("_", "-"), *f.metadata["also"]]
             text = f.metadata["help"]
             kwargs = {"dest": f.name, "default": argparse.SUPPRESS}
             if bool in _types(SECTIONS[name], f.name):
-                group.add_argument(flag, action=argparse.BooleanOptionalAction, help=text, **kwargs)
+                group.add_argument(*flags, action=argparse.BooleanOptionalAction, help=text, **kwargs)
                 continue
             if f.default is not None and f.default != "":
                 text += f" (default: {f.default}{_changed_by(f.name)})"
             kind = next(t for t in _types(SECTIONS[name], f.name) if t is not types.NoneType)
             metavar = None if f.metadata["choices"] else {int: "N", float: "X", str: "TEXT"}[kind]
-            group.add_argument(flag, type=kind, choices=f.metadata["choices"], metavar=metavar, help=text, **kwargs)
+            group.add_argument(*flags, type=kind, choices=f.metadata["choices"], metavar=metavar, help=text, **kwargs)
 
 
 def _changed_by(name):

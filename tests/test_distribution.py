@@ -1,12 +1,9 @@
-"""The same training on one device, on two and in two processes; what happens when one of them dies."""
+"""The same training on one device, on two and in two processes."""
 
 import json
 import os
-import re
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -80,83 +77,6 @@ def test_jax_with_two_devices_ends_with_the_weights_of_one(tmp_path):
     for a, b in zip(arrays, expected, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)
     np.testing.assert_allclose(history["val_loss"], expected_history["val_loss"], rtol=1e-5)
-
-
-# Two workers of the training script.
-
-FLAGS = """--num-layers 1 --num-heads 1 --hidden-dim 8 --intermediate-dim 8 --num-beams 1 --dropout 0
- --tokens-per-batch 60 --steps-per-epoch 2 --strategy multi_worker""".split()  # noqa: SIM905
-
-
-@pytest.fixture
-def files(tmp_path):
-    """Flags that name a small corpus, whose sentences have different lengths."""
-    flags = []
-    for name in ("train_source", "train_target", "val_source", "val_target"):
-        path = tmp_path / name
-        path.write_text("a small dog\na cat\na big dog and a small cat\n" * (20 if "train" in name else 1))
-        flags += [f"--{name.replace('_', '-')}", path]
-    return flags
-
-
-def launch(*flags):
-    call = [sys.executable, "-m", "keras_transformer", "launch", "train_keras.py", *map(str, flags)]
-    return subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-
-def final_weights(run_dir, epochs):
-    with np.load(run_dir / "checkpoints" / f"epoch-{epochs:05d}.npz") as file:
-        return [file[name] for name in file.files if name != "state"]
-
-
-def test_a_killed_worker_ends_the_others_and_all_go_on_later(tmp_path, files):
-    """kill -9 of the second worker: the first says so and stops; resumed by both, it is as if nothing had happened."""
-    killed, straight = tmp_path / "killed", tmp_path / "straight"
-    with launch(*files, *FLAGS, "--epochs", 4000, "--run-dir", killed) as process:
-        deadline = time.monotonic() + 300
-        while not list(killed.glob("checkpoints/epoch-*.npz")) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        os.kill(int(children[1]), signal.SIGKILL)
-        output = process.stdout.read()
-    assert process.returncode == 1
-    assert "another worker is gone or out of reach" in output
-    assert f"--run-dir {killed} --resume" in output
-    done = max(int(re.findall(r"\d+", path.stem)[-1]) for path in killed.glob("checkpoints/epoch-*.npz"))
-    epochs = done + 2
-    with launch("--strategy", "multi_worker", "--run-dir", killed, "--resume", "--epochs", epochs) as process:
-        output = process.stdout.read()
-    assert process.returncode == 0, output[-3000:]
-    assert "[0] resuming: " in output
-    assert "[1] model:" in output
-    with launch(*files, *FLAGS, "--epochs", epochs, "--run-dir", straight) as process:
-        output = process.stdout.read()
-    assert process.returncode == 0, output[-3000:]
-    for a, b in zip(final_weights(killed, epochs), final_weights(straight, epochs), strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-6)
-
-
-def test_the_training_script_runs_on_two_devices_and_resumes(tmp_path, files):
-    """Checkpoints, averaged weights, scores and the export of a model whose variables have two copies."""
-    code = (
-        "import sys, tensorflow as tf, train_keras\n"
-        "cpu = tf.config.list_physical_devices('CPU')[0]\n"
-        "tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)\n"
-        "sys.exit(train_keras.main(sys.argv[1:]))"
-    )
-    common = ["--strategy", "mirrored", "--ema-momentum", "0.9"]
-    straight, resumed = tmp_path / "straight", tmp_path / "resumed"
-    for flags in (
-        [*files, *FLAGS, *common, "--epochs", "3", "--run-dir", straight],
-        [*files, *FLAGS, *common, "--epochs", "2", "--run-dir", resumed],
-        ["--epochs", "3", "--run-dir", resumed, "--resume"],
-    ):
-        call = [sys.executable, "-c", code, *map(str, flags)]
-        done = subprocess.run(call, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stderr[-3000:]
-        assert "split among 2 replicas" in done.stdout
-    for a, b in zip(final_weights(straight, 3), final_weights(resumed, 3), strict=True):
-        np.testing.assert_array_equal(a, b)
 
 
 # What a caller may ask for.
