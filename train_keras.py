@@ -26,16 +26,16 @@ def main(argv=None):
     from keras_transformer import training
     from keras_transformer.data import make_batches
     from keras_transformer.datasets import load_corpus
-    from keras_transformer.distribution import agree, distribute, worker_errors
+    from keras_transformer.distribution import agree, distribute, is_chief, worker_errors
     from keras_transformer.export.saved_model import export_saved_model
     from keras_transformer.model import Transformer
     from keras_transformer.translator import Translator, load_tokenizers
 
     began = time.monotonic()
     recipe = config.training
-    chief = worker_index(recipe.strategy) == 0
     to_resume = command(run_dir, "--resume")
     with user_errors(), distribute(recipe.strategy) as strategy, worker_errors(strategy, to_resume):
+        chief = is_chief(strategy)
         keras.utils.set_random_seed(recipe.seed)
         corpus = load_corpus(config.data)
         if chief and not resume:
@@ -66,13 +66,12 @@ def main(argv=None):
         checkpoint = training.RunCheckpoint(run_dir, *limits, write=chief, agree=lambda value: agree(strategy, value))
         epochs_done = checkpoint.restore(model) if resume else 0
         batches = make_batches(
-            train,
+            resampler(corpus.train, tokenizers, config) if recipe.subword_sampling else train,
             config.data.tokens_per_batch,
             shuffle=True,
             seed=recipe.seed,
             start_epoch=epochs_done,
             steps_per_epoch=recipe.steps_per_epoch,
-            resample=recipe.subword_sampling and resampler(corpus.train, tokenizers, config),
         )
         val_batches = make_batches(validation, config.data.tokens_per_batch)
 
@@ -135,12 +134,15 @@ def main(argv=None):
     return 0
 
 
-def worker_index(strategy):
-    """Which of several workers this process is: the first writes all files, and prints."""
-    task = json.loads(os.environ.get("TF_CONFIG") or "{}").get("task", {})
-    if strategy == "multi_worker":
-        return int(task.get("index", os.environ.get("SLURM_PROCID", 0)))
-    return int(task.get("index", 0)) if strategy == "auto" else 0
+def makes_the_run_folder(strategy):
+    """Whether this process is the first of several workers, or alone: known before TensorFlow is there to ask."""
+    config = json.loads(os.environ.get("TF_CONFIG") or "{}")
+    task = config.get("task", {})
+    if strategy not in ("auto", "multi_worker"):
+        return True
+    if task:  # A cluster may have a task that is called chief; else it is the first worker.
+        return task["type"] == "chief" or (int(task["index"]) == 0 and "chief" not in config.get("cluster", {}))
+    return strategy == "auto" or int(os.environ.get("SLURM_PROCID", 0)) == 0
 
 
 def parse(argv):
@@ -168,8 +170,8 @@ def parse(argv):
             if not (run_dir / "config.json").is_file():
                 raise ConfigError(f"{run_dir} has no run to go on with: no config.json. Start it without --resume.")
             config = RunConfig.make(*settings, read_config_file(run_dir / "config.json"))
-        elif worker_index(config.training.strategy) > 0:
-            pass  # The folder is the first worker's to make.
+        elif not makes_the_run_folder(config.training.strategy):
+            pass
         elif overwrite and (run_dir / "config.json").is_file():
             shutil.rmtree(run_dir)
         elif run_dir.exists() and (not run_dir.is_dir() or any(run_dir.iterdir())):

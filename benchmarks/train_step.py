@@ -41,7 +41,7 @@ def main(argv=None):
     parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
     arguments = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as folder:
-        cells = {"64 x 32".replace("64", str(arguments.rows)).replace("32", str(arguments.length)): fixed(arguments)}
+        cells = {f"{arguments.rows} x {arguments.length}": fixed(arguments)}
         if arguments.data_dir:
             cells["Multi30k"] = real(arguments)
         rows = []
@@ -84,7 +84,7 @@ def measure(title, preset, path, batches, arguments):
     workers = {peer: Worker(peer) for peer in peers}
     for worker in workers.values():
         worker.ask("prepare", prepare, preset, path, arguments.vocabulary_size)
-    peak = [peak_gflops()]
+    before = peak_gflops()
     times, memory = {peer: [] for peer in peers}, {}
     for _ in range(arguments.rounds):
         for peer, worker in workers.items():
@@ -92,7 +92,7 @@ def measure(title, preset, path, batches, arguments):
             times[peer].append(seconds)
     for worker in workers.values():
         worker.process.terminate()
-    peak = max(*peak, peak_gflops())
+    peak = max(before, peak_gflops())
     tokens = sum(int(np.count_nonzero(labels)) for *_, labels in batches)
     flop = sum(flop_of_step(preset, arguments.vocabulary_size, source, labels) for source, _, labels in batches)
     reference = statistics.median(times.get("torch", [math.nan]))

@@ -4,11 +4,13 @@ import argparse
 import contextlib
 import gzip
 import json
+import math
 import os
 import socket
 import subprocess
 import sys
 import threading
+import time
 import zlib
 from pathlib import Path
 
@@ -16,6 +18,8 @@ from keras_transformer.config import DecodingConfig, add_flags, user_errors
 
 # Bytes of text that are translated together: enough to fill batches of similar lengths, in constant memory.
 READ_SIZE = 1 << 17
+# A worker notices that another is gone after a time-out of TensorFlow's. One that never met the other waits for ever.
+GRACE_SECONDS = 60
 # Of the test set, for what quantisation costs: a minute with a base model.
 BLEU_SENTENCES = 200
 
@@ -242,7 +246,7 @@ def _output(path):
 
 
 def launch(arguments):
-    """Starts the workers with their `TF_CONFIG`, and ends all of them when one fails."""
+    """Starts the workers with their `TF_CONFIG`; when one fails, the others have a while to notice and end, too."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(arguments.workers)]
         for one in sockets:
@@ -258,20 +262,28 @@ def launch(arguments):
         )
 
     def show(index):
-        for line in processes[index].stdout:
-            print(f"[{index}] {line}", end="", flush=True)
+        with processes[index].stdout as lines:
+            for line in lines:
+                print(f"[{index}] {line}", end="", flush=True)
         if processes[index].wait():
             print(f"[{index}] ended with {processes[index].returncode}", flush=True)
 
     threads = [threading.Thread(target=show, args=(index,), daemon=True) for index in range(arguments.workers)]
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        for process in processes:
-            process.terminate()
+    for thread in threads:
+        thread.start()
+    deadline = math.inf
+    while any(thread.is_alive() for thread in threads) and time.monotonic() < deadline:
+        try:
+            time.sleep(0.1)
+            stop = any(process.poll() for process in processes)
+        except KeyboardInterrupt:  # The workers got it, too, and save what they have.
+            stop = True
+        if stop and deadline == math.inf:
+            deadline = time.monotonic() + GRACE_SECONDS
+    for process in processes:
+        process.kill()  # TensorFlow's workers ignore SIGTERM.
+    for thread in threads:
+        thread.join()
     return int(any(process.returncode for process in processes))
 
 

@@ -121,7 +121,7 @@ def _buckets(longest):
         low = high
 
 
-def make_batches(pairs, tokens_per_batch, shuffle=False, seed=0, start_epoch=0, steps_per_epoch=None, resample=None):
+def make_batches(pairs, tokens_per_batch, shuffle=False, seed=0, start_epoch=0, steps_per_epoch=None):
     """Batches of token ids as a `tf.data.Dataset`.
 
     Each element is `(inputs, labels, weights)`: `inputs` has `encoder_token_ids` (B, S) and `decoder_token_ids`
@@ -129,7 +129,8 @@ def make_batches(pairs, tokens_per_batch, shuffle=False, seed=0, start_epoch=0, 
     real tokens and 0 at padding.
 
     Args:
-        pairs: `EncodedPairs`.
+        pairs: `EncodedPairs`; or, for subword regularisation, a function that returns those of pass 0, 1, 2, ... Then
+            every pass has as many batches as the first: what is over is left out, what is missing is taken twice.
         tokens_per_batch: see `plan_batches`.
         shuffle: if True, the data set is endless and every pass has another order (pass `steps_per_epoch` to `fit`);
             if False, it is one pass in a fixed order.
@@ -138,33 +139,30 @@ def make_batches(pairs, tokens_per_batch, shuffle=False, seed=0, start_epoch=0, 
         steps_per_epoch: batches of an epoch, for corpora so large that one should not wait for all of it until the
             next validation and checkpoint. Epochs then follow each other without regard to passes. Defaults to None,
             one pass. Needs `shuffle`.
-        resample: a function that returns the `EncodedPairs` of pass 0, 1, 2, ..., for subword regularisation. Every
-            pass has as many batches as the first: what is over is left out, what is missing is taken twice.
 
     Returns:
         `TokenBatches`.
     """
     import tensorflow as tf
 
-    def plan(pairs, rng=None):
-        return plan_batches(
-            *([len(ids) for ids in side] for side in (pairs.source, pairs.target)), tokens_per_batch, rng
-        )
-
-    pairs = resample(0) if resample else pairs
-    first = plan(pairs)
-    start = start_epoch * steps_per_epoch if steps_per_epoch else start_epoch * len(first)
+    first_pairs = pairs(0) if callable(pairs) else pairs
+    first_lengths = _lengths(first_pairs)
+    first = plan_batches(*first_lengths, tokens_per_batch)
+    start = start_epoch * (steps_per_epoch or len(first))
 
     def batches():
         if not shuffle:
-            yield from (padded(pairs, indices) for indices in first)
+            yield from (_padded(first_pairs, indices) for indices in first)
             return
         number, skip = divmod(start, len(first))
+        encoded, lengths = first_pairs, first_lengths
         while True:
-            encoded = resample(number) if resample else pairs
-            batches = plan(encoded, np.random.default_rng((seed, number)))
-            batches = (batches * (1 + len(first) // len(batches)))[: len(first)]
-            yield from (padded(encoded, indices) for indices in batches[skip:])
+            if callable(pairs) and number:
+                encoded = pairs(number)
+                lengths = _lengths(encoded)
+            plan = plan_batches(*lengths, tokens_per_batch, np.random.default_rng((seed, number)))
+            plan = (plan * (1 + len(first) // len(plan)))[: len(first)]
+            yield from (_padded(encoded, indices) for indices in plan[skip:])
             number, skip = number + 1, 0
 
     def inputs_and_labels(encoder_token_ids, labels):
@@ -178,12 +176,16 @@ def make_batches(pairs, tokens_per_batch, shuffle=False, seed=0, start_epoch=0, 
     dataset = dataset.map(inputs_and_labels).prefetch(8)
     if not shuffle:
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(len(first)))
-    sides = [side for indices in first for side in padded(pairs, indices)]
-    padding = sum(np.count_nonzero(side == PAD_TOKEN_ID) for side in sides) / sum(side.size for side in sides)
+    padded = sum(len(indices) * sum(side[indices].max() for side in first_lengths) for indices in first)
+    padding = 1 - sum(side.sum() for side in first_lengths) / padded
     return TokenBatches(dataset, steps_per_epoch or len(first), padding)
 
 
-def padded(pairs, indices):
+def _lengths(pairs):
+    return [np.array([len(ids) for ids in side]) for side in (pairs.source, pairs.target)]
+
+
+def _padded(pairs, indices):
     """Some of `EncodedPairs` as two arrays of ids, (B, S) and (B, T)."""
     arrays = []
     for side in (pairs.source, pairs.target):

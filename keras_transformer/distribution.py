@@ -30,8 +30,10 @@ def make_strategy(kind="auto"):
     if kind not in STRATEGIES:
         raise ValueError(f"`strategy` must be one of {STRATEGIES}. Received: {kind!r}.")
     if kind == "auto":
-        gpus = len(tf.config.list_logical_devices("GPU")) if "TF_CONFIG" not in os.environ else 0
-        kind = "multi_worker" if "TF_CONFIG" in os.environ else "mirrored" if gpus > 1 else "one"
+        if "TF_CONFIG" in os.environ:
+            kind = "multi_worker"
+        else:
+            kind = "mirrored" if len(tf.config.list_logical_devices("GPU")) > 1 else "one"
     if kind == "one":
         return tf.distribute.get_strategy()
     if kind == "multi_worker":
@@ -92,9 +94,9 @@ def distribute(kind="auto"):
 
 
 def is_chief(strategy):
-    """Whether this process is the one that writes files: the first worker, or the only one."""
-    resolver = getattr(strategy, "cluster_resolver", None)
-    return resolver is None or resolver.task_id in (None, 0)
+    """Whether this process is the one that writes files: the chief or first worker, or the only one."""
+    extended = getattr(strategy, "extended", None)  # On JAX there is none.
+    return extended is None or extended.should_checkpoint
 
 
 def agree(strategy, value):
@@ -149,6 +151,8 @@ class DistributedFit:
     - several workers work: Keras 3 alone fails there.
     """
 
+    _accumulate = 1  # Until it is compiled.
+
     def compile(self, *args, accumulate=1, jit_compile="auto", **kwargs):
         """`keras.Model.compile` with one argument more.
 
@@ -179,7 +183,7 @@ class DistributedFit:
         return self._accumulate > 1 or self.distribute_strategy.num_replicas_in_sync > 1
 
     def train_step(self, *args):
-        if not getattr(self, "_accumulate", None) or not self._splits_batches():
+        if not self._splits_batches():
             return super().train_step(*args)
         import tensorflow as tf
 
@@ -210,7 +214,7 @@ class DistributedFit:
         return self._logs(loss, y)
 
     def test_step(self, *args):
-        if not getattr(self, "_accumulate", None) or not self._splits_batches():
+        if not self._splits_batches():
             return super().test_step(*args)
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(args[0])
         y_pred = self(x, training=False)

@@ -276,23 +276,32 @@ def test_bad_flags_of_translate_and_score(golden, tmp_path, capsys):
         assert message in capsys.readouterr().err
 
 
+WORKER_3 = {"TF_CONFIG": '{"task": {"type": "worker", "index": 3}}'}
+WORKER_0 = {"TF_CONFIG": '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}'}
+WITH_CHIEF = '{"cluster": {"chief": ["a:1"], "worker": ["b:1"]}, "task": {"type": "%s", "index": 0}}'
+
+
 @pytest.mark.parametrize(
-    ("strategy", "environment", "index"),
+    ("strategy", "environment", "first"),
     [
-        ("auto", {}, 0),
-        ("auto", {"TF_CONFIG": '{"task": {"type": "worker", "index": 3}}'}, 3),
-        ("multi_worker", {"TF_CONFIG": '{"task": {"type": "worker", "index": 3}}'}, 3),
-        ("multi_worker", {"SLURM_PROCID": "2"}, 2),
-        ("auto", {"SLURM_PROCID": "2"}, 0),  # One of several trainings that have nothing to do with each other.
-        ("one", {"TF_CONFIG": '{"task": {"type": "worker", "index": 3}}', "SLURM_PROCID": "2"}, 0),
+        ("auto", {}, True),
+        ("auto", WORKER_3, False),
+        ("multi_worker", WORKER_3, False),
+        ("multi_worker", WORKER_0, True),
+        ("multi_worker", {"TF_CONFIG": WITH_CHIEF % "chief"}, True),
+        ("multi_worker", {"TF_CONFIG": WITH_CHIEF % "worker"}, False),
+        ("multi_worker", {"SLURM_PROCID": "2"}, False),
+        ("multi_worker", {"SLURM_PROCID": "0"}, True),
+        ("auto", {"SLURM_PROCID": "2"}, True),  # One of several trainings that have nothing to do with each other.
+        ("one", {**WORKER_3, "SLURM_PROCID": "2"}, True),
     ],
 )
-def test_which_worker_a_process_is(strategy, environment, index, monkeypatch):
+def test_which_worker_makes_the_run_folder(strategy, environment, first, monkeypatch):
     for name in ("TF_CONFIG", "SLURM_PROCID"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert train_keras.worker_index(strategy) == index
+    assert train_keras.makes_the_run_folder(strategy) is first
 
 
 # Resuming.
@@ -351,12 +360,15 @@ def test_a_training_that_is_killed_again_and_again_ends_with_the_same_weights(tm
         )
         assert not cut or any(line.startswith(f"{cut} is damaged") for line in lines)
         if process.returncode == 0:  # It was done before its moment came.
+            assert number > 2
             break
-        cut = newest[-1] if number == 1 and len(newest) == 2 else None
+        cut = newest[-1] if number == 1 else None
         if cut:
+            assert len(newest) == 2
             cut.write_bytes(cut.read_bytes()[:-100])
     done = run("--run-dir", killed, "--resume", module="train_keras")
     assert done.returncode == 0, done.stderr[-2000:]
+    assert "resuming: " in done.stdout
     assert final_weights(killed) == final_weights(straight)
 
 

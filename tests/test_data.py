@@ -298,11 +298,11 @@ def test_every_pass_has_the_subwords_drawn_for_it(text_pairs, tokenizer):
     def resample(number):
         return encode_pairs(text_pairs, tokenizer, tokenizer, 128, alpha=0.3, seed=number)
 
-    batches = make_batches(None, 512, shuffle=True, resample=resample)
+    batches = make_batches(resample, 512, shuffle=True)
     steps = batches.steps_per_epoch
     both = arrays(batches.dataset, 2 * steps)
-    assert both == arrays(make_batches(None, 512, shuffle=True, resample=resample).dataset, 2 * steps)
-    resumed = make_batches(None, 512, shuffle=True, resample=resample, start_epoch=1)
+    assert both == arrays(make_batches(resample, 512, shuffle=True).dataset, 2 * steps)
+    resumed = make_batches(resample, 512, shuffle=True, start_epoch=1)
     assert arrays(resumed.dataset, steps) == both[steps:]
     passes = []
     for number in (0, 1):

@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from keras_transformer import __main__ as command_line
+
 FLAGS = """--num-layers 1 --num-heads 1 --hidden-dim 8 --intermediate-dim 8 --num-beams 1 --dropout 0
  --tokens-per-batch 60 --steps-per-epoch 2 --strategy multi_worker""".split()  # noqa: SIM905
 
@@ -64,6 +66,20 @@ def test_a_killed_worker_ends_the_others_and_all_go_on_later(tmp_path, files):
     assert process.returncode == 0, output[-3000:]
     for a, b in zip(final_weights(killed, epochs), final_weights(straight, epochs), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+def test_a_worker_that_waits_for_one_that_failed_is_ended(tmp_path, monkeypatch, capsys):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import json, os, sys, time\n"
+        "if json.loads(os.environ['TF_CONFIG'])['task']['index'] == 0:\n"
+        "    sys.exit('no such file')\n"
+        "time.sleep(1000)\n"
+    )
+    monkeypatch.setattr(command_line, "GRACE_SECONDS", 0.5)
+    assert command_line.main(["launch", str(script)]) == 1
+    output = capsys.readouterr().out
+    assert output == "[0] no such file\n[0] ended with 1\n[1] ended with -9\n"
 
 
 def test_the_training_script_runs_on_two_devices_and_resumes(tmp_path, files):
