@@ -6,6 +6,7 @@ setup(
     packages=["keras_transformer", "keras_transformer.export", "keras_transformer.export.serving"],
     package_dir={"keras_transformer": "keras_transformer", "keras_transformer.export": "export"},
     package_data={
+        "keras_transformer": ["explorer.html"],
         "keras_transformer.export": ["site/*", "site/litert/*"],
         "keras_transformer.export.serving": ["*.yaml", "config/*"],
     },

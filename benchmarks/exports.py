@@ -105,10 +105,10 @@ def measure(name, folder, arguments):
         found = [translate(text)[0] for text in sources]
         times = [translate(text)[1] for text in sources[:TIMED]]
         peak = peak_memory_of_the_page() if form == "web" else peak_memory(Path("/proc/self"))
-    from keras_transformer.__main__ import data_config
+    from keras_transformer.config import DataConfig
     from keras_transformer.scoring import corpus_scores
 
-    scores = corpus_scores(found, references, data_config(arguments.run).sacrebleu_tokenizer())
+    scores = corpus_scores(found, references, DataConfig.of_run(arguments.run).sacrebleu_tokenizer())
     row = {
         "bleu": scores.bleu,
         "signature": scores.bleu_signature,
@@ -121,12 +121,12 @@ def measure(name, folder, arguments):
 
 
 def sentences(arguments):
-    from keras_transformer.__main__ import data_config
+    from keras_transformer.config import DataConfig
     from keras_transformer.datasets import load_corpus, read_lines
 
     if arguments.source:
         return read_lines(arguments.source), read_lines(arguments.reference)
-    return tuple(zip(*load_corpus(data_config(arguments.run)).test.pairs, strict=True))
+    return tuple(zip(*load_corpus(DataConfig.of_run(arguments.run)).test.pairs, strict=True))
 
 
 def peak_memory_of_the_page():

@@ -1,4 +1,4 @@
-"""The command line: `python -m keras_transformer train|launch|translate|score|export`."""
+"""The command line: `python -m keras_transformer train|launch|translate|score|plot|explore|export`."""
 
 import argparse
 import contextlib
@@ -14,10 +14,11 @@ import time
 import zlib
 from pathlib import Path
 
-from keras_transformer.config import DecodingConfig, add_flags, user_errors
+from keras_transformer.config import DataConfig, DecodingConfig, add_flags, user_errors
 
 # Bytes of text that are translated together: enough to fill batches of similar lengths, in constant memory.
 READ_SIZE = 1 << 17
+PICTURES = ("positions", "embeddings", "masks", "attention", "schedule", "curves", "beam")
 # A worker notices that another is gone after a time-out of TensorFlow's. One that never met the other waits for ever.
 GRACE_SECONDS = 60
 # Of the test set, for what quantisation costs: a minute with a base model.
@@ -76,6 +77,19 @@ def parser():
     one.add_argument(
         "--log-probs", metavar="FILE", help="where the model's log probability of each reference and of its tokens goes"
     )
+
+    one = command("plot", plot, "draw positions, masks, attention, training and search: a picture of every part")
+    one.add_argument("kind", choices=(*PICTURES, "all"), help=f"of: {', '.join(PICTURES)}, all", metavar="KIND")
+    one.add_argument("run", nargs="?", help="folder of a trained run (not needed for positions, masks, schedule)")
+    one.add_argument("--text", help="the sentence that the pictures show (default: one of the run's test set)")
+    one.add_argument("--output", default="pictures", metavar="DIR", help="where they go (default: pictures)")
+    one.add_argument("--format", default="png", choices=("png", "svg", "pdf"), help="(default: png; animations: gif)")
+
+    one = command("explore", explore, "write a page in which each word shows what every head looks at")
+    one.add_argument("run", help="folder of a trained run, such as runs/phrasebook-tiny")
+    one.add_argument("--text", action="append", help="a sentence; may be given again (default: five of the test set)")
+    one.add_argument("--input", metavar="FILE", help="sentences, one a line")
+    one.add_argument("--output", metavar="FILE", help="the page (default: RUN/explorer.html)")
 
     one = commands.add_parser("export", help="export a run for deployment", description="Export a run for deployment.")
     targets = one.add_subparsers(title="targets", metavar="TARGET", required=True)
@@ -287,14 +301,6 @@ def launch(arguments):
     return int(any(process.returncode for process in processes))
 
 
-def data_config(run):
-    """The `DataConfig` of a run."""
-    from keras_transformer.config import DataConfig, read_config_file
-
-    settings = read_config_file(Path(run) / "config.json")
-    return DataConfig(**{key: settings[key] for key in DataConfig.__dataclass_fields__ if key in settings})
-
-
 def score(arguments):
     from keras_transformer.datasets import load_corpus, read_parallel
     from keras_transformer.scoring import corpus_scores
@@ -305,7 +311,7 @@ def score(arguments):
     if arguments.source:
         text = read_parallel(arguments.source, arguments.reference)
     else:
-        text = load_corpus(data_config(arguments.run)).test
+        text = load_corpus(DataConfig.of_run(arguments.run)).test
     sources, references = zip(*text.pairs, strict=True)
     translations = translator.translate(sources)
     if arguments.output:
@@ -316,8 +322,54 @@ def score(arguments):
             for found in translator.score(sources, references):
                 tokens = (f"{token} {x:.4f}" for token, x in zip(found.tokens, found.token_log_probs, strict=True))
                 print(f"{found.log_prob:.4f}", *tokens, sep="\t", file=output)
-    tokenize = arguments.bleu_tokenize or data_config(arguments.run).sacrebleu_tokenizer()
+    tokenize = arguments.bleu_tokenize or DataConfig.of_run(arguments.run).sacrebleu_tokenizer()
     print(f"{text.name}, {len(sources):,} sentences:\n{corpus_scores(translations, references, tokenize)}")
+    return 0
+
+
+def plot(arguments):
+    from keras_transformer.pictures import WITHOUT_RUN, draw, example_sentences
+    from keras_transformer.translator import Translator
+
+    kinds = PICTURES if arguments.kind == "all" else (arguments.kind,)
+    translator, text, reference = None, arguments.text, None
+    if arguments.run:
+        translator = Translator.load(arguments.run)
+        if not text:
+            ((text, reference),) = example_sentences(arguments.run, 1)
+        print(f"sentence: {text}", file=sys.stderr)
+    elif arguments.kind == "all":
+        left_out = [kind for kind in kinds if kind not in WITHOUT_RUN]
+        print(f"left out, they need a trained run: {', '.join(left_out)}", file=sys.stderr)
+        kinds = WITHOUT_RUN
+    folder = Path(arguments.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    for kind in kinds:
+        for name, picture in draw(kind, translator, text, reference):
+            still = hasattr(picture, "savefig")
+            path = folder / f"{name}.{arguments.format if still else 'gif'}"
+            temporary = path.with_name(f".writing-{path.name}")
+            if still:
+                picture.savefig(temporary)
+            else:
+                picture.save(temporary, writer="pillow")
+            os.replace(temporary, path)
+            print(path, flush=True)
+    return 0
+
+
+def explore(arguments):
+    from keras_transformer.datasets import read_lines
+    from keras_transformer.pictures import example_sentences, explorer
+    from keras_transformer.translator import Translator
+
+    texts = [*(arguments.text or ()), *(filter(None, read_lines(arguments.input)) if arguments.input else ())]
+    translator = Translator.load(arguments.run)
+    texts = texts or [source for source, _ in example_sentences(arguments.run, 5)]
+    path = Path(arguments.output or Path(arguments.run) / "explorer.html")
+    with _output(path) as output:
+        output.write(explorer(translator, texts, f"Attention in {Path(arguments.run).name}"))
+    print(path)
     return 0
 
 
@@ -369,7 +421,7 @@ def _report(name, same, folder, translator, run):
         return
     print(f"{name}: {same:.0%} of made-up sentences are translated as in Python.", file=sys.stderr)
     try:
-        data = data_config(run)
+        data = DataConfig.of_run(run)
         test = load_corpus(data).test
     except (DataError, OSError) as error:
         print(f"BLEU was not compared, the run's test set cannot be read: {error}", file=sys.stderr)

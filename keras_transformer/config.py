@@ -73,6 +73,12 @@ class DataConfig:
         None, "sacreBLEU's tokenizer (default: none for lc.norm.tok, which is tokenised, else 13a)"
     )
 
+    @classmethod
+    def of_run(cls, run):
+        """What a run was trained on: from the `config.json` in its folder."""
+        settings = read_config_file(Path(run) / "config.json")
+        return cls(**{key: settings[key] for key in cls.__dataclass_fields__ if key in settings})
+
     def sacrebleu_tokenizer(self):
         """What BLEU is to be computed with: on tokenised text, nothing may split it again."""
         return self.bleu_tokenize or ("none" if self.variant == "lc.norm.tok" else "13a")

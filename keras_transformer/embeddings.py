@@ -54,6 +54,34 @@ def positional_encoding(length, hidden_dim, max_wavelength=10000, layout="interl
     return pair([np.sin(angles), np.cos(angles)], axis=-1).reshape(length, hidden_dim).astype("float32")
 
 
+def positional_rotation(offset, hidden_dim, max_wavelength=10000, layout="interleaved"):
+    """The matrix M that moves every position by an offset: PE(pos + offset) = M PE(pos), whatever pos is.
+
+    Each pair of sine and cosine turns by its own angle, offset / max_wavelength^(2i / hidden_dim). That M depends on
+    the offset alone is why the paper hoped that a model could attend by relative positions.
+
+    Args:
+        offset: positions, an integer, negative for back.
+        hidden_dim, max_wavelength, layout: see `positional_encoding`.
+
+    Returns:
+        A float32 NumPy array of shape (hidden_dim, hidden_dim).
+
+    Example:
+        >>> table = positional_encoding(8, 4)
+        >>> bool(np.allclose(positional_rotation(3, 4) @ table[2], table[5]))
+        True
+    """
+    _check_sinusoids(hidden_dim, max_wavelength, layout)
+    angles = offset * _frequencies(hidden_dim, max_wavelength)
+    pairs = np.arange(hidden_dim // 2)
+    sines, cosines = (2 * pairs, 2 * pairs + 1) if layout == "interleaved" else (pairs, pairs + hidden_dim // 2)
+    matrix = np.zeros((hidden_dim, hidden_dim))
+    matrix[sines, sines] = matrix[cosines, cosines] = np.cos(angles)
+    matrix[sines, cosines], matrix[cosines, sines] = np.sin(angles), -np.sin(angles)
+    return matrix.astype("float32")
+
+
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class PositionalEmbedding(keras.layers.Layer):
     """Embeds token ids, scales by sqrt(hidden_dim), adds positions, applies dropout.

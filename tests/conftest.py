@@ -1,11 +1,15 @@
-"""One tiny model that is really trained, for every test that needs translations."""
+"""One tiny model that is really trained, for every test that needs translations; and a browser."""
 
 import os
+import shutil
 from typing import NamedTuple
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import pytest
+
+# Root needs the first one; the others keep the browser from asking Google for anything.
+CHROMIUM_FLAGS = "--no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update"
 
 
 class Golden(NamedTuple):
@@ -48,3 +52,17 @@ def served(golden):
 
     with ServedModel(golden.run_dir / "export" / "saved_model" / "1") as served:
         yield served
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium; what needs it is skipped where there is none."""
+    chromium = shutil.which("chromium")
+    if not chromium:
+        pytest.skip("no `chromium` on the PATH")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS.split())
+        yield browser
+        browser.close()

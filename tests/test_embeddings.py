@@ -6,7 +6,7 @@ import pytest
 from arrays import to_numpy
 from keras import ops
 
-from keras_transformer.embeddings import PositionalEmbedding, positional_encoding
+from keras_transformer.embeddings import PositionalEmbedding, positional_encoding, positional_rotation
 
 B, L, D, V = 3, 5, 14, 23
 POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
@@ -48,6 +48,17 @@ def test_table_equals_the_worked_example():
     table = positional_encoding(4, 4, max_wavelength=100)
     assert table.dtype == "float32"
     np.testing.assert_allclose(table, expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
+@pytest.mark.parametrize("offset", [1, 7, -3])
+def test_an_offset_is_a_rotation_of_every_position(layout, offset):
+    table = positional_encoding(20, D, layout=layout)
+    matrix = positional_rotation(offset, D, layout=layout)
+    for position in (3, 12):
+        np.testing.assert_allclose(matrix @ table[position], table[position + offset], atol=1e-6)
+    np.testing.assert_allclose(matrix @ matrix.T, np.eye(D), atol=1e-6)
+    np.testing.assert_allclose(positional_rotation(-offset, D, layout=layout), matrix.T, atol=1e-7)
 
 
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])

@@ -30,6 +30,20 @@ ALLOWED = {
     "scoring": set(),
     "translator": {"model", "decoding", "tokenizers", "config"},
     "bulk": {"translator", "config", "datasets"},
+    "visualize": set(),
+    "pictures": {
+        *(
+            "visualize",
+            "embeddings",
+            "tokenizers",
+            "decoding",
+            "translator",
+            "training",
+            "config",
+            "datasets",
+            "scoring",
+        ),
+    },
 }
 CORE = ("masks", "embeddings", "attention", "blocks", "model", "decoding")
 # What each file outside the core may load beyond the standard library, NumPy and Keras.
@@ -46,6 +60,8 @@ HEAVY = {
     "scoring": {"sacrebleu"},
     "translator": {"tensorflow", "jax"},
     "bulk": {"apache_beam"},
+    "visualize": {"matplotlib"},
+    "pictures": set(),
 }
 ANYTHING = ("__init__", "__main__")
 

@@ -20,13 +20,8 @@ from keras_transformer.phrasebook import phrasebook
 from keras_transformer.tokenizers import Tokenizer
 from keras_transformer.translator import Translator
 
-CHROMIUM = shutil.which("chromium")
-# Root needs the first one; the others keep the browser from asking Google for anything.
-FLAGS = "--no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update"
 SOURCES = Path(__file__).parents[1] / "web" / "src"
 LENGTH = 40
-
-needs_browser = pytest.mark.skipif(not CHROMIUM, reason="no `chromium` on the PATH")
 
 
 @pytest.fixture(scope="module")
@@ -35,16 +30,6 @@ def site(golden, tmp_path_factory):
     folder, shares = export_web(golden.translator, path, source_length=LENGTH, target_length=LENGTH)
     assert shares["float32"] == 1.0
     return folder
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -82,7 +67,6 @@ def translate(page, text):
     return [(row.locator("span").nth(0).inner_text(), float(row.locator(".score").inner_text())) for row in rows]
 
 
-@needs_browser
 def test_the_page_translates_as_python_does(golden, site, opened):
     page = opened(site)
     expected = golden.translator.translate(golden.texts, num_hypotheses=4, return_scores=True)
@@ -95,7 +79,6 @@ def test_the_page_translates_as_python_does(golden, site, opened):
     assert page.errors == []
 
 
-@needs_browser
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 def test_the_tokenizer_in_javascript_has_the_ids_of_sentencepiece(opened, tmp_path, kind):
     sentences = [text for pair in phrasebook()["train"][:500] for text in pair]
@@ -120,7 +103,6 @@ def test_the_tokenizer_in_javascript_has_the_ids_of_sentencepiece(opened, tmp_pa
     assert decoded == tokenizer.detokenize(rows)
 
 
-@needs_browser
 def test_the_translation_grows_piece_by_piece_and_hypotheses_can_be_chosen_by_keyboard(golden, site, opened):
     page = opened(site)
     page.evaluate("""() => {
@@ -142,7 +124,6 @@ def test_the_translation_grows_piece_by_piece_and_hypotheses_can_be_chosen_by_ke
     assert page.locator("#hypotheses button").nth(1).get_attribute("aria-pressed") == "true"
 
 
-@needs_browser
 def test_the_picture_shows_the_cross_attention(golden, site, opened):
     page = opened(site)
     translate(page, golden.texts[0])
@@ -161,7 +142,6 @@ def test_the_picture_shows_the_cross_attention(golden, site, opened):
     assert shown() == pytest.approx(wanted.scores[1, 1].ravel(), abs=2e-3)
 
 
-@needs_browser
 def test_nothing_too_much_and_strange_text(golden, site, opened):
     page = opened(site)
     translate(page, golden.texts[0])
@@ -174,7 +154,6 @@ def test_nothing_too_much_and_strange_text(golden, site, opened):
     assert page.errors == []
 
 
-@needs_browser
 def test_another_model_can_be_chosen(golden, site, opened):
     page = opened(site)
     translate(page, golden.texts[0])
@@ -193,7 +172,6 @@ def damage(name, size):
     return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:size])
 
 
-@needs_browser
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -214,13 +192,11 @@ def test_what_is_missing_is_said(site, opened, tmp_path, change, message):
     assert page.is_disabled("#translate")
 
 
-@needs_browser
 def test_a_page_that_is_opened_as_a_file_says_how_to_serve_it(site, opened):
     page = opened(site, address=f"file://{site}/index.html")
     assert "python3 -m http.server" in page.inner_text("#problem")
 
 
-@needs_browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_is_wider_than_a_phone(golden, site, opened, scheme):
     page = opened(site, viewport={"width": 390, "height": 844}, color_scheme=scheme)

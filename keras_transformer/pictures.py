@@ -1,0 +1,341 @@
+"""From a trained run to its pictures: the arrays that `visualize` draws, and the attention explorer.
+
+`draw` is what `python -m keras_transformer plot` runs, `explorer` what `explore` runs.
+"""
+
+import csv
+import html
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import keras
+import numpy as np
+
+from keras_transformer import decoding, visualize
+from keras_transformer.config import DataConfig, read_config_file
+from keras_transformer.datasets import load_corpus
+from keras_transformer.embeddings import positional_encoding, positional_rotation
+from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID
+from keras_transformer.translator import SPECIAL_IDS
+
+KINDS = ("positions", "embeddings", "masks", "attention", "schedule", "curves", "beam")
+WITHOUT_RUN = ("positions", "masks", "schedule")
+# For the masks without a run.
+EXAMPLE = [["the", "cat", "sat", "on", "the", "mat"], ["it", "slept"]]
+# Sentences that are scored by length.
+SCORED = 600
+# More beams, longer sentences, and the tree cannot be read.
+TREE_BEAMS = 4
+
+
+class Reading(NamedTuple):
+    """A sentence, its translation, and what every head looked at.
+
+    Attributes:
+        source_tokens: S strings, the end token last.
+        input_tokens: T strings that the decoder read, the start token first.
+        target_tokens: T strings that it wrote, the end token last.
+        encoder: encoder self-attention scores, float32 (layers, N, S, S).
+        decoder: decoder self-attention scores, (layers, N, T, T). Row t is for writing target token t, column t for
+            input token t.
+        cross: cross-attention scores, (layers, N, T, S).
+        translation: the text.
+    """
+
+    source_tokens: list
+    input_tokens: list
+    target_tokens: list
+    encoder: np.ndarray
+    decoder: np.ndarray
+    cross: np.ndarray
+    translation: str
+
+
+def read_attention(translator, text):
+    """Translates one sentence and returns its `Reading`.
+
+    Raises:
+        ValueError: the sentence is empty.
+    """
+    found = translator.translate([text], return_scores=True)[0]
+    if not found.token_ids:
+        raise ValueError(f"There must be a sentence to look at. Received: {text!r}.")
+    source = translator.encode_sources([text])[0]
+    inputs = [START_TOKEN_ID, *found.token_ids[:-1]]
+    scores = translator.model.attention_scores(np.array([source]), np.array([inputs]))
+    pieces = translator.target_tokenizer.pieces
+    arrays = (np.stack([_numpy(layer)[0] for layer in kind]) for kind in scores)
+    return Reading(
+        translator.source_tokenizer.pieces(source), pieces(inputs), pieces(found.token_ids), *arrays, found.text
+    )
+
+
+def draw(kind, translator=None, text=None, reference=None):
+    """The pictures of one kind.
+
+    Args:
+        kind: one of `KINDS`.
+        translator: a `Translator` that was loaded from a run. Defaults to None, for the kinds in `WITHOUT_RUN`.
+        text: the sentence that they show.
+        reference: its translation; defaults to the model's own. For `"curves"`.
+
+    Yields:
+        Pairs of a name, such as `"sinusoids"`, and a `Figure`, or an animation.
+
+    Raises:
+        ValueError: there is no such kind, or it needs a trained run.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"`kind` must be one of {KINDS}. Received: {kind!r}.")
+    if translator is None and kind not in WITHOUT_RUN:
+        raise ValueError(
+            f"Pictures of kind {kind} show a trained model. Received: no run. Pass the folder of one, such as "
+            f"runs/phrasebook-tiny, or draw {', '.join(WITHOUT_RUN)}."
+        )
+    yield from globals()[f"_{kind}"](translator, text, reference)
+
+
+def _positions(translator, text, reference):
+    table = positional_encoding(50, 256)
+    yield "positional_encoding", visualize.positional_encoding(table)
+    yield "sinusoids", visualize.sinusoids(positional_encoding(100, 20))
+    yield "position_cosine", visualize.position_similarity(positional_encoding(100, 128))
+    yield "position_dot_product", visualize.position_similarity(positional_encoding(100, 128), "dot")
+    layouts = {layout: positional_encoding(50, 64, layout=layout) for layout in ("interleaved", "concatenated")}
+    yield "position_layouts", visualize.position_layouts(layouts)
+    yield "rotation", visualize.rotation(positional_rotation(3, 8), 3)
+    yield "rings", visualize.rings(positional_encoding(50, 32), 10)
+    yield "rings_animation", visualize.animate_rings(positional_encoding(50, 32))
+
+
+def _embeddings(translator, text, reference):
+    ids = translator.encode_sources([text])[0]
+    layer = translator.model.encoder_embedding
+    after = _numpy(layer(np.array([ids])))[0]
+    before = _numpy(layer.token_embedding(np.array([ids])))[0] * layer.hidden_dim**0.5
+    yield "embeddings", visualize.embeddings(translator.source_tokenizer.pieces(ids), before, after)
+
+
+def _masks(translator, text, reference):
+    if translator is None:
+        rows = EXAMPLE
+        length = max(map(len, rows))
+        tokens = [row + ["<pad>"] * (length - len(row)) for row in rows]
+        yield "masks", visualize.masks([[token != "<pad>" for token in row] for row in tokens], tokens)
+        return
+    # The decoder's input: two translations, of which one is shorter. Its first block says how masks change scores.
+    written = list(translator.translate([text], return_scores=True)[0].token_ids)[:9]
+    rows = [[START_TOKEN_ID, *written], [START_TOKEN_ID, *written[: len(written) // 2]]]
+    ids = np.full((2, len(rows[0])), PAD_TOKEN_ID)
+    for row, found in zip(ids, rows, strict=True):
+        row[: len(found)] = found
+    tokens = [translator.target_tokenizer.pieces(row) for row in ids]
+    yield "masks", visualize.masks(ids != PAD_TOKEN_ID, tokens)
+    model = translator.model
+    block = model.decoder_blocks[0]
+    x = keras.ops.convert_to_tensor(_numpy(model.decoder_embedding(ids[:1])))  # Without its mask.
+    x = block.self_attention_norm(x) if block.normalize_first else x
+    scores = [
+        _numpy(block.self_attention(x, use_causal_mask=causal, return_attention_scores=True)[1])[0, 0]
+        for causal in (False, True)
+    ]
+    yield "masked_attention", visualize.masked_attention(*scores, tokens[0], tokens[0])
+
+
+def _attention(translator, text, reference):
+    found = read_attention(translator, text)
+    written, source = found.target_tokens, found.source_tokens
+    yield "encoder_self_attention", visualize.attention_grid(found.encoder, source, source, "Encoder self-attention")
+    yield (
+        "decoder_self_attention",
+        visualize.attention_grid(found.decoder, written, found.input_tokens, "Decoder self-attention"),
+    )
+    yield "cross_attention", visualize.attention_grid(found.cross, written, source, "Cross-attention")
+    # The head, and the layer, that point most clearly to one place.
+    clear = found.cross.max(axis=-1).mean(axis=-1)
+    layer, head = np.unravel_index(clear.argmax(), clear.shape)
+    title = f"Cross-attention, layer {layer}, head {head}"
+    yield "attention", visualize.attention(found.cross[layer, head], written, source, title)
+    mean = found.cross.mean(axis=1)
+    layer = int(mean.max(axis=-1).mean(axis=-1).argmax())
+    title = f"Alignment: cross-attention of layer {layer}, mean of the heads"
+    yield "alignment", visualize.attention(mean[layer], written, source, title, mean[layer].argmax(axis=-1))
+    # A word in the middle of the sentence.
+    query = len(source) // 2
+    title = f"Encoder self-attention, layer {len(found.encoder) - 1}"
+    yield "token_attention", visualize.token_attention(found.encoder[-1, :, query], source[query], source, title)
+
+
+def _schedule(translator, text, reference):
+    from keras_transformer.training import InverseSquareRootSchedule, paper_learning_rate
+
+    if translator is None:  # As people have drawn it since the paper came out.
+        sizes = [(512, 4000), (512, 8000), (256, 4000)]
+        schedules = {
+            f"hidden_dim {dim}, {steps:,} steps": (paper_learning_rate(dim, steps), steps) for dim, steps in sizes
+        }
+        warmup_steps = 4000
+    else:
+        config = read_config_file(translator.folder / "config.json")
+        warmup_steps = config["warmup_steps"]
+        peak = config["learning_rate"] or paper_learning_rate(config["hidden_dim"], warmup_steps)
+        schedules = {"": (peak, warmup_steps)}
+    steps = np.arange(5 * warmup_steps)
+    rates = {name: _numpy(InverseSquareRootSchedule(*settings)(steps)) for name, settings in schedules.items()}
+    yield "learning_rate", visualize.learning_rate(rates, warmup_steps)
+
+
+def _curves(translator, text, reference):
+    with open(translator.folder / "log.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    if rows:
+        log = {name: [float(row[name] or "nan") for row in rows] for name in rows[0]}
+        yield "training_curves", visualize.training_curves(log)
+    target = translator.target_tokenizer.tokenize([reference or translator.translate([text])[0]])[0]
+    target = [*target, END_TOKEN_ID][:5]
+    inputs = {
+        "encoder_token_ids": np.array(translator.encode_sources([text])),
+        "decoder_token_ids": np.array([[START_TOKEN_ID, *target[:-1]]]),
+    }
+    probabilities = _numpy(keras.ops.softmax(keras.ops.cast(translator.model(inputs), "float32")))[0]
+    names = translator.target_tokenizer.pieces(range(probabilities.shape[-1]))
+    smoothing = read_config_file(translator.folder / "config.json")["label_smoothing"]
+    yield "label_smoothing", visualize.label_smoothing(probabilities, target, names, smoothing)
+    yield "bleu_by_length", _bleu_by_length(translator)
+
+
+def _bleu_by_length(translator):
+    """Of at most `SCORED` sentences of the run's test set, in groups of similar lengths that have enough of them."""
+    from keras_transformer.scoring import corpus_scores
+
+    data = DataConfig.of_run(translator.folder)
+    pairs = load_corpus(data).test.pairs
+    pairs = pairs[:: -(-len(pairs) // SCORED)]
+    sources, references = zip(*pairs, strict=True)
+    translations = translator.translate(sources)
+    words = np.array([len(source.split()) for source in sources])
+    edges = np.unique(np.quantile(words, np.linspace(0, 1, 6)).astype(int))
+    names, scores, counts = [], [], []
+    for low, high in zip([0, *edges[1:-1]], edges[1:] if len(edges) > 1 else edges, strict=True):
+        group = np.flatnonzero((words > low) & (words <= high))
+        if len(group):
+            hypotheses, right = ([side[i] for i in group] for side in (translations, references))
+            first = min(words[group])
+            names.append(f"{first}-{high}" if first < high else str(high))
+            scores.append(corpus_scores(hypotheses, right, data.sacrebleu_tokenizer()).bleu)
+            counts.append(len(group))
+    return visualize.score_by_length(names, scores, counts)
+
+
+def example_sentences(run, count):
+    """Pairs of the run's test set that are short enough for a picture, spread over it."""
+    pairs = load_corpus(DataConfig.of_run(run)).test.pairs
+    short = [pair for pair in pairs if 5 <= len(pair[0].split()) <= 9] or pairs
+    return short[:: max(1, len(short) // count)][:count]
+
+
+class BeamTrace(NamedTuple):
+    """How a beam search went; see `visualize.beam_tree`."""
+
+    tokens: list
+    parents: list
+    totals: list
+    hypotheses: list
+
+
+def trace_beams(translator, text, num_beams=TREE_BEAMS):
+    """Searches for the translation of one sentence and notes every prefix that the search kept.
+
+    Args:
+        translator: a `Translator`, on TensorFlow.
+        text: a sentence.
+        num_beams: Defaults to 4.
+
+    Returns:
+        `BeamTrace`.
+    """
+    settings = translator.settings.replace(num_beams=num_beams, sampling=False)
+    source = np.array(translator.encode_sources([text]))
+    limit = int(settings.limit(np.array([source.shape[1]], "float32"))[0])
+    start, cache, _ = translator.model.start_decoding(source, limit, num_beams)
+    steps = []
+
+    def step(token_ids, cache, index, ancestors):
+        logits, cache = start(token_ids, cache, index, ancestors)
+        log_probs = keras.ops.log_softmax(keras.ops.cast(logits, "float32"))
+        steps.append((_numpy(token_ids), _numpy(ancestors)[0], _numpy(log_probs)))
+        return logits, cache
+
+    found = decoding.beam_search(
+        step,
+        cache,
+        1,
+        limit,
+        num_beams,
+        settings.length_penalty,
+        rules=settings.rules,
+        special_ids=SPECIAL_IDS,
+    )
+    pieces = translator.target_tokenizer.pieces
+    trace = BeamTrace([pieces([START_TOKEN_ID])], [[0]], [[0.0]], [])
+    paths = {(): (0, 0)}  # Which beam of which step has read these tokens.
+    before = np.zeros(num_beams)
+    for number, (token_ids, ancestors, _) in enumerate(steps[1:], 1):
+        parents = ancestors[:, number - 1].astype(int) * (number > 1)
+        totals = before[parents] + steps[number - 1][2][parents, token_ids.astype(int)]
+        trace.tokens.append(pieces(token_ids.astype(int)))
+        trace.parents.append(parents.tolist())
+        trace.totals.append(totals.tolist())
+        for beam, row in enumerate(ancestors.astype(int)):
+            path = (*(int(steps[t][0][row[t]]) for t in range(1, number)), int(token_ids[beam]))
+            paths[path] = (number, beam)
+        before = totals
+    for ids, score in zip(_numpy(found.token_ids)[0], _numpy(found.scores)[0], strict=True):
+        ids = tuple(int(i) for i in ids if i not in (END_TOKEN_ID, PAD_TOKEN_ID))
+        if score > decoding.IMPOSSIBLE / 2 and ids in paths:
+            trace.hypotheses.append((*paths[ids], float(score)))
+    return trace
+
+
+def _beam(translator, text, reference):
+    yield "beam_tree", visualize.beam_tree(*trace_beams(translator, text))
+
+
+def explorer(translator, texts, title):
+    """A page, all in one file, in which each word shows what every head of every layer looks at when it is written.
+
+    Args:
+        translator: a `Translator`.
+        texts: sentences.
+        title: of the page.
+
+    Returns:
+        HTML.
+    """
+    sentences = []
+    for text in texts:
+        found = read_attention(translator, text)
+        kinds = {
+            "encoder": (found.source_tokens, found.source_tokens, found.encoder),
+            "decoder": (found.target_tokens, found.input_tokens, found.decoder),
+            "cross": (found.target_tokens, found.source_tokens, found.cross),
+        }
+        sentences.append(
+            {
+                "source": text,
+                "translation": found.translation,
+                # Thousandths: no eye sees more, and the page stays small.
+                **{
+                    name: {"queries": queries, "keys": keys, "scores": np.rint(1000 * scores).astype(int).tolist()}
+                    for name, (queries, keys, scores) in kinds.items()
+                },
+            }
+        )
+    data = json.dumps(sentences, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    page = Path(__file__).with_name("explorer.html").read_text(encoding="utf-8")
+    return page.replace("TITLE", html.escape(title)).replace("SENTENCES", data)
+
+
+def _numpy(x):
+    return keras.ops.convert_to_numpy(keras.ops.cast(x, "float32"))

@@ -1,0 +1,160 @@
+"""Pictures of a run that was really trained, and the attention explorer in a real browser."""
+
+import numpy as np
+import pytest
+
+from keras_transformer import __main__ as command_line
+from keras_transformer import pictures
+from keras_transformer.embeddings import positional_encoding
+from keras_transformer.pictures import draw, explorer, read_attention, trace_beams
+
+
+def heat_map(figure):
+    return np.asarray(figure.axes[0].images[0].get_array())
+
+
+def test_the_command_draws_a_picture_of_every_part(golden, tmp_path, capsys):
+    text = golden.texts[1]
+    assert command_line.main(["plot", "all", str(golden.run_dir), "--text", text, "--output", str(tmp_path)]) == 0
+    output = capsys.readouterr()
+    written = sorted(path.name for path in tmp_path.iterdir())
+    assert sorted(line.rsplit("/")[-1] for line in output.out.splitlines()) == written
+    assert f"sentence: {text}" in output.err
+    assert {"positional_encoding.png", "rings_animation.gif", "masks.png", "alignment.png", "beam_tree.png"} <= set(
+        written
+    )
+    assert len(written) == 22
+
+
+def test_without_a_run_it_draws_what_needs_none(tmp_path, capsys):
+    assert command_line.main(["plot", "all", "--output", str(tmp_path / "new" / "folder"), "--format", "svg"]) == 0
+    assert "left out, they need a trained run: embeddings, attention, curves, beam" in capsys.readouterr().err
+    written = {path.name for path in (tmp_path / "new" / "folder").iterdir()}
+    assert {"masks.svg", "learning_rate.svg", "rings_animation.gif"} <= written
+    with pytest.raises(SystemExit) as end:
+        command_line.main(["plot", "beam"])
+    assert end.value.code == 2
+    assert "Pictures of kind beam show a trained model. Received: no run." in capsys.readouterr().err
+    with pytest.raises(ValueError, match=r"`kind` must be one of .*Received: 'mask'"):
+        next(draw("mask"))
+
+
+def test_the_sentence_is_one_of_the_test_set(golden, tmp_path, capsys):
+    command_line.main(["plot", "schedule", str(golden.run_dir), "--output", str(tmp_path)])
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("sentence: ")]
+    assert line.removeprefix("sentence: ") in golden.texts
+
+
+def test_scores_are_the_models_and_rows_add_up_to_one(golden):
+    found = read_attention(golden.translator, golden.texts[0])
+    attention = golden.translator.translate([golden.texts[0]], return_attention=True)[0].attention
+    assert (found.source_tokens, found.target_tokens) == (attention.source_tokens, attention.target_tokens)
+    np.testing.assert_allclose(found.cross, attention.scores, atol=1e-6)
+    assert found.input_tokens == ["<s>", *found.target_tokens[:-1]]
+    for scores in (found.encoder, found.decoder, found.cross):
+        np.testing.assert_allclose(scores.sum(axis=-1), 1, atol=1e-5)
+    assert not np.triu(found.decoder, 1).any()
+    with pytest.raises(ValueError, match=r"must be a sentence to look at. Received: ''"):
+        read_attention(golden.translator, "")
+
+
+def test_the_picture_of_masked_attention_is_that_of_the_first_decoder_block(golden):
+    figures = dict(draw("masks", golden.translator, golden.texts[0]))
+    before, after = (np.asarray(axes.images[0].get_array()) for axes in figures["masked_attention"].axes[:2])
+    found = read_attention(golden.translator, golden.texts[0]).decoder[0, 0]
+    length = min(len(found), len(after))
+    np.testing.assert_allclose(after[:length, :length], found[:length, :length], atol=1e-6)
+    assert np.triu(before, 1).any()
+    np.testing.assert_allclose(before.sum(axis=1), 1, atol=1e-5)
+
+
+def test_embeddings_differ_by_the_positions(golden, monkeypatch):
+    given = {}
+    monkeypatch.setattr(pictures.visualize, "embeddings", lambda *arrays: given.update(zip("tba", arrays, strict=True)))
+    list(draw("embeddings", golden.translator, golden.texts[0]))
+    positions = positional_encoding(*given["b"].shape)
+    np.testing.assert_allclose(given["a"] - given["b"], positions, atol=1e-5)
+
+
+@pytest.mark.parametrize("num_beams", [1, 3])
+def test_the_beam_tree_is_the_search(golden, num_beams):
+    """Its hypotheses are the translator's; the sums along its edges are the log probabilities of their tokens."""
+    text = "A dog that it has never seen."
+    trace = trace_beams(golden.translator, text, num_beams)
+    found = golden.translator.translate([text], num_beams, return_scores=True, num_beams=num_beams)
+    found = found[0] if num_beams > 1 else found
+    assert len(trace.hypotheses) == num_beams
+    for (step, beam, score), hypothesis in zip(trace.hypotheses, found, strict=True):
+        assert score == pytest.approx(hypothesis.score, abs=1e-5)
+        total, tokens = trace.totals[step][beam], []
+        while step:
+            tokens.insert(0, trace.tokens[step][beam])
+            step, beam = step - 1, trace.parents[step][beam]
+        pieces = golden.tokenizer.pieces(hypothesis.token_ids)
+        assert tokens == pieces[: len(tokens)]
+        assert len(pieces) - len(tokens) in (0, 1)
+        (scored,) = golden.translator.score([text], [hypothesis.text])
+        if scored.tokens[: len(tokens)] == tokens:  # A text may have more than one segmentation.
+            assert total == pytest.approx(sum(scored.token_log_probs[: len(tokens)]), abs=1e-3)
+
+
+def test_bleu_by_length_counts_every_sentence_once(golden):
+    figure = pictures._bleu_by_length(golden.translator)
+    labels = [text.get_text() for text in figure.axes[0].texts]
+    assert sum(int(label.split("(")[1].rstrip(")")) for label in labels) == len(golden.texts)
+
+
+def test_explorer_shows_what_each_head_looks_at(golden, browser, tmp_path, capsys):
+    page_file = tmp_path / "explorer.html"
+    texts = ["--text", golden.texts[0], "--text", "</script> & <b>"]
+    assert command_line.main(["explore", str(golden.run_dir), *texts, "--output", str(page_file)]) == 0
+    assert capsys.readouterr().out.strip() == str(page_file)
+    found = read_attention(golden.translator, golden.texts[0])
+    context = browser.new_context()
+    page = context.new_page()
+    asked, errors = [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: errors.append(error))
+    page.goto(page_file.as_uri())
+
+    def grid():
+        rows = page.locator("#grid tbody tr").all()
+        return np.array([[float(cell or 0) for cell in row.locator("td").all_inner_texts()] for row in rows])
+
+    queries = page.locator("#queries button")
+    assert queries.all_inner_texts() == found.target_tokens
+    queries.nth(2).hover()
+    np.testing.assert_allclose(grid(), found.cross[:, :, 2].reshape(4, -1), atol=0.0056)
+    weights = [float(text) for text in page.locator("#keys small").all_inner_texts()]
+    np.testing.assert_allclose(weights, found.cross[:, :, 2].mean(axis=(0, 1)), atol=0.0056)
+    assert page.locator("#says").inner_text().startswith(f"“{found.target_tokens[2]}” looks at “")
+    # Switches.
+    page.select_option("#layer", "1")
+    page.select_option("#head", "0")
+    page.select_option("#kind", "decoder")
+    queries.nth(3).click()
+    page.mouse.move(0, 0)
+    np.testing.assert_allclose(grid(), found.decoder[1, :1, 3], atol=0.0056)
+    page.select_option("#kind", "encoder")
+    page.select_option("#head", "all")
+    np.testing.assert_allclose(grid(), found.encoder[1, :, 3], atol=0.0056)
+    # By keyboard.
+    queries.nth(0).focus()
+    page.keyboard.press("ArrowRight")
+    np.testing.assert_allclose(grid(), found.encoder[1, :, 1], atol=0.0056)
+    page.select_option("#sentence", "1")
+    assert page.locator("#translation").inner_text().startswith("</script> & <b> → ")
+    assert asked == [page_file.as_uri()]
+    assert not errors
+    context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_explorer_is_no_wider_than_a_phone(golden, browser, tmp_path, scheme):
+    path = tmp_path / "explorer.html"
+    path.write_text(explorer(golden.translator, golden.texts[:2], "Attention"), encoding="utf-8")
+    context = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+    page = context.new_page()
+    page.goto(path.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    context.close()
