@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "positional_encoding": "embeddings",
+    "positional_rotation": "embeddings",
     "PositionalEmbedding": "embeddings",
     "MultiHeadAttention": "attention",
     "FeedForward": "blocks",

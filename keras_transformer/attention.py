@@ -22,7 +22,7 @@ class MultiHeadAttention(keras.layers.Layer):
     that reads the same tensor still sees it. The output carries the mask of the query.
 
     Args:
-        num_heads: N.
+        num_heads: number of heads, N.
         key_dim: H, the width of one head.
         dropout: rate in [0, 1) on the attention scores. Defaults to 0.
         kernel_initializer: Defaults to `"glorot_uniform"`; on the fused projection this is Xavier with gain

@@ -62,6 +62,8 @@ class FeedForward(keras.layers.Layer):
 class _Block(keras.layers.Layer):
     """What both blocks share: their arguments, their sublayers and the residual connection around each."""
 
+    feed_forward_class = FeedForward  # A subclass may have another.
+
     def __init__(
         self,
         num_heads,
@@ -84,7 +86,9 @@ class _Block(keras.layers.Layer):
         self.activation = keras.activations.get(activation)
         self.normalize_first = normalize_first
         self.layer_norm_epsilon = layer_norm_epsilon
-        self.feed_forward = FeedForward(intermediate_dim, self.activation, dtype=self.dtype_policy, name="feed_forward")
+        self.feed_forward = self.feed_forward_class(
+            intermediate_dim, self.activation, dtype=self.dtype_policy, name="feed_forward"
+        )
         self.feed_forward_norm = self._norm("feed_forward_norm")
         self.dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 

@@ -65,6 +65,8 @@ class Transformer(DistributedFit, keras.Model):
         TensorShape([1, 2, 100])
     """
 
+    encoder_block_class, decoder_block_class = EncoderBlock, DecoderBlock  # A subclass may have others.
+
     def __init__(
         self,
         vocabulary_size,
@@ -129,8 +131,8 @@ class Transformer(DistributedFit, keras.Model):
         else:
             encoder_embedding = embedding(vocabulary_size, True, "encoder_embedding")
             decoder_embedding = embedding(target_vocabulary_size, tie_embeddings == "target", "decoder_embedding")
-        encoder_blocks = [block(EncoderBlock, f"encoder_block_{i}") for i in range(num_layers)]
-        decoder_blocks = [block(DecoderBlock, f"decoder_block_{i}") for i in range(num_decoder_layers)]
+        encoder_blocks = [block(self.encoder_block_class, f"encoder_block_{i}") for i in range(num_layers)]
+        decoder_blocks = [block(self.decoder_block_class, f"decoder_block_{i}") for i in range(num_decoder_layers)]
         encoder_norm, decoder_norm = final_norm("encoder_norm"), final_norm("decoder_norm")
 
         encoder_token_ids = keras.Input((None,), dtype="int32", name="encoder_token_ids")

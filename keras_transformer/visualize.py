@@ -214,19 +214,20 @@ def _rings(table):
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 3.6), dpi=100)
-    axes = figure.add_axes(
-        (-0.18, -0.36, 1.36, 1.7), projection="3d"
-    )  # Beyond the figure: a long box leaves much free.
+    axes = figure.add_axes((-0.05, 0, 1, 0.94), projection="3d")
     pairs = np.arange(table.shape[1] // 2)
     turn = np.linspace(0, 2 * np.pi, 60)
     for pair in pairs:
-        axes.plot(np.full(60, pair), np.cos(turn), np.sin(turn), color="#BBBBBB", linewidth=0.7)
-    (line,) = axes.plot([], [], [], "-", color=BLUE, linewidth=1)
-    (points,) = axes.plot([], [], [], "o", color=ORANGE, markersize=5)
+        axes.plot(np.full(60, pair), np.cos(turn), np.sin(turn), color="#BBBBBB", linewidth=0.7, clip_on=False)
+    (line,) = axes.plot([], [], [], "-", color=BLUE, linewidth=1, clip_on=False)
+    (points,) = axes.plot([], [], [], "o", color=ORANGE, markersize=5, clip_on=False)
     axes.set(
-        xlabel="\n\npair of dimensions 2i, 2i + 1", ylabel="\ncosine", zlabel="sine", yticks=(-1, 1), zticks=(-1, 1)
+        xlabel="\npair of dimensions 2i, 2i + 1", ylabel="cosine", zlabel="sine", yticks=(-1, 1), zticks=(-1, 1)
     )
-    axes.set_box_aspect((4, 1, 1))
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    for axis in (axes.yaxis, axes.zaxis):
+        axis.labelpad = -12
+    axes.set_box_aspect((4, 1, 1), zoom=1.75)
     axes.view_init(elev=16, azim=-65)
     title = figure.suptitle("")
 

@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 MODULES = sorted(path.stem for path in (ROOT / "keras_transformer").glob("*.py") if path.stem != "__main__")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -27,10 +28,10 @@ def test_docstring_examples(name):
     assert doctest.testmod(module, extraglobs=names).failed == 0
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda page: page.name)
 def test_python_blocks_of_a_page_run(page, tmp_path):
     """All blocks of a page are one script, in order, run in an empty folder."""
-    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
     script = tmp_path / "page.py"
     script.write_text("\n".join(blocks), encoding="utf-8")
     done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True)
@@ -44,8 +45,8 @@ def test_links_of_pages_lead_somewhere():
                 assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-def test_command_lines_of_the_readme_have_flags_that_exist():
-    """Each `--flag` that the README shows is known to the command it is shown with."""
+def test_command_lines_of_the_pages_have_flags_that_exist():
+    """Each `--flag` that a page shows is known to the command it is shown with."""
     known = {}
     for command in (
         "train_keras.py",
@@ -56,15 +57,36 @@ def test_command_lines_of_the_readme_have_flags_that_exist():
         "export tflite",
         "export verify",
         "export web",
+        "plot",
+        "explore",
     ):
         call = [str(ROOT / command)] if command.endswith(".py") else ["-m", "keras_transformer", *command.split()]
         text = subprocess.run([sys.executable, *call, "--help"], capture_output=True, text=True, check=True).stdout
         known[command] = set(re.findall(r"--[a-z0-9-]+", text))
     shown = 0
-    for line in (ROOT / "README.md").read_text(encoding="utf-8").replace("\\\n", " ").splitlines():
+    lines = "".join(page.read_text(encoding="utf-8") for page in PAGES).replace("\\\n", " ").splitlines()
+    for line in lines:
         for command, flags in known.items():
             if f"{command} " in line and line.startswith("    "):
                 used = set(re.findall(r"--[a-z0-9-]+", line.split(command, 1)[1].split("#")[0].split("|")[0]))
                 assert used <= flags, line
                 shown += len(used)
     assert shown
+
+
+def test_the_notebook_is_the_tour_without_outputs():
+    """`jupytext --to ipynb docs/tour.md` makes it. It is run, as the tour, when the documentation is built."""
+    import jupytext
+
+    def cells(path):
+        return [(cell.cell_type, cell.source) for cell in jupytext.read(path).cells]
+
+    notebook = ROOT / "docs" / "tour.ipynb"
+    assert cells(notebook) == cells(ROOT / "docs" / "tour.md")
+    assert not any(cell.get("outputs") or cell.get("execution_count") for cell in jupytext.read(notebook).cells)
+
+
+def test_the_api_page_has_every_module():
+    listed = re.findall(r"automodule:: keras_transformer\.(\w+)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
+    internal = {"__init__", "phrasebook_lexicon", "phrasebook_grammar", "bulk"}
+    assert set(listed) == set(MODULES) - internal
