@@ -12,6 +12,14 @@ import pytest
 CHROMIUM_FLAGS = "--no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update"
 
 
+# These take longest and wait much: first, so that neither core is left with one of them at the end.
+LONGEST = ("test_workers", "test_distribution", "test_command_line", "test_web", "test_export_tflite")
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.path.stem not in LONGEST)
+
+
 class Golden(NamedTuple):
     """A run folder, and what is in it."""
 
