@@ -149,7 +149,9 @@ def _attention(translator, text, reference):
     yield "encoder_self_attention", visualize.attention_grid(found.encoder, source, source, "Encoder self-attention")
     yield (
         "decoder_self_attention",
-        visualize.attention_grid(found.decoder, written, found.input_tokens, "Decoder self-attention"),
+        visualize.attention_grid(
+            found.decoder, written, found.input_tokens, "Decoder self-attention: what it reads to write each token"
+        ),
     )
     yield "cross_attention", visualize.attention_grid(found.cross, written, source, "Cross-attention")
     # The head, and the layer, that point most clearly to one place.

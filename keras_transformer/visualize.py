@@ -221,9 +221,7 @@ def _rings(table):
         axes.plot(np.full(60, pair), np.cos(turn), np.sin(turn), color="#BBBBBB", linewidth=0.7, clip_on=False)
     (line,) = axes.plot([], [], [], "-", color=BLUE, linewidth=1, clip_on=False)
     (points,) = axes.plot([], [], [], "o", color=ORANGE, markersize=5, clip_on=False)
-    axes.set(
-        xlabel="\npair of dimensions 2i, 2i + 1", ylabel="cosine", zlabel="sine", yticks=(-1, 1), zticks=(-1, 1)
-    )
+    axes.set(xlabel="\npair of dimensions 2i, 2i + 1", ylabel="cosine", zlabel="sine", yticks=(-1, 1), zticks=(-1, 1))
     axes.xaxis.get_major_locator().set_params(integer=True)
     for axis in (axes.yaxis, axes.zaxis):
         axis.labelpad = -12
