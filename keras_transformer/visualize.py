@@ -39,10 +39,15 @@ def _heat_map(axes, values, low=0.0, high=1.0, colours=AMOUNTS, **kwargs):
     return axes.imshow(values, vmin=low, vmax=high, cmap=colours, interpolation="nearest", **kwargs)
 
 
+def _plain(tokens):
+    """So that Matplotlib takes no dollar sign for the beginning of a formula."""
+    return [token.replace("$", r"\$") for token in tokens]
+
+
 def _name_cells(axes, columns, rows, size=9):
     """Tokens instead of numbers."""
-    axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=size)
-    axes.set_yticks(range(len(rows)), rows, fontsize=size)
+    axes.set_xticks(range(len(columns)), _plain(columns), rotation=90, fontsize=size)
+    axes.set_yticks(range(len(rows)), _plain(rows), fontsize=size)
     axes.tick_params(length=0)
 
 
@@ -265,7 +270,7 @@ def embeddings(tokens, before, after):
         axes.annotate("", xy=end, xytext=start, arrowprops=arrow)
     axes.plot(*before.T, "o", color=BLUE, label="token embedding", markersize=6)
     axes.plot(*after.T, "s", color=ORANGE, label="with its position added", markersize=6)
-    for i, (token, place) in enumerate(zip(tokens, after, strict=True)):
+    for i, (token, place) in enumerate(zip(_plain(tokens), after, strict=True)):
         label = f"{token} ({i})"
         axes.annotate(label, place, xytext=(6, 4), textcoords="offset points", fontsize=9)
     axes.margins(0.12)
@@ -425,9 +430,9 @@ def token_attention(scores, query, key_tokens, title):
         axes.set_ylabel(name, rotation=0, ha="right", va="center")
         axes.set(ylim=(0, 1.25), yticks=(0, 1))
         axes.spines[["top", "right"]].set_visible(False)
-    grid[-1, 0].set_xticks(range(len(key_tokens)), key_tokens, rotation=90)
+    grid[-1, 0].set_xticks(range(len(key_tokens)), _plain(key_tokens), rotation=90)
     grid[-1, 0].set_xlabel("key")
-    figure.suptitle(f"{title}: what “{query}” looks at")
+    figure.suptitle(f"{title}: what “{_plain([query])[0]}” looks at")
     return figure
 
 
@@ -543,7 +548,7 @@ def label_smoothing(probabilities, targets, names, label_smoothing, top=8):
         places = np.arange(len(best))
         axes.barh(places - 0.2, smoothed, 0.4, color=ORANGE, label="smoothed target")
         axes.barh(places + 0.2, row[best], 0.4, color=BLUE, label="model")
-        axes.set_yticks(places, [names[i] for i in best])
+        axes.set_yticks(places, _plain(names[i] for i in best))
         axes.invert_yaxis()
         axes.set(title=f"position {position}", xscale="log", xlim=(1e-6, 2), xlabel="probability (log scale)")
         axes.spines[["top", "right"]].set_visible(False)
@@ -602,7 +607,7 @@ def beam_tree(tokens, parents, totals, hypotheses):
         if t:
             parent = (t - 1, parents[t][k])
             edge(parent, (t, k), {(t, k), parent} <= on_best)
-        node((t, k), f"{tokens[t][k]}\n{totals[t][k]:.2f}", (t, k) in on_best, (t, k) in alive)
+        node((t, k), f"{_plain(tokens[t])[k]}\n{totals[t][k]:.2f}", (t, k) in on_best, (t, k) in alive)
     for number, (step, beam, score) in enumerate(hypotheses):
         place = (step + 1, beams + 0.3 + number)
         edge((step, beam), place, number == 0)

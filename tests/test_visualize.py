@@ -14,6 +14,7 @@ from keras_transformer.training import InverseSquareRootSchedule
 
 TABLE = positional_encoding(13, 10)
 WORDS = ["▁the", "▁cat", "s", "</s>"]
+MONEY = ["$5", "$\\frac{$", "_$^$", "</s>"]  # No formulas.
 
 
 def images(figure):
@@ -56,6 +57,10 @@ FIGURES = {
     "training_curves": lambda: visualize.training_curves(log(4)),
     "one epoch": lambda: visualize.training_curves(log(1)),
     "score_by_length": lambda: visualize.score_by_length(["1-5", "6-9"], [40.0, 38.5], [300, 20]),
+    "money": lambda: visualize.attention(random_scores(4, 4), MONEY, MONEY, "Cross-attention"),
+    "money, moved": lambda: visualize.embeddings(MONEY, TABLE[:4], TABLE[4:8]),
+    "what money looks at": lambda: visualize.token_attention(random_scores(2, 4), MONEY[1], MONEY, "Layer 1"),
+    "money, smoothed": lambda: visualize.label_smoothing(random_scores(2, 4), [1, 3], MONEY, 0.1),
     "label_smoothing": lambda: visualize.label_smoothing(random_scores(2, 4), [1, 3], WORDS, 0.1, top=3),
     "beam_tree": lambda: visualize.beam_tree(*BEAMS),
 }
