@@ -6,6 +6,7 @@
 import csv
 import html
 import json
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from keras_transformer import decoding, visualize
 from keras_transformer.config import DataConfig, read_config_file
-from keras_transformer.datasets import load_corpus
+from keras_transformer.datasets import DataError, load_corpus
 from keras_transformer.embeddings import positional_encoding, positional_rotation
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID
 from keras_transformer.translator import SPECIAL_IDS
@@ -204,7 +205,10 @@ def _curves(translator, text, reference):
     names = translator.target_tokenizer.pieces(range(probabilities.shape[-1]))
     smoothing = read_config_file(translator.folder / "config.json")["label_smoothing"]
     yield "label_smoothing", visualize.label_smoothing(probabilities, target, names, smoothing)
-    yield "bleu_by_length", _bleu_by_length(translator)
+    try:
+        yield "bleu_by_length", _bleu_by_length(translator)
+    except (DataError, OSError) as error:
+        print(f"bleu_by_length was left out, the run's test set cannot be read: {error}", file=sys.stderr)
 
 
 def _bleu_by_length(translator):

@@ -1,4 +1,4 @@
-"""Trainings of a small model, for tests/test_distribution.py: `... STRATEGY CASES_AS_JSON FOLDER`.
+"""Trainings of a small model, for tests/test_distribution.py: `... STRATEGY,... CASES_AS_JSON FOLDER`.
 
 In processes of their own, because logical devices and collectives are set up before anything else uses TensorFlow. The
 same batches whatever the strategy; within each, the first rows are long and the last ones short, so that replicas hold
@@ -51,19 +51,20 @@ def train(clip_norm=1.0, ema_momentum=None, dtype=None, rows=16, batch_size=4, d
     return model, model.fit(inputs, labels, validation_data=arrays, **data, **settings).history
 
 
-def main(kind, cases, folder):
-    if kind == "mirrored":
+def main(kinds, cases, folder):
+    if kinds == "mirrored":
         import tensorflow as tf
 
         cpu = tf.config.list_physical_devices("CPU")[0]
         tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-    with distribute(kind) as strategy:
-        for name, options in json.loads(cases).items():
-            model, history = train(**options)
-            arrays = [to_numpy(v) for v in model.weights + model.optimizer.variables]
-            if is_chief(strategy):
-                numbers = {key: [float(value) for value in values] for key, values in history.items()}
-                np.savez(f"{folder}/{name}.npz", *arrays, history=json.dumps(numbers))
+    for kind in kinds.split(","):
+        with distribute(kind) as strategy:
+            for name, options in json.loads(cases).items():
+                model, history = train(**options)
+                arrays = [to_numpy(v) for v in model.weights + model.optimizer.variables]
+                if is_chief(strategy):
+                    numbers = {key: [float(value) for value in values] for key, values in history.items()}
+                    np.savez(f"{folder}/{kind}, {name}.npz", *arrays, history=json.dumps(numbers))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The same training on one device, on two and in two processes."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -25,20 +26,20 @@ CASES = {
 TOLERANCE = {"float16": 1e-3, "bfloat16": 3e-2}
 
 
-def train(kind, folder, cases, **environment):
+def train(kinds, folder, cases, **environment):
     """Runs the script, on two workers if it is for several, and returns the arrays and the history of each case."""
     folder.mkdir()
-    call = [str(SCRIPT), kind, json.dumps(cases), str(folder)]
-    if kind == "multi_worker":
+    call = [str(SCRIPT), kinds, json.dumps(cases), str(folder)]
+    if kinds == "multi_worker":
         call = ["-m", "keras_transformer", "launch", "--workers", "2", *call]
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", **environment}
     done = subprocess.run([sys.executable, *call], env=environment, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
     found = {}
-    for name in cases:
-        with np.load(folder / f"{name}.npz") as file:
+    for kind, name in itertools.product(kinds.split(","), cases):
+        with np.load(folder / f"{kind}, {name}.npz") as file:
             history = json.loads(str(file["history"]))
-            found[name] = [file[key].astype("float64") for key in file.files if key != "history"], history
+            found[kind, name] = [file[key].astype("float64") for key in file.files if key != "history"], history
     return found
 
 
@@ -62,8 +63,8 @@ def test_every_strategy_ends_with_the_weights_of_one_device(kind, one, tmp_path)
         # One device trains as Keras does unless it accumulates; half precision is the same in every process.
         if (kind != "one" or "accumulate" in case) and (kind != "multi_worker" or "dtype" not in case)
     }
-    for name, (arrays, history) in train(kind, tmp_path / "x", cases).items():
-        expected, expected_history = one[name]
+    for (_, name), (arrays, history) in train(kind, tmp_path / "x", cases).items():
+        expected, expected_history = one["one", name]
         tolerance = TOLERANCE.get(name, 1e-5)
         for a, b in zip(arrays, expected, strict=True):
             np.testing.assert_allclose(a, b, atol=tolerance, rtol=0, err_msg=name)
@@ -73,12 +74,9 @@ def test_every_strategy_ends_with_the_weights_of_one_device(kind, one, tmp_path)
 
 
 def test_jax_with_two_devices_ends_with_the_weights_of_one(tmp_path):
-    cases = {"jax": {"clip_norm": 0.1}}
-    found = []
-    for devices in (1, 2):
-        environment = {"KERAS_BACKEND": "jax", "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"}
-        found.append(train("auto", tmp_path / str(devices), cases, **environment)["jax"])
-    (arrays, history), (expected, expected_history) = found
+    environment = {"KERAS_BACKEND": "jax", "XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    found = train("one,auto", tmp_path / "x", {"jax": {"clip_norm": 0.1}}, **environment)
+    (arrays, history), (expected, expected_history) = found["auto", "jax"], found["one", "jax"]
     for a, b in zip(arrays, expected, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)
     np.testing.assert_allclose(history["val_loss"], expected_history["val_loss"], rtol=1e-5)

@@ -5,6 +5,7 @@ import pytest
 
 from keras_transformer import __main__ as command_line
 from keras_transformer import pictures
+from keras_transformer.datasets import DataError
 from keras_transformer.embeddings import positional_encoding
 from keras_transformer.pictures import draw, explorer, read_attention, trace_beams
 
@@ -102,6 +103,18 @@ def test_bleu_by_length_counts_every_sentence_once(golden):
     figure = pictures._bleu_by_length(golden.translator)
     labels = [text.get_text() for text in figure.axes[0].texts]
     assert sum(int(label.split("(")[1].rstrip(")")) for label in labels) == len(golden.texts)
+
+
+def test_a_test_set_that_is_gone_leaves_the_other_curves(golden, monkeypatch, capsys):
+    def gone(data):
+        raise DataError("test.en is gone.")
+
+    monkeypatch.setattr(pictures, "load_corpus", gone)
+    assert [name for name, _ in draw("curves", golden.translator, golden.texts[0])] == [
+        "training_curves",
+        "label_smoothing",
+    ]
+    assert "left out, the run's test set cannot be read: test.en is gone." in capsys.readouterr().err
 
 
 def test_explorer_shows_what_each_head_looks_at(golden, browser, tmp_path, capsys):
