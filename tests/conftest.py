@@ -1,5 +1,6 @@
 """One tiny model that is really trained, for every test that needs translations; and a browser."""
 
+import fcntl
 import os
 import shutil
 from typing import NamedTuple
@@ -32,13 +33,25 @@ class Golden(NamedTuple):
 
 @pytest.fixture(scope="session")
 def golden(tmp_path_factory):
-    """A run of the training script on a handful of sentences that it learns by heart."""
-    import train_keras
+    """A run of the training script on a handful of sentences that it learns by heart; all test processes share it."""
     from keras_transformer.phrasebook import phrasebook
     from keras_transformer.translator import Translator
 
-    folder = tmp_path_factory.mktemp("golden")
+    folder = tmp_path_factory.getbasetemp()
+    folder = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "golden"
+    folder.mkdir(exist_ok=True)
     pairs = phrasebook()["train"][:16]
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # The first process trains, others wait for it.
+        if not (folder / "run" / "export").exists():  # The last thing that is written.
+            train_golden(folder, pairs)
+    translator = Translator.load(folder / "run")
+    return Golden(folder / "run", translator.model, translator.source_tokenizer, translator, [en for en, _ in pairs])
+
+
+def train_golden(folder, pairs):
+    import train_keras
+
     files = []
     for split, times in (("train", 40), ("val", 1)):  # Many times over: few epochs, each with many steps.
         for name, side in (("source", 0), ("target", 1)):
@@ -47,10 +60,7 @@ def golden(tmp_path_factory):
             files += [f"--{split}-{name}", str(path)]
     sizes = "--num-layers 2 --num-heads 2 --hidden-dim 64 --intermediate-dim 96 --dropout 0 --normalize-first"
     recipe = "--epochs 4 --learning-rate 0.003 --warmup-steps 30 --tokens-per-batch 200 --label-smoothing 0.05"
-    run_dir = folder / "run"
-    assert train_keras.main([*files, *sizes.split(), *recipe.split(), "--run-dir", str(run_dir)]) == 0
-    translator = Translator.load(run_dir)
-    return Golden(run_dir, translator.model, translator.source_tokenizer, translator, [en for en, _ in pairs])
+    assert train_keras.main([*files, *sizes.split(), *recipe.split(), "--run-dir", str(folder / "run")]) == 0
 
 
 @pytest.fixture(scope="session")
