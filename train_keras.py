@@ -217,14 +217,17 @@ def encode(text, tokenizers, data):
 
 
 def resampler(text, tokenizers, config):
-    """A function that returns the `EncodedPairs` of a pass, with subwords drawn at random."""
+    """A function that returns the `EncodedPairs` of a pass, with subwords drawn at random where the recipe says so."""
     import numpy as np
 
     from keras_transformer.data import encode_pairs
 
+    recipe = config.training
+
     def resample(number):
-        seed = np.random.SeedSequence((config.training.seed, number)).generate_state(1).item()
-        settings = config.data.max_length, config.data.over_long, config.training.subword_sampling, seed
+        seed = np.random.SeedSequence((recipe.seed, number)).generate_state(1).item()
+        draws = recipe.subword_sampling_passes is None or number < recipe.subword_sampling_passes
+        settings = config.data.max_length, config.data.over_long, recipe.subword_sampling if draws else None, seed
         return encode_pairs(text.pairs, tokenizers[0], tokenizers[-1], *settings)
 
     return resample

@@ -118,6 +118,9 @@ class TrainingConfig:
     subword_sampling: float | None = _setting(
         None, "subword regularisation: alpha in (0, 1) of segmentations drawn anew in every pass (default: none)"
     )
+    subword_sampling_passes: int | None = _setting(
+        None, "passes with drawn segmentations; later ones have those of translation (default: all)"
+    )
     strategy: str = _setting(
         "auto",
         "devices: one, mirrored (all of this machine), multi_worker (TF_CONFIG or Slurm), auto (what there is)",
@@ -289,7 +292,8 @@ def check_number(name, value):
 
 _COUNTS = (
     "num_layers num_decoder_layers num_heads hidden_dim intermediate_dim epochs warmup_steps num_beams max_length "
-    "tokens_per_batch patience decoding_max_length vocabulary_size steps_per_epoch accumulate"
+    "tokens_per_batch patience decoding_max_length vocabulary_size steps_per_epoch accumulate "
+    "subword_sampling_passes"
 )
 _RULES = (
     (_COUNTS.split(), lambda value: value >= 1, "at least 1"),
