@@ -52,8 +52,7 @@ def main(argv=None):
         settings = {"max_source_length": config.data.max_length, **config.decoding.search_settings()}
         translator = Translator(model, *tokenizers, **settings)
 
-        peak = recipe.learning_rate or training.paper_learning_rate(config.model.hidden_dim, recipe.warmup_steps)
-        schedule = training.InverseSquareRootSchedule(peak, recipe.warmup_steps)
+        schedule = training.make_schedule(config.model.hidden_dim, recipe.warmup_steps, recipe.learning_rate)
         model.compile(
             optimizer=training.make_optimizer(schedule, recipe.clip_norm, recipe.ema_momentum),
             loss=training.LabelSmoothedCrossEntropy(recipe.label_smoothing),

@@ -14,11 +14,17 @@ import time
 import zlib
 from pathlib import Path
 
-from keras_transformer.config import DataConfig, DecodingConfig, add_flags, user_errors
+from keras_transformer.config import (
+    PICTURES,
+    PICTURES_WITHOUT_RUN,
+    DataConfig,
+    DecodingConfig,
+    add_flags,
+    user_errors,
+)
 
 # Bytes of text that are translated together: enough to fill batches of similar lengths, in constant memory.
 READ_SIZE = 1 << 17
-PICTURES = ("positions", "embeddings", "masks", "attention", "schedule", "curves", "beam")
 # A worker notices that another is gone after a time-out of TensorFlow's. One that never met the other waits for ever.
 GRACE_SECONDS = 60
 # Of the test set, for what quantisation costs: a minute with a base model.
@@ -80,7 +86,7 @@ def parser():
 
     one = command("plot", plot, "draw positions, masks, attention, training and search: a picture of every part")
     one.add_argument("kind", choices=(*PICTURES, "all"), help=f"of: {', '.join(PICTURES)}, all", metavar="KIND")
-    one.add_argument("run", nargs="?", help="folder of a trained run (not needed for positions, masks, schedule)")
+    one.add_argument("run", nargs="?", help=f"folder of a trained run (not for {', '.join(PICTURES_WITHOUT_RUN)})")
     one.add_argument("--text", help="the sentence that the pictures show (default: one of the run's test set)")
     one.add_argument("--output", default="pictures", metavar="DIR", help="where they go (default: pictures)")
     one.add_argument("--format", default="png", choices=("png", "svg", "pdf"), help="(default: png; animations: gif)")
@@ -252,10 +258,15 @@ def _output(path):
     if path is None:
         yield sys.stdout
         return
-    path = Path(path)
-    temporary = path.with_name(f".writing-{path.name}")
-    with open(temporary, "w", encoding="utf-8") as file:
+    with _when_complete(Path(path)) as temporary, open(temporary, "w", encoding="utf-8") as file:
         yield file
+
+
+@contextlib.contextmanager
+def _when_complete(path):
+    """A path beside `path`; what was written there gets the name when the block ends well."""
+    temporary = path.with_name(f".writing-{path.name}")
+    yield temporary
     os.replace(temporary, path)
 
 
@@ -328,7 +339,7 @@ def score(arguments):
 
 
 def plot(arguments):
-    from keras_transformer.pictures import WITHOUT_RUN, draw, example_sentences
+    from keras_transformer.pictures import draw, example_sentences
     from keras_transformer.translator import Translator
 
     kinds = PICTURES if arguments.kind == "all" else (arguments.kind,)
@@ -339,21 +350,17 @@ def plot(arguments):
             ((text, reference),) = example_sentences(arguments.run, 1)
         print(f"sentence: {text}", file=sys.stderr)
     elif arguments.kind == "all":
-        left_out = [kind for kind in kinds if kind not in WITHOUT_RUN]
+        left_out = [kind for kind in kinds if kind not in PICTURES_WITHOUT_RUN]
         print(f"left out, they need a trained run: {', '.join(left_out)}", file=sys.stderr)
-        kinds = WITHOUT_RUN
+        kinds = PICTURES_WITHOUT_RUN
     folder = Path(arguments.output)
     folder.mkdir(parents=True, exist_ok=True)
     for kind in kinds:
         for name, picture in draw(kind, translator, text, reference):
             still = hasattr(picture, "savefig")
             path = folder / f"{name}.{arguments.format if still else 'gif'}"
-            temporary = path.with_name(f".writing-{path.name}")
-            if still:
-                picture.savefig(temporary)
-            else:
-                picture.save(temporary, writer="pillow")
-            os.replace(temporary, path)
+            with _when_complete(path) as temporary:
+                picture.savefig(temporary) if still else picture.save(temporary, writer="pillow")
             print(path, flush=True)
     return 0
 

@@ -14,6 +14,10 @@ import typing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+# What `plot` draws, and which of it needs no trained run.
+PICTURES = ("positions", "embeddings", "masks", "attention", "schedule", "curves", "beam")
+PICTURES_WITHOUT_RUN = ("positions", "masks", "schedule")
+
 
 class ConfigError(ValueError):
     """A setting that does not exist or cannot be."""

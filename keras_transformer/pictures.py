@@ -8,20 +8,19 @@ import html
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import keras
 import numpy as np
 
 from keras_transformer import decoding, visualize
-from keras_transformer.config import DataConfig, read_config_file
+from keras_transformer.config import PICTURES, PICTURES_WITHOUT_RUN, DataConfig, read_config_file
 from keras_transformer.datasets import DataError, load_corpus
 from keras_transformer.embeddings import positional_encoding, positional_rotation
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID
-from keras_transformer.translator import SPECIAL_IDS
+from keras_transformer.translator import Attention, pad, search
 
-KINDS = ("positions", "embeddings", "masks", "attention", "schedule", "curves", "beam")
-WITHOUT_RUN = ("positions", "masks", "schedule")
 # For the masks without a run.
 EXAMPLE = [["the", "cat", "sat", "on", "the", "mat"], ["it", "slept"]]
 # Sentences that are scored by length.
@@ -76,8 +75,8 @@ def draw(kind, translator=None, text=None, reference=None):
     """The pictures of one kind.
 
     Args:
-        kind: one of `KINDS`.
-        translator: a `Translator` that was loaded from a run. Defaults to None, for the kinds in `WITHOUT_RUN`.
+        kind: one of `config.PICTURES`.
+        translator: a `Translator` that was loaded from a run. Defaults to None, for `config.PICTURES_WITHOUT_RUN`.
         text: the sentence that they show.
         reference: its translation; defaults to the model's own. For `"curves"`.
 
@@ -87,12 +86,12 @@ def draw(kind, translator=None, text=None, reference=None):
     Raises:
         ValueError: there is no such kind, or it needs a trained run.
     """
-    if kind not in KINDS:
-        raise ValueError(f"`kind` must be one of {KINDS}. Received: {kind!r}.")
-    if translator is None and kind not in WITHOUT_RUN:
+    if kind not in PICTURES:
+        raise ValueError(f"`kind` must be one of {PICTURES}. Received: {kind!r}.")
+    if translator is None and kind not in PICTURES_WITHOUT_RUN:
         raise ValueError(
             f"Pictures of kind {kind} show a trained model. Received: no run. Pass the folder of one, such as "
-            f"runs/phrasebook-tiny, or draw {', '.join(WITHOUT_RUN)}."
+            f"runs/phrasebook-tiny, or draw {', '.join(PICTURES_WITHOUT_RUN)}."
         )
     yield from globals()[f"_{kind}"](translator, text, reference)
 
@@ -127,10 +126,7 @@ def _masks(translator, text, reference):
         return
     # The decoder's input: two translations, of which one is shorter. Its first block says how masks change scores.
     written = list(translator.translate([text], return_scores=True)[0].token_ids)[:9]
-    rows = [[START_TOKEN_ID, *written], [START_TOKEN_ID, *written[: len(written) // 2]]]
-    ids = np.full((2, len(rows[0])), PAD_TOKEN_ID)
-    for row, found in zip(ids, rows, strict=True):
-        row[: len(found)] = found
+    ids = pad([[START_TOKEN_ID, *written], [START_TOKEN_ID, *written[: len(written) // 2]]])
     tokens = [translator.target_tokenizer.pieces(row) for row in ids]
     yield "masks", visualize.masks(ids != PAD_TOKEN_ID, tokens)
     model = translator.model
@@ -162,8 +158,9 @@ def _attention(translator, text, reference):
     yield "attention", visualize.attention(found.cross[layer, head], written, source, title)
     mean = found.cross.mean(axis=1)
     layer = int(mean.max(axis=-1).mean(axis=-1).argmax())
+    aligned = Attention(source, written, found.cross).alignment(layer)
     title = f"Alignment: cross-attention of layer {layer}, mean of the heads"
-    yield "alignment", visualize.attention(mean[layer], written, source, title, mean[layer].argmax(axis=-1))
+    yield "alignment", visualize.attention(mean[layer], written, source, title, aligned)
     # A word in the middle of the sentence.
     query = len(source) // 2
     title = f"Encoder self-attention, layer {len(found.encoder) - 1}"
@@ -171,21 +168,18 @@ def _attention(translator, text, reference):
 
 
 def _schedule(translator, text, reference):
-    from keras_transformer.training import InverseSquareRootSchedule, paper_learning_rate
+    from keras_transformer.training import make_schedule
 
     if translator is None:  # As people have drawn it since the paper came out.
         sizes = [(512, 4000), (512, 8000), (256, 4000)]
-        schedules = {
-            f"hidden_dim {dim}, {steps:,} steps": (paper_learning_rate(dim, steps), steps) for dim, steps in sizes
-        }
+        schedules = {f"hidden_dim {dim}, {steps:,} steps": make_schedule(dim, steps) for dim, steps in sizes}
         warmup_steps = 4000
     else:
         config = read_config_file(translator.folder / "config.json")
         warmup_steps = config["warmup_steps"]
-        peak = config["learning_rate"] or paper_learning_rate(config["hidden_dim"], warmup_steps)
-        schedules = {"": (peak, warmup_steps)}
+        schedules = {"": make_schedule(config["hidden_dim"], warmup_steps, config["learning_rate"])}
     steps = np.arange(5 * warmup_steps)
-    rates = {name: _numpy(InverseSquareRootSchedule(*settings)(steps)) for name, settings in schedules.items()}
+    rates = {name: _numpy(schedule(steps)) for name, schedule in schedules.items()}
     yield "learning_rate", visualize.learning_rate(rates, warmup_steps)
 
 
@@ -206,9 +200,11 @@ def _curves(translator, text, reference):
     smoothing = read_config_file(translator.folder / "config.json")["label_smoothing"]
     yield "label_smoothing", visualize.label_smoothing(probabilities, target, names, smoothing)
     try:
-        yield "bleu_by_length", _bleu_by_length(translator)
+        by_length = _bleu_by_length(translator)
     except (DataError, OSError) as error:
         print(f"bleu_by_length was left out, the run's test set cannot be read: {error}", file=sys.stderr)
+    else:
+        yield "bleu_by_length", by_length
 
 
 def _bleu_by_length(translator):
@@ -263,26 +259,24 @@ def trace_beams(translator, text, num_beams=TREE_BEAMS):
     """
     settings = translator.settings.replace(num_beams=num_beams, sampling=False)
     source = np.array(translator.encode_sources([text]))
-    limit = int(settings.limit(np.array([source.shape[1]], "float32"))[0])
-    start, cache, _ = translator.model.start_decoding(source, limit, num_beams)
+    limits = np.minimum(settings.limit(np.array([source.shape[1]], "float32")), translator.model.max_length or np.inf)
+    limits = limits.astype("int32")
     steps = []
 
-    def step(token_ids, cache, index, ancestors):
-        logits, cache = start(token_ids, cache, index, ancestors)
-        log_probs = keras.ops.log_softmax(keras.ops.cast(logits, "float32"))
-        steps.append((_numpy(token_ids), _numpy(ancestors)[0], _numpy(log_probs)))
-        return logits, cache
+    def start_decoding(*arguments):
+        take, cache, lengthen = translator.model.start_decoding(*arguments)
 
-    found = decoding.beam_search(
-        step,
-        cache,
-        1,
-        limit,
-        num_beams,
-        settings.length_penalty,
-        rules=settings.rules,
-        special_ids=SPECIAL_IDS,
-    )
+        def step(token_ids, cache, index, ancestors):
+            logits, cache = take(token_ids, cache, index, ancestors)
+            log_probs = keras.ops.log_softmax(keras.ops.cast(logits, "float32"))
+            own = np.zeros((1, limits[0])) if ancestors is None else _numpy(ancestors)[0]  # Greedy search has none.
+            steps.append((_numpy(token_ids), own, _numpy(log_probs)))
+            return logits, cache
+
+        return step, cache, lengthen
+
+    recorder = SimpleNamespace(start_decoding=start_decoding)
+    found = search(recorder, source, limits, int(limits[0]), settings, num_beams)
     pieces = translator.target_tokenizer.pieces
     trace = BeamTrace([pieces([START_TOKEN_ID])], [[0]], [[0.0]], [])
     paths = {(): (0, 0)}  # Which beam of which step has read these tokens.

@@ -190,6 +190,11 @@ class InverseSquareRootSchedule(keras.optimizers.schedules.LearningRateSchedule)
         return {"peak": self.peak, "warmup_steps": self.warmup_steps}
 
 
+def make_schedule(hidden_dim, warmup_steps, learning_rate=None):
+    """The schedule of a recipe; `learning_rate` is its peak, None for the paper's."""
+    return InverseSquareRootSchedule(learning_rate or paper_learning_rate(hidden_dim, warmup_steps), warmup_steps)
+
+
 def paper_learning_rate(hidden_dim, warmup_steps):
     """The peak of the paper's schedule, (hidden_dim * warmup_steps)^-0.5.
 

@@ -18,12 +18,16 @@ AMOUNTS, SIGNED = "Blues", "cividis"
 
 
 def _figure(width, height, rows=1, columns=1, **kwargs):
+    figure = _empty_figure(figsize=(width, height), layout="constrained", dpi=150)
+    return figure, figure.subplots(rows, columns, squeeze=False, **kwargs)
+
+
+def _empty_figure(**kwargs):
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError('Matplotlib is not installed. Try: pip install "keras_transformer[plot]"') from error
-    figure = Figure(figsize=(width, height), layout="constrained", dpi=150)
-    return figure, figure.subplots(rows, columns, squeeze=False, **kwargs)
+    return Figure(**kwargs)
 
 
 def _array(name, values, shape):
@@ -207,18 +211,16 @@ def animate_rings(table, interval=100):
         A `matplotlib.animation.FuncAnimation`; `animation.save("rings.gif", writer="pillow")` writes it, and
         `"rings.mp4"` with FFmpeg.
     """
+    figure, draw, length = _rings(table)
     from matplotlib.animation import FuncAnimation
 
-    figure, draw, length = _rings(table)
     return FuncAnimation(figure, draw, frames=length, interval=interval)
 
 
 def _rings(table):
     """The figure without points, a function that draws those of a position, and the number of positions."""
     table = _array("table", table, "(L, D)")
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 3.6), dpi=100)
+    figure = _empty_figure(figsize=(8, 3.6), dpi=100)
     axes = figure.add_axes((-0.05, 0, 1, 0.94), projection="3d")
     pairs = np.arange(table.shape[1] // 2)
     turn = np.linspace(0, 2 * np.pi, 60)

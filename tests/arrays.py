@@ -9,6 +9,12 @@ def to_numpy(x):
     return ops.convert_to_numpy(ops.cast(x, "float32"))
 
 
+def checkpoint_arrays(run_dir, epochs):
+    """What the checkpoint after so many epochs holds: variables by name."""
+    with np.load(run_dir / "checkpoints" / f"epoch-{epochs:05d}.npz") as file:
+        return {name: file[name] for name in file.files if name != "state"}
+
+
 def random(*shape, seed=0):
     return np.random.default_rng(seed).normal(size=shape).astype("float32")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from arrays import checkpoint_arrays
 
 import train_keras
 from keras_transformer import __main__ as command_line
@@ -330,10 +331,7 @@ def train_flags(folder, run_dir):
 
 
 def final_weights(run_dir):
-    import numpy as np
-
-    with np.load(run_dir / "checkpoints" / f"epoch-{EPOCHS:05d}.npz") as file:
-        return {name: file[name].tobytes() for name in file.files if name != "state"}
+    return {name: array.tobytes() for name, array in checkpoint_arrays(run_dir, EPOCHS).items()}
 
 
 # What the process is doing when it is killed, seen from outside; the rest of the time it is in a step or between two.

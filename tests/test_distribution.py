@@ -57,12 +57,7 @@ def one(tmp_path_factory):
 @pytest.mark.parametrize("kind", ["one", "mirrored", "multi_worker"])
 def test_every_strategy_ends_with_the_weights_of_one_device(kind, one, tmp_path):
     """Also of the optimizer, and with the same losses and metrics."""
-    cases = {
-        name: case
-        for name, case in CASES.items()
-        # One device trains as Keras does unless it accumulates; half precision is the same in every process.
-        if (kind != "one" or "accumulate" in case) and (kind != "multi_worker" or "dtype" not in case)
-    }
+    cases = {name: case for name, case in CASES.items() if kind != "one" or "accumulate" in case}
     for (_, name), (arrays, history) in train(kind, tmp_path / "x", cases).items():
         expected, expected_history = one["one", name]
         tolerance = TOLERANCE.get(name, 1e-5)

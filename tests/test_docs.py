@@ -28,7 +28,9 @@ def test_docstring_examples(name):
     assert doctest.testmod(module, extraglobs=names).failed == 0
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if BLOCK.search(page.read_text("utf-8"))], ids=lambda page: page.name
+)
 def test_python_blocks_of_a_page_run(page, tmp_path):
     """All blocks of a page are one script, in order, run in an empty folder."""
     blocks = BLOCK.findall(page.read_text(encoding="utf-8"))

@@ -7,7 +7,10 @@ from keras_transformer import __main__ as command_line
 from keras_transformer import pictures
 from keras_transformer.datasets import DataError
 from keras_transformer.embeddings import positional_encoding
+from keras_transformer.model import Transformer
 from keras_transformer.pictures import draw, explorer, read_attention, trace_beams
+from keras_transformer.tokenizers import Tokenizer
+from keras_transformer.translator import Translator
 
 
 def heat_map(figure):
@@ -97,6 +100,13 @@ def test_the_beam_tree_is_the_search(golden, num_beams):
         (scored,) = golden.translator.score([text], [hypothesis.text])
         if scored.tokens[: len(tokens)] == tokens:  # A text may have more than one segmentation.
             assert total == pytest.approx(sum(scored.token_log_probs[: len(tokens)]), abs=1e-3)
+
+
+def test_a_tree_ends_where_learned_positions_do():
+    tokenizer = Tokenizer.train(["a small dog", "a big cat"] * 9, vocabulary_size=17)
+    sizes = {"num_layers": 1, "num_heads": 1, "hidden_dim": 8, "intermediate_dim": 8}
+    model = Transformer(17, **sizes, position_type="learned", max_length=9)
+    assert len(trace_beams(Translator(model, tokenizer), "a dog", 2).tokens) <= 9
 
 
 def test_bleu_by_length_counts_every_sentence_once(golden):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from arrays import checkpoint_arrays
 
 from keras_transformer import __main__ as command_line
 
@@ -35,11 +36,6 @@ def files(tmp_path):
 def launch(*flags):
     call = [sys.executable, "-m", "keras_transformer", "launch", "train_keras.py", *map(str, flags)]
     return subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-
-def final_weights(run_dir, epochs):
-    with np.load(run_dir / "checkpoints" / f"epoch-{epochs:05d}.npz") as file:
-        return [file[name] for name in file.files if name != "state"]
 
 
 def test_a_killed_worker_ends_the_others_and_all_go_on_later(tmp_path, files):
@@ -65,7 +61,8 @@ def test_a_killed_worker_ends_the_others_and_all_go_on_later(tmp_path, files):
     with launch(*files, *FLAGS, "--epochs", epochs, "--run-dir", straight) as process:
         output = process.stdout.read()
     assert process.returncode == 0, output[-3000:]
-    for a, b in zip(final_weights(killed, epochs), final_weights(straight, epochs), strict=True):
+    found, expected = (checkpoint_arrays(run_dir, epochs) for run_dir in (killed, straight))
+    for a, b in zip(found.values(), expected.values(), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-6)
 
 
@@ -104,5 +101,6 @@ def test_the_training_script_runs_on_two_devices_and_resumes(tmp_path, files):
     shutil.copytree(straight, resumed)
     (resumed / "checkpoints" / "epoch-00003.npz").unlink()  # As if it had been killed in its last epoch.
     assert "resuming: 2 of 3 epochs" in run("--run-dir", resumed, "--resume")
-    for a, b in zip(final_weights(straight, 3), final_weights(resumed, 3), strict=True):
+    found, expected = (checkpoint_arrays(run_dir, 3) for run_dir in (resumed, straight))
+    for a, b in zip(found.values(), expected.values(), strict=True):
         np.testing.assert_array_equal(a, b)
