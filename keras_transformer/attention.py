@@ -121,8 +121,9 @@ class MultiHeadAttention(keras.layers.Layer):
         attention_mask = masks.combine(value_mask, attention_mask, causal_mask)
         if attention_mask is not None:
             attention_mask = attention_mask[:, None]  # (B, 1, T, S): the same for every head
-        # The fused attention of JAX has no float16 on CPUs.
-        if return_attention_scores or (training and self.dropout) or self.compute_dtype == "float16":
+        # Keras has a fused attention on JAX alone, with no scores to return or to drop out, and no float16 on CPUs.
+        plain = return_attention_scores or (training and self.dropout) or self.compute_dtype == "float16"
+        if plain or keras.backend.backend() != "jax":
             context, scores = self._attend(query, key, value, attention_mask, training)
         else:
             context, scores = ops.dot_product_attention(query, key, value, mask=attention_mask), None
@@ -130,7 +131,8 @@ class MultiHeadAttention(keras.layers.Layer):
                 # Where everything is masked, softmax is uniform over the padding: this makes it nothing.
                 some = ops.swapaxes(ops.any(attention_mask, axis=-1, keepdims=True), 1, 2)  # (B, T, 1, 1)
                 context = ops.where(some, context, ops.zeros_like(context))
-        output = self.output_dense(self._merge_heads(context))
+        batch, length = ops.shape(context)[:2]
+        output = self.output_dense(ops.reshape(context, (batch, length, self.num_heads * self.key_dim)))
         return (output, scores) if return_attention_scores else output
 
     def _project(self, dense, x):
@@ -141,17 +143,17 @@ class MultiHeadAttention(keras.layers.Layer):
         parts = ops.split(x, parts, axis=-1) if parts > 1 else [x]
         return [ops.reshape(part, (batch, length, self.num_heads, self.key_dim)) for part in parts]
 
-    def _merge_heads(self, context):
-        batch, length = ops.shape(context)[:2]
-        return ops.reshape(context, (batch, length, self.num_heads * self.key_dim))
-
     def _attend(self, query, key, value, attention_mask, training):
-        """The formula itself, for when the scores are wanted or dropped out. Softmax runs in float32."""
-        logits = ops.einsum("btnh,bsnh->bnts", query * self.key_dim**-0.5, key)
+        """The formula itself. Softmax runs in float32.
+
+        The heads come to the front once, and not by einsum, which would do it in every product, forward and backward.
+        """
+        query = ops.swapaxes(query * self.key_dim**-0.5, 1, 2)  # (B, N, T, H)
+        logits = ops.matmul(query, ops.transpose(key, (0, 2, 3, 1)))
         scores = _masked_softmax(ops.cast(logits, "float32"), attention_mask)
         scores = ops.cast(scores, self.compute_dtype)
-        context = ops.einsum("bnts,bsnh->btnh", self.dropout_layer(scores, training=training), value)
-        return context, scores
+        context = ops.matmul(self.dropout_layer(scores, training=training), ops.swapaxes(value, 1, 2))
+        return ops.swapaxes(context, 1, 2), scores
 
     # Cached decoding: one position at a time, on tensors (B * K, D) without a time axis. The K beams of a sentence are
     # neighbours; what they cached stays where it is, and masks say whose it is now. Caches have one axis for sentences
