@@ -65,7 +65,7 @@ def main(argv=None):
         checkpoint = training.RunCheckpoint(run_dir, *limits, write=chief, agree=lambda value: agree(strategy, value))
         epochs_done = checkpoint.restore(model) if resume else 0
         batches = make_batches(
-            resampler(corpus.train, tokenizers, config) if recipe.subword_sampling else train,
+            resampler(corpus.train, train, tokenizers, config) if recipe.subword_sampling else train,
             config.data.tokens_per_batch,
             shuffle=True,
             seed=recipe.seed,
@@ -215,8 +215,8 @@ def encode(text, tokenizers, data):
     return pairs
 
 
-def resampler(text, tokenizers, config):
-    """A function that returns the `EncodedPairs` of a pass, with subwords drawn at random where the recipe says so."""
+def resampler(text, plain, tokenizers, config):
+    """A function that returns the `EncodedPairs` of a pass: with subwords drawn at random, later the `plain` ones."""
     import numpy as np
 
     from keras_transformer.data import encode_pairs
@@ -224,9 +224,10 @@ def resampler(text, tokenizers, config):
     recipe = config.training
 
     def resample(number):
+        if recipe.subword_sampling_passes is not None and number >= recipe.subword_sampling_passes:
+            return plain
         seed = np.random.SeedSequence((recipe.seed, number)).generate_state(1).item()
-        draws = recipe.subword_sampling_passes is None or number < recipe.subword_sampling_passes
-        settings = config.data.max_length, config.data.over_long, recipe.subword_sampling if draws else None, seed
+        settings = config.data.max_length, config.data.over_long, recipe.subword_sampling, seed
         return encode_pairs(text.pairs, tokenizers[0], tokenizers[-1], *settings)
 
     return resample

@@ -311,8 +311,9 @@ def test_which_worker_makes_the_run_folder(strategy, environment, first, monkeyp
 def test_the_last_passes_have_the_segmentations_of_translation(golden):
     config = RunConfig.make({"subword_sampling": 0.1, "subword_sampling_passes": 2})
     text = ParallelText([(text, text) for text in golden.texts], 0, "texts")
-    plain = [ids.tolist() for ids in encode_pairs(text.pairs, *[golden.tokenizer] * 2, 128).source]
-    resample = train_keras.resampler(text, [golden.tokenizer], config)
+    encoded = encode_pairs(text.pairs, *[golden.tokenizer] * 2, 128)
+    plain = [ids.tolist() for ids in encoded.source]
+    resample = train_keras.resampler(text, encoded, [golden.tokenizer], config)
     passes = [[ids.tolist() for ids in resample(number).source] for number in range(4)]
     assert passes[0] != plain != passes[1] != passes[0]
     assert passes[2] == passes[3] == plain
