@@ -24,7 +24,10 @@ from decode import Worker
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-PEERS = ("ours", "ours, XLA", "ours, bfloat16", "torch", "torch, compiled", "keras-hub", "keras-hub, XLA")
+PEERS = (
+    "ours", "ours, XLA", "ours, bfloat16", "torch", "torch, compiled", "torch, bfloat16",
+    "keras-hub", "keras-hub, XLA", "keras-hub, bfloat16",
+)  # fmt: skip
 
 
 def main(argv=None):
@@ -158,7 +161,10 @@ def prepare(peer, preset, path, vocabulary_size):
     batches = list(zip(arrays[::3], arrays[1::3], arrays[2::3], strict=True))
     sizes = PRESETS[preset]
     if peer.startswith("torch"):
-        call = torch_steps(sizes, batches, vocabulary_size, compiled="compiled" in peer)
+        import torch
+
+        dtype = torch.bfloat16 if "bfloat16" in peer else None
+        call = torch_steps(sizes, batches, vocabulary_size, compiled="compiled" in peer, dtype=dtype)
     else:
         call = keras_steps(peer, sizes, batches, vocabulary_size)
     for _ in range(2):  # Compiles, and fills caches.
@@ -175,8 +181,9 @@ def keras_steps(peer, sizes, batches, vocabulary_size):
     from keras_transformer.training import LabelSmoothedCrossEntropy, make_optimizer
 
     keras.utils.set_random_seed(0)
+    keras.config.set_dtype_policy("mixed_bfloat16" if "bfloat16" in peer else "float32")
     if peer.startswith("ours"):
-        model = Transformer(vocabulary_size, **sizes, dtype="mixed_bfloat16" if "bfloat16" in peer else None)
+        model = Transformer(vocabulary_size, **sizes)
         loss = LabelSmoothedCrossEntropy()
     else:
         model, loss = keras_hub_model(sizes, vocabulary_size), keras.losses.SparseCategoricalCrossentropy(True)
@@ -243,9 +250,8 @@ def torch_steps(sizes, batches, vocabulary_size, compiled, device="cpu", dtype=N
             length = target.shape[1]
             later = torch.triu(torch.ones(length, length, dtype=torch.bool, device=target.device), 1)
             padding = {"src_key_padding_mask": source == 0, "tgt_key_padding_mask": target == 0}
-            hidden = self.transformer(
-                self.embed(source), self.embed(target), tgt_mask=later, memory_key_padding_mask=source == 0, **padding
-            )
+            masks = {"tgt_mask": later, "tgt_is_causal": True, "memory_key_padding_mask": source == 0, **padding}
+            hidden = self.transformer(self.embed(source), self.embed(target), **masks)
             return hidden @ self.embedding.weight.T
 
     model = Model().to(device)

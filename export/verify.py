@@ -63,7 +63,10 @@ def verify_saved_model(path, translator):
     settings = SearchSettings(**metadata["settings"])._asdict()
     texts = sentences(translator)
     strings = [text.decode("utf-8", errors="replace") for text in texts]
-    best = translator.translate(strings, return_scores=True, **settings)
+    count = metadata["num_hypotheses"]
+    nbest = translator.translate(strings, num_hypotheses=count, return_scores=True, **settings)
+    nbest = nbest if count > 1 else [[translation] for translation in nbest]
+    best = [row[0] for row in nbest]
     translations = [translation.text for translation in best]
     ids = translator.encode_sources(strings)
     lengths = [len(row) + 1 for row in translator.target_tokenizer.tokenize(translations)]
@@ -83,9 +86,6 @@ def verify_saved_model(path, translator):
             raise ExportError(f"A stock TensorFlow Serving refuses operations of the graph: {', '.join(refused)}.")
         answers = served.answers(requests)
     log_probs = [target.log_prob for target in translator.score(strings, targets)]
-    nbest = [[translation] for translation in best]
-    if metadata["num_hypotheses"] > 1:
-        nbest = translator.translate(strings, num_hypotheses=metadata["num_hypotheses"], return_scores=True, **settings)
     problems = []
     for i, text in enumerate(strings):
         if text.encode() != texts[i]:  # Not UTF-8: no string of Python is the same. It is enough that it is answered.

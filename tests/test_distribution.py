@@ -14,16 +14,17 @@ from keras_transformer.config import TrainingConfig
 from keras_transformer.distribution import STRATEGIES, distribute, make_strategy
 
 SCRIPT = Path(__file__).with_name("distributed_training.py")
+FAST_TO_COMPILE = "--xla_backend_optimization_level=0"
 # Everything that could get in each other's way, in few trainings.
 CASES = {
     "plain": {},
     "clip, EMA, ragged, XLA": {"clip_norm": 0.1, "ema_momentum": 0.9, "rows": 13, "jit_compile": True},
     "accumulate, clip, ragged": {"accumulate": 3, "clip_norm": 0.1, "rows": 13},
     "float16": {"dtype": "mixed_float16", "accumulate": 2},
-    "bfloat16": {"dtype": "mixed_bfloat16", "jit_compile": True, "rows": 13},
+    "bfloat16, XLA": {"dtype": "mixed_bfloat16", "jit_compile": True},
 }
 # Weights move by 0.01 a step; what half precision rounds away differs with the order of additions.
-TOLERANCE = {"float16": 1e-3, "bfloat16": 3e-2}
+TOLERANCE = {"float16": 1e-3, "bfloat16, XLA": 3e-2}
 
 
 def train(kinds, folder, cases, **environment):
@@ -32,7 +33,7 @@ def train(kinds, folder, cases, **environment):
     call = [str(SCRIPT), kinds, json.dumps(cases), str(folder)]
     if kinds == "multi_worker":
         call = ["-m", "keras_transformer", "launch", "--workers", "2", *call]
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", **environment}
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "XLA_FLAGS": FAST_TO_COMPILE, **environment}
     done = subprocess.run([sys.executable, *call], env=environment, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
     found = {}
@@ -69,7 +70,8 @@ def test_every_strategy_ends_with_the_weights_of_one_device(kind, one, tmp_path)
 
 
 def test_jax_with_two_devices_ends_with_the_weights_of_one(tmp_path):
-    environment = {"KERAS_BACKEND": "jax", "XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    flags = f"{FAST_TO_COMPILE} --xla_force_host_platform_device_count=2"
+    environment = {"KERAS_BACKEND": "jax", "XLA_FLAGS": flags}
     found = train("one,auto", tmp_path / "x", {"jax": {"clip_norm": 0.1}}, **environment)
     (arrays, history), (expected, expected_history) = found["auto", "jax"], found["one", "jax"]
     for a, b in zip(arrays, expected, strict=True):
