@@ -73,7 +73,6 @@ def prepare(peer, arguments):
     """A function that takes some steps; the device's peak and name travel where decode.py has tokens and texts."""
     make = torch_peer if peer.startswith("torch") else ours
     call, peak, device = make("bfloat16" in peer, arguments)
-    call()  # Compiles.
     return lambda: (call(), device)[1], arguments.steps, lambda _: peak
 
 

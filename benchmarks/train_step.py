@@ -167,8 +167,6 @@ def prepare(peer, preset, path, vocabulary_size):
         call = torch_steps(sizes, batches, vocabulary_size, compiled="compiled" in peer, dtype=dtype)
     else:
         call = keras_steps(peer, sizes, batches, vocabulary_size)
-    for _ in range(2):  # Compiles, and fills caches.
-        call()
     return call, len(batches), lambda found: 0
 
 

@@ -21,10 +21,10 @@ CASES = {
     "clip, EMA, ragged, XLA": {"clip_norm": 0.1, "ema_momentum": 0.9, "rows": 13, "jit_compile": True},
     "accumulate, clip, ragged": {"accumulate": 3, "clip_norm": 0.1, "rows": 13},
     "float16": {"dtype": "mixed_float16", "accumulate": 2},
-    "bfloat16, XLA": {"dtype": "mixed_bfloat16", "jit_compile": True},
+    "bfloat16": {"dtype": "mixed_bfloat16", "jit_compile": True, "rows": 13},
 }
 # Weights move by 0.01 a step; what half precision rounds away differs with the order of additions.
-TOLERANCE = {"float16": 1e-3, "bfloat16, XLA": 3e-2}
+TOLERANCE = {"float16": 1e-3, "bfloat16": 3e-2}
 
 
 def train(kinds, folder, cases, **environment):
