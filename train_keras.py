@@ -77,7 +77,7 @@ def main(argv=None):
     replicas = getattr(strategy, "num_replicas_in_sync", 1)
     print(f"model: {config.preset}, {model.count_params():,} weights")
     print(
-        f"batches: {batches.steps_per_epoch:,} an epoch, of at most {config.data.tokens_per_batch:,} tokens, "
+        f"batches: {batches.steps_per_epoch:,} an epoch, of at most {config.data.tokens_per_batch:,} target tokens, "
         f"{batches.padding:.1%} padding" + (f", split among {replicas} replicas" if replicas > 1 else "")
     )
     scores, tokenize = {}, config.data.sacrebleu_tokenizer()
@@ -177,6 +177,12 @@ def parse(argv):
             raise ConfigError(
                 f"{run_dir} exists: a run folder is never overwritten by itself. Go on with --resume, delete that run "
                 "with --overwrite (only a folder with a config.json is deleted), or choose another --run-dir."
+            )
+        passes = config.training.subword_sampling_passes
+        if passes is not None and config.training.subword_sampling is None:
+            raise ConfigError(
+                "`subword_sampling_passes` needs `subword_sampling`: nothing is drawn without it. "
+                f"Received: subword_sampling_passes={passes} alone. Try --subword-sampling 0.5."
             )
         run_dir.mkdir(parents=True, exist_ok=True)
     return run_dir, config, resume

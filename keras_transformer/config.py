@@ -72,7 +72,7 @@ class DataConfig:
     test_target: str | None = _setting(None, "its translation")
     max_length: int = _setting(128, "longest sentence, in tokens, the end token included")
     over_long: str = _setting("drop", "what becomes of longer training pairs", ("drop", "cut"))
-    tokens_per_batch: int = _setting(4096, "padded tokens of a batch, counted on its longer side")
+    tokens_per_batch: int = _setting(4096, "padded target tokens of a batch; source tokens, up to twice as many")
     bleu_tokenize: str | None = _setting(
         None, "sacreBLEU's tokenizer (default: none for lc.norm.tok, which is tokenised, else 13a)"
     )

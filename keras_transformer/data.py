@@ -80,33 +80,39 @@ def encode_pairs(pairs, source_tokenizer, target_tokenizer, max_length, over_lon
 def plan_batches(source_lengths, target_lengths, tokens_per_batch, rng=None):
     """Groups pairs of similar lengths.
 
-    A pair's width is the length of its longer side. Pairs fall into buckets of similar width; within a bucket they are
-    ordered by the difference of their sides, so that both sides of a batch are even, with a little noise, so that
-    every epoch has other batches. The number of batches depends on the lengths alone.
+    A pair's width is the length of its target, or half of its source if that is more. Pairs fall into buckets of
+    similar width; within a bucket they are ordered by their sources, so that both sides of a batch are even, with a
+    little noise, so that every epoch has other batches. The number of batches depends on the lengths alone.
+
+    The budget is one of target tokens, because the loss is a mean over those of a batch: where batches have unequal
+    numbers of them, tokens count unequally. Measured by the longer side of a pair, short translations of long
+    sentences would count more, and what the model translates would be a percent or two too short.
 
     Args:
         source_lengths, target_lengths: integer arrays.
-        tokens_per_batch: a batch has at most this many padded tokens on its longer side, and at least one pair.
+        tokens_per_batch: a batch has at most this many padded target tokens, at most twice as many padded source
+            tokens, and at least one pair.
         rng: a `numpy.random.Generator` that mixes pairs and shuffles batches, or `None` for a fixed order.
 
     Returns:
         A list of integer arrays: the indices of the pairs of each batch.
     """
     source_lengths, target_lengths = np.asarray(source_lengths), np.asarray(target_lengths)
-    widths = np.maximum(source_lengths, target_lengths)
-    difference = (target_lengths - source_lengths).astype("float64")
+    widths = np.maximum(target_lengths, (source_lengths + 1) // 2)
+    order_by = source_lengths.astype("float64")
     if rng is not None:
-        difference += rng.uniform(-1, 1, len(difference))
+        order_by += rng.uniform(-1, 1, len(order_by))
     batches, left_over = [], np.empty(0, "int64")
     for low, high in _buckets(widths.max()):
         bucket = np.concatenate([left_over, np.flatnonzero((widths > low) & (widths <= high))])
-        bucket = bucket[np.argsort(difference[bucket], kind="stable")]
+        bucket = bucket[np.argsort(order_by[bucket], kind="stable")]
         batch_size = max(1, tokens_per_batch // high)
         # Few left-over pairs join the next, wider bucket: a batch of them would be a whole optimizer step.
         num_left_over = len(bucket) % batch_size
         keep = len(bucket) - (num_left_over if num_left_over < batch_size / 2 and high < widths.max() else 0)
-        left_over = bucket[keep:]
-        batches += [bucket[i : i + batch_size] for i in range(0, keep, batch_size)]
+        bucket, left_over = bucket[:keep], bucket[keep:]
+        if keep:  # Batches of one size, rather than a smaller one at the end: there, tokens would count more.
+            batches += np.array_split(bucket, -(-keep // batch_size))
     if rng is not None:
         rng.shuffle(batches)
     return batches

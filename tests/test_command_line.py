@@ -234,6 +234,7 @@ def test_training_text_that_cannot_be_used(tmp_path, capsys, changes, message):
         (["--resume"], "has no run to go on with"),
         (["--subword-sampling", "1"], "`subword_sampling` must be in (0, 1). Received: 1.0"),
         (["--subword-sampling", "0.1", "--tokenizer", "bpe"], "Only unigram tokenizers"),
+        (["--subword-sampling-passes", "3"], "`subword_sampling_passes` needs `subword_sampling`"),
     ],
 )
 def test_flags_that_cannot_be(tmp_path, capsys, flags, message):

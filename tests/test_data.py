@@ -121,8 +121,8 @@ def test_a_plan_has_every_pair_once_within_the_budget(seed):
     for plan in (fixed, mixed):
         assert sorted(np.concatenate(plan).tolist()) == list(range(n))
         for batch in plan:
-            width = np.maximum(source, target)[batch].max()
-            assert len(batch) == 1 or len(batch) * width <= budget
+            assert len(batch) == 1 or len(batch) * target[batch].max() <= budget
+            assert len(batch) == 1 or len(batch) * source[batch].max() <= 2 * budget
     assert len(mixed) == len(fixed)
     assert sorted(map(len, mixed)) == sorted(map(len, fixed))
 
@@ -132,9 +132,11 @@ def test_a_pair_longer_than_the_budget_has_its_own_batch():
     assert sorted(sorted(batch.tolist()) for batch in plan) == [[0, 2], [1]]
 
 
-def test_the_longer_side_decides():
-    """Three pairs of width 10 in a budget of 20: two batches, whichever side is long."""
-    assert sorted(map(len, plan_batches([10, 1, 10], [1, 10, 10], tokens_per_batch=20))) == [1, 2]
+def test_the_target_decides_or_a_source_twice_as_long():
+    """Three pairs of width 10 in a budget of 20: two batches, whether by their targets or by half of their sources."""
+    assert sorted(map(len, plan_batches([20, 1, 20], [1, 10, 10], tokens_per_batch=20))) == [1, 2]
+    assert sorted(map(len, plan_batches([21, 1, 20], [1, 10, 10], tokens_per_batch=20))) == [1, 2]
+    assert list(map(len, plan_batches([10, 10, 10], [1, 1, 1], tokens_per_batch=20))) == [3]
 
 
 def test_without_a_generator_the_plan_is_fixed():
@@ -153,7 +155,7 @@ def test_a_generator_mixes_pairs_not_only_batches():
 def test_batches_are_nearly_as_full_as_the_budget_allows():
     source, target = lengths_like_captions(10_000)
     plan = plan_batches(source, target, 1024)
-    full = np.maximum(source, target).sum() / 1024
+    full = np.maximum(target, source / 2).sum() / 1024
     assert full <= len(plan) < 1.2 * full
 
 
@@ -167,6 +169,19 @@ def test_less_than_a_tenth_is_padding(mixed, tokens_per_batch):
     assert sum(side.sum() for side in lengths) > 0.9 * padded
 
 
+@pytest.mark.parametrize("ratio", [0.8, 1.0, 1.2])
+def test_short_translations_count_no_more_than_long_ones(ratio):
+    """A token counts 1 / (tokens of its batch): translations are as long by that as they are, given the source."""
+    source, target = lengths_like_captions(20_000)
+    target = np.maximum(2, np.round(ratio * target)).astype(int)
+    counts = np.empty(len(target))
+    for batch in plan_batches(source, target, 4096, np.random.default_rng(1)):
+        counts[batch] = 1 / target[batch].sum()
+    same = [source == length for length in range(8, 20)]
+    weighted = [np.average(target[where], weights=counts[where]) / target[where].mean() for where in same]
+    assert np.average(weighted, weights=[where.sum() for where in same]) == pytest.approx(1, abs=0.005)
+
+
 # Plan -> tensors.
 
 
@@ -176,11 +191,11 @@ def test_one_batch_by_hand():
     pairs = EncodedPairs(*([np.array(ids, "int32") for ids in side] for side in (source, target)), 0)
     ((inputs, labels, weights),) = arrays(make_batches(pairs, tokens_per_batch=8).dataset)
     assert inputs == {
-        "encoder_token_ids": [[13, 14, 15, 3], [11, 12, 3, 0]],  # Shortest target relative to its source first.
-        "decoder_token_ids": [[2, 24, 0, 0], [2, 21, 22, 23]],
+        "encoder_token_ids": [[11, 12, 3, 0], [13, 14, 15, 3]],  # Shortest source first.
+        "decoder_token_ids": [[2, 21, 22, 23], [2, 24, 0, 0]],
     }
-    assert labels == [[24, 3, 0, 0], [21, 22, 23, 3]]
-    assert weights == [[1, 1, 0, 0], [1, 1, 1, 1]]
+    assert labels == [[21, 22, 23, 3], [24, 3, 0, 0]]
+    assert weights == [[1, 1, 1, 1], [1, 1, 0, 0]]
     assert (PAD_TOKEN_ID, START_TOKEN_ID, END_TOKEN_ID) == (0, 2, 3)
 
 
@@ -208,7 +223,8 @@ def test_one_pass_has_every_pair_once_and_weight_for_real_tokens_alone(shuffle):
         assert not np.isin(decoder[:, 1:], [START_TOKEN_ID, END_TOKEN_ID]).any()
         assert np.array_equal(decoder[:, 1:], np.where(labels == END_TOKEN_ID, 0, labels)[:, :-1])
         assert (labels[:, -1] != PAD_TOKEN_ID).any()  # No column is padding alone.
-        assert max(labels.size, np.size(inputs["encoder_token_ids"])) <= 256
+        assert labels.size <= 256
+        assert np.size(inputs["encoder_token_ids"]) <= 512
 
 
 def test_elements_have_known_types_and_ranks():
