@@ -18,7 +18,7 @@ from keras_transformer.config import ConfigError, RunConfig, add_flags, read_con
 
 
 def main(argv=None):
-    run_dir, config, resume = parse(argv)
+    run_dir, config, resume, export = parse(argv)
 
     # Heavy imports come after the flags are understood: --help and mistyped flags answer at once.
     import keras
@@ -124,7 +124,7 @@ def main(argv=None):
     scores["after_training"] = score(translator, corpus.test, tokenize, "after training")
     show_samples(translator, corpus.test)
     write_json(run_dir / "scores.json", {name: value._asdict() for name, value in scores.items()})
-    exported = export_saved_model(translator, run_dir / "export" / "saved_model", overwrite=True)
+    exported = export_saved_model(translator, run_dir / "export" / "saved_model", overwrite=True) if export else "none"
     print(f"\n{(time.monotonic() - began) / 60:.1f} minutes in all. Run folder: {run_dir}   SavedModel: {exported}")
     print("To translate with it:")
     print(f"  echo {shlex.quote(corpus.test.pairs[0][0])} | python -m keras_transformer translate {quoted(run_dir)}")
@@ -145,7 +145,7 @@ def makes_the_run_folder(strategy):
 
 
 def parse(argv):
-    """The run folder, the `RunConfig`, and whether to resume."""
+    """The run folder, the `RunConfig`, whether to resume, and whether to export."""
     parser = argparse.ArgumentParser(
         prog="train_keras.py",
         description="Trains a translator, scores it on held-out sentences and exports a SavedModel. Without flags: "
@@ -157,9 +157,11 @@ def parse(argv):
     parser.add_argument("--config", metavar="FILE", help="JSON file of settings, such as the config.json of a run")
     parser.add_argument("--resume", action="store_true", help="go on with the run in the run folder, exactly")
     parser.add_argument("--overwrite", action="store_true", help="delete the run in the run folder first")
+    parser.add_argument("--no-export", action="store_true", help="write no SavedModel at the end")
     add_flags(parser, "data", "tokenizer", "model", "training", "decoding")
     flags = vars(parser.parse_args(argv))
-    run_dir, file, resume, overwrite = (flags.pop(name) for name in ("run_dir", "config", "resume", "overwrite"))
+    names = ("run_dir", "config", "resume", "overwrite", "no_export")
+    run_dir, file, resume, overwrite, no_export = (flags.pop(name) for name in names)
     with user_errors():
         settings = [flags, read_config_file(file) if file else {}]
         config = RunConfig.make(*settings)
@@ -185,7 +187,7 @@ def parse(argv):
                 f"Received: subword_sampling_passes={passes} alone. Try --subword-sampling 0.5."
             )
         run_dir.mkdir(parents=True, exist_ok=True)
-    return run_dir, config, resume
+    return run_dir, config, resume, not no_export
 
 
 def prepare_run(run_dir, config, corpus):

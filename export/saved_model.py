@@ -107,6 +107,7 @@ def servable(translator, settings, num_hypotheses, xla=False):
     Functions that it tracks would be traced and written a second time.
     """
     model = translator.model
+    settings = settings.within(model.max_length)
     source_tokenizer, target_tokenizer = translator.source_tokenizer, translator.target_tokenizer
     ids_spec = tf.TensorSpec([None, None], tf.int32, name="token_ids")
     text_spec = tf.TensorSpec([None], tf.string, name="text")
@@ -132,7 +133,6 @@ def servable(translator, settings, num_hypotheses, xla=False):
         truncated = ids.row_lengths() > translator.max_source_length - 1
         token_ids, lengths = _ended(ids[:, : translator.max_source_length - 1])
         limits = tf.cast(settings.limit(tf.cast(lengths, tf.float32)), tf.int32)
-        limits = tf.minimum(limits, model.max_length) if model.max_length else limits
         limits = tf.where(lengths > 1, limits, 1)  # Nothing is translated to nothing: that needs no search.
         longest = tf.reduce_max(limits)
 
@@ -233,8 +233,7 @@ def _compiled_search(translator, settings, num_hypotheses, token_ids, limits):
     lengths = _xla_lengths(translator)
 
     def branch(some_rows, some_length):
-        limit = settings.limit(np.array([some_length], "float32"))[0]
-        limit = int(min(limit, translator.model.max_length or limit))
+        limit = int(settings.limit(np.array([some_length], "float32"))[0])
         specs = [tf.TensorSpec([some_rows, some_length], tf.int32), tf.TensorSpec([some_rows], tf.int32)]
 
         @tf.function(input_signature=specs, jit_compile=True, autograph=False)

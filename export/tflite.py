@@ -97,7 +97,7 @@ def export_tflite(
             "Of the tokenizers only unigram exists as TFLite operations. "
             f"Received: text_file=True, tokenizer {', '.join(sorted(kinds))}."
         )
-    settings = settings.replace(max_length=min(settings.max_length or target_length, target_length))
+    settings = settings.within(target_length)
     with new_folder(path, overwrite) as temporary:
         tokenizers = save_tokenizers(temporary, translator.tokenizers)
         metadata = {
@@ -130,7 +130,7 @@ def device_functions(translator, settings, source_length, target_length, texts=F
 
     def find(token_ids, settings):
         length = tf.reduce_sum(tf.cast(token_ids != PAD_TOKEN_ID, tf.int32), axis=1)
-        limits = tf.minimum(tf.cast(settings.limit(tf.cast(length, tf.float32)), tf.int32), target_length)
+        limits = tf.cast(settings.limit(tf.cast(length, tf.float32)), tf.int32)
         found = search(
             model, token_ids, limits, target_length, settings, num_hypotheses=settings.num_beams, in_place=True
         )

@@ -259,8 +259,8 @@ def trace_beams(translator, text, num_beams=TREE_BEAMS):
     """
     settings = translator.settings.replace(num_beams=num_beams, sampling=False)
     source = np.array(translator.encode_sources([text]))
-    limits = np.minimum(settings.limit(np.array([source.shape[1]], "float32")), translator.model.max_length or np.inf)
-    limits = limits.astype("int32")
+    settings = settings.within(translator.model.max_length)
+    limits = settings.limit(np.array([source.shape[1]], "float32")).astype("int32")
     steps = []
 
     def start_decoding(*arguments):

@@ -71,6 +71,10 @@ class SearchSettings(NamedTuple):
             check_number(name, value)
         return self._replace(**changes)
 
+    def within(self, max_length):
+        """These settings for at most so many tokens; None for no such limit."""
+        return self if max_length is None else self._replace(max_length=min(self.max_length or max_length, max_length))
+
     @property
     def rules(self):
         return decoding.Rules(self.min_length, self.no_repeat_ngram_size, self.repetition_penalty)
@@ -369,7 +373,7 @@ class Translator:
             length = min(length, max(longest, ends)) if ends else length
         token_ids = pad([sources[i] for i in rows] + [[END_TOKEN_ID]] * (num_rows - len(rows)), length)
         lengths = np.array([len(sources[i]) for i in rows] + [length], "float32")
-        *limits, max_length = np.minimum(settings.limit(lengths), ends or np.inf).astype("int32").tolist()
+        *limits, max_length = settings.within(ends).limit(lengths).astype("int32").tolist()
         limits = np.array(limits + [1] * (num_rows - len(rows)), "int32")
         inputs = {"encoder_token_ids": np.repeat(token_ids, copies, axis=0), "limits": np.repeat(limits, copies)}
         if forced is not None and any(forced[i] for i in rows):
