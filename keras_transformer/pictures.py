@@ -293,8 +293,9 @@ def trace_beams(translator, text, num_beams=TREE_BEAMS):
         before = totals
     for ids, score in zip(_numpy(found.token_ids)[0], _numpy(found.scores)[0], strict=True):
         ids = tuple(int(i) for i in ids if i not in (END_TOKEN_ID, PAD_TOKEN_ID))
-        if score > decoding.IMPOSSIBLE / 2 and ids in paths:
-            trace.hypotheses.append((*paths[ids], float(score)))
+        if score > decoding.IMPOSSIBLE / 2:
+            # What ends at its limit has a last token that is never read.
+            trace.hypotheses.append((*paths[ids if ids in paths else ids[:-1]], float(score)))
     return trace
 
 

@@ -109,6 +109,14 @@ def test_a_tree_ends_where_learned_positions_do():
     assert len(trace_beams(Translator(model, tokenizer), "a dog", 2).tokens) <= 9
 
 
+def test_hypotheses_that_end_at_their_limit_are_in_the_tree(golden):
+    """Their last token is never read."""
+    translator = Translator(golden.model, golden.tokenizer, max_length=3)
+    (found,) = translator.translate(golden.texts[:1], num_hypotheses=2, num_beams=2, return_scores=True)
+    hypotheses = trace_beams(translator, golden.texts[0], 2).hypotheses
+    assert [score for *_, score in hypotheses] == pytest.approx([hypothesis.score for hypothesis in found], abs=1e-5)
+
+
 def test_bleu_by_length_counts_every_sentence_once(golden):
     figure = pictures._bleu_by_length(golden.translator)
     labels = [text.get_text() for text in figure.axes[0].texts]

@@ -75,6 +75,9 @@ def test_the_page_translates_as_python_does(golden, site, opened):
         assert [translation for translation, _ in found] == [hypothesis.text for hypothesis in wanted]
         assert [score for _, score in found] == pytest.approx([hypothesis.score for hypothesis in wanted], abs=2e-3)
         assert page.inner_text("#translation") == wanted[0].text
+    for place in ("#translation", "#hypotheses span >> nth=0"):  # What is shown keeps its spaces.
+        page.locator(place).evaluate("(element) => (element.textContent = 'a  b')")
+        assert page.inner_text(place) == "a  b"
     assert {url for url in page.asked if not url.startswith((page.origin, "data:"))} == set()
     assert page.errors == []
 
