@@ -171,7 +171,13 @@ def parse(argv):
             if not (run_dir / "config.json").is_file():
                 raise ConfigError(f"{run_dir} has no run to go on with: no config.json. Start it without --resume.")
             config = RunConfig.make(*settings, read_config_file(run_dir / "config.json"))
-        elif not makes_the_run_folder(config.training.strategy):
+        passes = config.training.subword_sampling_passes
+        if passes is not None and config.training.subword_sampling is None:
+            raise ConfigError(
+                "`subword_sampling_passes` needs `subword_sampling`: nothing is drawn without it. "
+                f"Received: subword_sampling_passes={passes} alone. Try --subword-sampling 0.5."
+            )
+        if resume or not makes_the_run_folder(config.training.strategy):
             pass
         elif overwrite and (run_dir / "config.json").is_file():
             shutil.rmtree(run_dir)
@@ -179,12 +185,6 @@ def parse(argv):
             raise ConfigError(
                 f"{run_dir} exists: a run folder is never overwritten by itself. Go on with --resume, delete that run "
                 "with --overwrite (only a folder with a config.json is deleted), or choose another --run-dir."
-            )
-        passes = config.training.subword_sampling_passes
-        if passes is not None and config.training.subword_sampling is None:
-            raise ConfigError(
-                "`subword_sampling_passes` needs `subword_sampling`: nothing is drawn without it. "
-                f"Received: subword_sampling_passes={passes} alone. Try --subword-sampling 0.5."
             )
         run_dir.mkdir(parents=True, exist_ok=True)
     return run_dir, config, resume, not no_export

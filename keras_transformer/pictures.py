@@ -257,9 +257,8 @@ def trace_beams(translator, text, num_beams=TREE_BEAMS):
     Returns:
         `BeamTrace`.
     """
-    settings = translator.settings.replace(num_beams=num_beams, sampling=False)
+    settings = translator.settings.replace(num_beams=num_beams, sampling=False).within(translator.model.max_length)
     source = np.array(translator.encode_sources([text]))
-    settings = settings.within(translator.model.max_length)
     limits = settings.limit(np.array([source.shape[1]], "float32")).astype("int32")
     steps = []
 
@@ -292,10 +291,11 @@ def trace_beams(translator, text, num_beams=TREE_BEAMS):
             paths[path] = (number, beam)
         before = totals
     for ids, score in zip(_numpy(found.token_ids)[0], _numpy(found.scores)[0], strict=True):
-        ids = tuple(int(i) for i in ids if i not in (END_TOKEN_ID, PAD_TOKEN_ID))
         if score > decoding.IMPOSSIBLE / 2:
-            # What ends at its limit has a last token that is never read.
-            trace.hypotheses.append((*paths[ids if ids in paths else ids[:-1]], float(score)))
+            ids = tuple(ids.astype(int).tolist())
+            # The last token is never read: the end token, or what stands at the limit.
+            last = ids.index(END_TOKEN_ID) if END_TOKEN_ID in ids else len(ids) - 1
+            trace.hypotheses.append((*paths[ids[:last]], float(score)))
     return trace
 
 

@@ -255,6 +255,14 @@ def test_a_run_folder_that_exists_is_never_overwritten_by_itself(golden, tmp_pat
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
 
 
+def test_flags_that_cannot_be_are_found_before_a_run_is_deleted(tmp_path, capsys):
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(SystemExit, match="2"):
+        train_keras.main(["--run-dir", str(tmp_path), "--overwrite", "--subword-sampling-passes", "3"])
+    assert "needs `subword_sampling`" in capsys.readouterr().err
+    assert (tmp_path / "config.json").exists()
+
+
 def test_a_run_folder_that_cannot_be_written(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     with pytest.raises(SystemExit, match="2"):
