@@ -5,6 +5,7 @@ Read `main` from top to bottom: it is the whole recipe, made of ordinary Keras p
 
 import argparse
 import json
+import math
 import os
 import platform
 import shlex
@@ -172,7 +173,7 @@ def parse(argv):
                 raise ConfigError(f"{run_dir} has no run to go on with: no config.json. Start it without --resume.")
             config = RunConfig.make(*settings, read_config_file(run_dir / "config.json"))
         passes = config.training.subword_sampling_passes
-        if passes is not None and config.training.subword_sampling is None:
+        if passes is not None and not config.training.subword_sampling:
             raise ConfigError(
                 "`subword_sampling_passes` needs `subword_sampling`: nothing is drawn without it. "
                 f"Received: subword_sampling_passes={passes} alone. Try --subword-sampling 0.5."
@@ -230,9 +231,12 @@ def resampler(text, plain, tokenizers, config):
     from keras_transformer.data import encode_pairs
 
     recipe = config.training
+    passes = recipe.subword_sampling_passes
+    if passes is None:
+        passes = math.inf if recipe.steps_per_epoch else math.ceil(5 / 8 * recipe.epochs)
 
     def resample(number):
-        if recipe.subword_sampling_passes is not None and number >= recipe.subword_sampling_passes:
+        if number >= passes:
             return plain
         seed = np.random.SeedSequence((recipe.seed, number)).generate_state(1).item()
         settings = config.data.max_length, config.data.over_long, recipe.subword_sampling, seed

@@ -177,6 +177,13 @@ class DistributedFit:
             inner = getattr(self.optimizer, "inner_optimizer", self.optimizer)
             inner._all_reduce_sum_gradients = lambda gradients_and_variables: gradients_and_variables
 
+    def make_train_function(self, force=False):
+        """Keras', with an optimizer that has its variables: made in the first step, they have it traced twice."""
+        to_build = self.optimizer is not None and not self.optimizer.built
+        if to_build and all(layer.built for layer in self._flatten_layers()):
+            self.optimizer.build(self.trainable_variables)
+        return super().make_train_function(force)
+
     def _splits_batches(self):
         if keras.backend.backend() != "tensorflow":
             return False

@@ -73,7 +73,7 @@ def test_the_default_is_the_tiny_preset_on_the_phrasebook():
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_preset_wins_over_defaults(preset):
-    config = RunConfig.make({"preset": preset, "dataset": "multi30k"})
+    config = RunConfig.make({"preset": preset, "train_source": "a", "train_target": "b"})
     sizes = dataclasses.asdict(config.model)
     assert config.preset == preset
     assert {name: sizes[name] for name in PRESETS[preset]} == PRESETS[preset]
@@ -89,6 +89,26 @@ def test_a_recipe_wins_over_the_preset():
 def test_a_recipe_wins_over_defaults(dataset):
     flat = RunConfig.make({"dataset": dataset}).flat()
     assert {name: flat[name] for name in RECIPES[dataset]} == RECIPES[dataset]
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_wider_presets_learn_in_smaller_steps(preset):
+    rates = [RunConfig.make(*layers).training.learning_rate for layers in in_one_layer_or_two(preset)]
+    wider = PRESETS[preset]["hidden_dim"] / PRESETS["tiny"]["hidden_dim"]
+    assert rates == [RECIPES["multi30k"]["learning_rate"] / wider] * 3
+    assert RunConfig.make({"preset": preset, "learning_rate": 0.5}).training.learning_rate == 0.5
+
+
+def in_one_layer_or_two(preset):
+    size, data = {"preset": preset}, {"dataset": "multi30k"}
+    return [{**size, **data}], [size, data], [data, size]
+
+
+def test_other_tokenizers_draw_no_segmentations_unless_told():
+    assert RunConfig.make({"dataset": "multi30k"}).training.subword_sampling
+    assert RunConfig.make({"dataset": "multi30k", "tokenizer": "bpe"}).training.subword_sampling == 0
+    assert RunConfig.make({"tokenizer": "bpe"}, {"dataset": "multi30k"}).training.subword_sampling == 0
+    assert RunConfig.make({"dataset": "multi30k", "subword_sampling": 0.0}).training.subword_sampling == 0
 
 
 def test_own_files_have_no_recipe():
@@ -129,7 +149,7 @@ def test_every_field_has_a_flag_with_a_help_text(section, f):
     action = next(action for action in parser._actions if flag(f) in action.option_strings)
     assert action.dest == f.name
     assert len(action.help) >= 8
-    assert f.metadata["help"] in parser.format_help()
+    assert f.metadata["help"].removesuffix(")") in parser.format_help()  # Where recipes differ, it goes on.
 
 
 @pytest.mark.parametrize(
@@ -168,6 +188,7 @@ def test_help_names_the_values_of_presets_and_recipes():
     text = parser.format_help()
     assert f"small: {PRESETS['small']['hidden_dim']}" in text
     assert f"multi30k: {RECIPES['multi30k']['warmup_steps']}" in text
+    assert f"(default: the weights; multi30k: {RECIPES['multi30k']['ema_momentum']})" in text
 
 
 def test_only_the_named_sections_get_flags(capsys):

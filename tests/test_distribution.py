@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.config import TrainingConfig
-from keras_transformer.distribution import STRATEGIES, distribute, make_strategy
+from keras_transformer.distribution import STRATEGIES, DistributedFit, distribute, make_strategy
 
 SCRIPT = Path(__file__).with_name("distributed_training.py")
 FAST_TO_COMPILE = "--xla_backend_optimization_level=0"
@@ -118,3 +118,39 @@ def test_no_batch_is_split_into_less_than_one_part():
     model = Transformer(9, num_layers=1, num_heads=1, hidden_dim=4, intermediate_dim=4)
     with pytest.raises(ValueError, match="`accumulate` must be at least 1"):
         model.compile("sgd", "mse", accumulate=0)
+
+
+def test_the_training_step_is_traced_once():
+    """TensorFlow traces a function that makes variables twice: the optimizer has to have its own before."""
+    from keras_transformer.model import Transformer
+
+    class Counted(Transformer):
+        traces = 0
+
+        def train_step(self, *args):
+            Counted.traces += 1
+            return super().train_step(*args)
+
+    model = Counted(9, num_layers=1, num_heads=1, hidden_dim=4, intermediate_dim=4)
+    model.compile("adam", "sparse_categorical_crossentropy", jit_compile=False)
+    ids = np.ones((4, 3), "int32")
+    model.fit({"encoder_token_ids": ids, "decoder_token_ids": ids}, ids, batch_size=2, verbose=0)
+    assert Counted.traces == 1
+
+
+def test_a_model_that_makes_its_weights_in_the_first_step_learns():
+    import keras
+
+    class Late(DistributedFit, keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = keras.layers.Dense(1)
+
+        def call(self, x):
+            return self.dense(x)
+
+    model = Late()
+    model.compile("sgd", "mse", jit_compile=False)
+    x = np.arange(8, dtype="float32")[:, None] / 8
+    losses = model.fit(x, 3 * x, epochs=5, verbose=0).history["loss"]
+    assert losses[-1] < losses[0]
