@@ -172,8 +172,13 @@ def parse(argv):
             if not (run_dir / "config.json").is_file():
                 raise ConfigError(f"{run_dir} has no run to go on with: no config.json. Start it without --resume.")
             config = RunConfig.make(*settings, read_config_file(run_dir / "config.json"))
-        passes = config.training.subword_sampling_passes
-        if passes is not None and not config.training.subword_sampling:
+        alpha, passes = config.training.subword_sampling, config.training.subword_sampling_passes
+        if alpha and config.tokenizer.tokenizer != "unigram":
+            raise ConfigError(
+                "`subword_sampling` needs a unigram tokenizer: others have no probabilities to draw segmentations by. "
+                f"Received: subword_sampling={alpha}, tokenizer={config.tokenizer.tokenizer!r}. Leave out one of them."
+            )
+        if passes is not None and not alpha:
             raise ConfigError(
                 "`subword_sampling_passes` needs `subword_sampling`: nothing is drawn without it. "
                 f"Received: subword_sampling_passes={passes} alone. Try --subword-sampling 0.5."
