@@ -321,12 +321,17 @@ def test_which_worker_makes_the_run_folder(strategy, environment, first, monkeyp
     assert train_keras.makes_the_run_folder(strategy) is first
 
 
-def test_the_last_passes_have_the_segmentations_of_translation(golden):
-    config = RunConfig.make({"subword_sampling": 0.1, "subword_sampling_passes": 2})
+def plain_and_resampled(golden, **settings):
+    """The encoded pairs of translation, and the function that gives those of a pass."""
     text = ParallelText([(text, text) for text in golden.texts], 0, "texts")
-    encoded = encode_pairs(text.pairs, *[golden.tokenizer] * 2, 128)
+    plain = encode_pairs(text.pairs, *[golden.tokenizer] * 2, 128)
+    config = RunConfig.make({"subword_sampling": 0.1, **settings})
+    return plain, train_keras.resampler(text, plain, [golden.tokenizer], config)
+
+
+def test_the_last_passes_have_the_segmentations_of_translation(golden):
+    encoded, resample = plain_and_resampled(golden, subword_sampling_passes=2)
     plain = [ids.tolist() for ids in encoded.source]
-    resample = train_keras.resampler(text, encoded, [golden.tokenizer], config)
     passes = [[ids.tolist() for ids in resample(number).source] for number in range(4)]
     assert passes[0] != plain != passes[1] != passes[0]
     assert passes[2] == passes[3] == plain
@@ -334,11 +339,8 @@ def test_the_last_passes_have_the_segmentations_of_translation(golden):
 
 @pytest.mark.parametrize(("steps_per_epoch", "drawn"), [(None, [0, 1, 2, 3, 4]), (9, [0, 1, 2, 3, 4, 5, 6, 7])])
 def test_unless_told_five_eighths_of_the_epochs_draw_segmentations(golden, steps_per_epoch, drawn):
-    config = RunConfig.make({"subword_sampling": 0.1, "epochs": 8, "steps_per_epoch": steps_per_epoch})
-    text = ParallelText([(text, text) for text in golden.texts], 0, "texts")
-    encoded = encode_pairs(text.pairs, *[golden.tokenizer] * 2, 128)
-    resample = train_keras.resampler(text, encoded, [golden.tokenizer], config)
-    assert [number for number in range(8) if resample(number) is not encoded] == drawn
+    plain, resample = plain_and_resampled(golden, epochs=8, steps_per_epoch=steps_per_epoch)
+    assert [number for number in range(8) if resample(number) is not plain] == drawn
 
 
 # Resuming.
