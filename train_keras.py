@@ -12,10 +12,13 @@ import shlex
 import shutil
 import sys
 import time
+from contextlib import contextmanager, nullcontext
 from importlib import metadata
 from pathlib import Path
 
 from keras_transformer.config import ConfigError, RunConfig, add_flags, read_config_file, user_errors
+
+SETTING_UP = ".setting-up"  # Where in a run folder a new run is written before it takes the place of an old one.
 
 
 def main(argv=None):
@@ -35,14 +38,19 @@ def main(argv=None):
     began = time.monotonic()
     recipe = config.training
     to_resume = command(run_dir, "--resume")
-    with user_errors(), distribute(recipe.strategy) as strategy, worker_errors(strategy, to_resume):
+    with (
+        user_errors(),
+        distribute(recipe.strategy) as strategy,
+        worker_errors(strategy, to_resume),
+        nullcontext(run_dir) if resume else new_run(run_dir, strategy) as folder,
+    ):
         chief = is_chief(strategy)
         keras.utils.set_random_seed(recipe.seed)
         corpus = load_corpus(config.data)
         if chief and not resume:
-            prepare_run(run_dir, config, corpus)
+            prepare_run(folder, config, corpus)
         agree(strategy, 0)  # The other workers read what the first has written.
-        tokenizers = load_tokenizers(run_dir, config.tokenizer.separate_vocabularies)
+        tokenizers = load_tokenizers(folder, config.tokenizer.separate_vocabularies)
         train, validation = (encode(text, tokenizers, config.data) for text in (corpus.train, corpus.validation))
         model = Transformer(
             tokenizers[0].vocabulary_size,
@@ -157,7 +165,7 @@ def parse(argv):
     parser.add_argument("--preset", default=argparse.SUPPRESS, help="size of the model: tiny, small, base or big")
     parser.add_argument("--config", metavar="FILE", help="JSON file of settings, such as the config.json of a run")
     parser.add_argument("--resume", action="store_true", help="go on with the run in the run folder, exactly")
-    parser.add_argument("--overwrite", action="store_true", help="delete the run in the run folder first")
+    parser.add_argument("--overwrite", action="store_true", help="replace the run in the run folder")
     parser.add_argument("--no-export", action="store_true", help="write no SavedModel at the end")
     add_flags(parser, "data", "tokenizer", "model", "training", "decoding")
     flags = vars(parser.parse_args(argv))
@@ -186,14 +194,40 @@ def parse(argv):
         if resume or not makes_the_run_folder(config.training.strategy):
             pass
         elif overwrite and (run_dir / "config.json").is_file():
-            shutil.rmtree(run_dir)
-        elif run_dir.exists() and (not run_dir.is_dir() or any(run_dir.iterdir())):
+            pass  # `new_run` deletes it, when it can be replaced.
+        elif run_dir.exists() and (not run_dir.is_dir() or set(run_dir.iterdir()) - {run_dir / SETTING_UP}):
             raise ConfigError(
-                f"{run_dir} exists: a run folder is never overwritten by itself. Go on with --resume, delete that run "
-                "with --overwrite (only a folder with a config.json is deleted), or choose another --run-dir."
+                f"{run_dir} exists: a run folder is never overwritten by itself. Go on with --resume, replace that run "
+                "with --overwrite (only a folder with a config.json is replaced), or choose another --run-dir."
             )
         run_dir.mkdir(parents=True, exist_ok=True)
     return run_dir, config, resume, not no_export
+
+
+@contextmanager
+def new_run(run_dir, strategy):
+    """A folder in `run_dir` for what setting up writes: it is the whole run when that ends well, and nothing if not.
+
+    An old run is deleted only then, when texts, vocabulary and sizes have turned out to go together.
+    """
+    from keras_transformer.distribution import agree, is_chief
+
+    folder, chief = run_dir / SETTING_UP, is_chief(strategy)
+    try:
+        if chief:
+            shutil.rmtree(folder, ignore_errors=True)  # Of a process that was killed.
+            folder.mkdir()
+        yield folder
+        agree(strategy, 0)  # All workers have read it.
+        if chief:
+            # config.json is replaced, and last: with it, a folder is a run, and what a kill leaves can be overwritten.
+            for old in set(run_dir.iterdir()) - {folder, run_dir / "config.json"}:
+                shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink()
+            for new in sorted(folder.iterdir(), key=lambda path: path.name == "config.json"):
+                new.replace(run_dir / new.name)
+    finally:
+        if chief:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def prepare_run(run_dir, config, corpus):
@@ -211,7 +245,6 @@ def prepare_run(run_dir, config, corpus):
     packages = ("tensorflow", "tensorflow-text", "keras", "keras-nlp", "sentencepiece", "sacrebleu", "numpy")
     versions = {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}
     write_json(run_dir / "versions.json", versions)
-    # The config comes last: where there is one, there is a run to resume.
     write_json(run_dir / "config.json", config.to_dict())
     print(f"tokenizer: {settings.tokenizer}, " + " and ".join(f"{t.vocabulary_size:,} ids" for t in tokenizers))
 

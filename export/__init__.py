@@ -27,6 +27,7 @@ def new_folder(path, overwrite):
         yield temporary
         if path.exists():
             old = path.with_name(f".replaced-{path.name}")
+            shutil.rmtree(old, ignore_errors=True)  # Of an export that was killed here.
             os.replace(path, old)
             os.replace(temporary, path)
             shutil.rmtree(old)

@@ -189,6 +189,9 @@ def write(path, content):
     return str(path)
 
 
+SMALL = ["--num-layers", "1", "--num-heads", "1", "--hidden-dim", "8", "--intermediate-dim", "8", "--num-beams", "1"]
+
+
 def own_files(folder, **changes):
     """Flags for training on small own files; `changes` replaces the content of some."""
     flags = []
@@ -256,15 +259,46 @@ def test_a_run_folder_that_exists_is_never_overwritten_by_itself(golden, tmp_pat
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
 
 
+def old_run(folder):
+    """What a run that was trained, and one that was killed while it was set up, leave in a folder."""
+    for name in ("config.json", "model.keras", "checkpoints/epoch-0009.npz", f"{train_keras.SETTING_UP}/tokenizer.spm"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("{}")
+    return folder
+
+
 @pytest.mark.parametrize(
-    "flags", [("--subword-sampling-passes", "3"), ("--subword-sampling", "0.1", "--tokenizer", "bpe")]
+    ("flags", "message"),
+    [
+        ("--subword-sampling-passes 3", "needs `subword_sampling`"),
+        ("--subword-sampling 0.1 --tokenizer bpe", "needs a unigram tokenizer"),
+        ("--train-source none --train-target none --val-source none --val-target none", "No such file"),
+        ("--vocabulary-size 100000", "is too large for this text"),
+        ("--hidden-dim 10 --num-heads 3", "must be divisible by"),
+        ("--num-beams 0", "must be at least 1"),
+    ],
 )
-def test_flags_that_cannot_be_are_found_before_a_run_is_deleted(tmp_path, capsys, flags):
-    (tmp_path / "config.json").write_text("{}")
+def test_a_run_is_deleted_only_when_the_new_one_is_set_up(tmp_path, capsys, flags, message):
+    old_run(tmp_path)
     with pytest.raises(SystemExit, match="2"):
-        train_keras.main(["--run-dir", str(tmp_path), "--overwrite", *flags])
-    assert "needs" in capsys.readouterr().err
-    assert (tmp_path / "config.json").exists()
+        train_keras.main(["--run-dir", str(tmp_path), "--overwrite", *flags.split()])
+    assert message in capsys.readouterr().err
+    assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()} >= {
+        "config.json", "model.keras", "checkpoints/epoch-0009.npz"
+    }  # fmt: skip
+    assert (tmp_path / "config.json").read_text() == "{}"
+
+
+def test_overwrite_leaves_nothing_of_the_old_run(tmp_path):
+    run_dir = old_run(tmp_path / "run")
+    flags = [*own_files(tmp_path), *SMALL, "--epochs", "1", "--no-export", "--overwrite", "--run-dir", str(run_dir)]
+    assert train_keras.main(flags) == 0
+    assert {path.name for path in run_dir.iterdir()} == {
+        "checkpoints", "config.json", "log.csv", "model.keras", "scores.json", "tensorboard", "tokenizer.spm",
+        "versions.json",
+    }  # fmt: skip
+    assert [path.name for path in (run_dir / "checkpoints").iterdir()] == ["epoch-00001.npz"]
+    assert json.loads((run_dir / "config.json").read_text())["training"]["epochs"] == 1
 
 
 def test_a_run_folder_that_cannot_be_written(tmp_path, capsys):
@@ -351,9 +385,8 @@ EPOCHS = 10 * KILLS
 
 
 def train_flags(folder, run_dir):
-    sizes = f"--num-layers 1 --num-heads 1 --hidden-dim 8 --intermediate-dim 8 --num-beams 1 --epochs {EPOCHS}"
-    recipe = "--tokens-per-batch 60 --steps-per-epoch 7 --subword-sampling 0.3 --ema-momentum 0.9"
-    return [*own_files(folder), *sizes.split(), *recipe.split(), "--no-export", "--run-dir", str(run_dir)]
+    recipe = f"--tokens-per-batch 60 --epochs {EPOCHS} --steps-per-epoch 7 --subword-sampling 0.3 --ema-momentum 0.9"
+    return [*own_files(folder), *SMALL, *recipe.split(), "--no-export", "--run-dir", str(run_dir)]
 
 
 def final_weights(run_dir):
