@@ -219,6 +219,14 @@ def test_training_text_that_cannot_be_used(tmp_path, capsys, changes, message):
     assert message in capsys.readouterr().err
 
 
+def old_run(folder):
+    """What a run that was trained, and one that was killed while it was set up, leave in a folder."""
+    for name in ("config.json", "model.keras", "checkpoints/epoch-0009.npz", f"{train_keras.SETTING_UP}/tokenizer.spm"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("{}")
+    return folder
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
@@ -231,20 +239,32 @@ def test_training_text_that_cannot_be_used(tmp_path, capsys, changes, message):
         (["--hidden-dim", "9", "--num-heads", "3"], "`hidden_dim` must be an even number"),
         (["--activation", "rele"], "rele"),
         (["--train-source", "a.en"], "Own files come in pairs"),
+        (["--train-target", "none"], "Cannot read none: No such file"),
+        (["--num-beams", "0"], "`num_beams` must be at least 1"),
         (["--config", "missing.json"], "Cannot read the config file missing.json"),
         (["--vocabulary-size", "100000"], "`vocabulary_size` is too large for this text"),
         (["--max-length", "2"], "Every pair is longer than `max_length`"),
         (["--separate-vocabularies", "--tie-embeddings", "all"], "`tie_embeddings='all'` needs one vocabulary"),
-        (["--resume"], "has no run to go on with"),
         (["--subword-sampling", "1"], "`subword_sampling` must be in [0, 1). Received: 1.0"),
         (["--subword-sampling", "0.1", "--tokenizer", "bpe"], "`subword_sampling` needs a unigram tokenizer"),
         (["--subword-sampling-passes", "3"], "`subword_sampling_passes` needs `subword_sampling`"),
     ],
 )
-def test_flags_that_cannot_be(tmp_path, capsys, flags, message):
+def test_flags_that_cannot_be_and_the_run_that_was_to_be_replaced(tmp_path, capsys, flags, message):
+    run_dir = old_run(tmp_path / "run")
+    files = [] if {"--dataset", "--train-source"} & set(flags) else own_files(tmp_path)
     with pytest.raises(SystemExit, match="2"):
-        train_keras.main([*flags, "--run-dir", str(tmp_path / "run")])
+        train_keras.main([*files, *flags, "--run-dir", str(run_dir), "--overwrite"])
     assert message in capsys.readouterr().err
+    left = {str(path.relative_to(run_dir)) for path in run_dir.rglob("*") if path.is_file()}
+    assert left >= {"config.json", "model.keras", "checkpoints/epoch-0009.npz"}
+    assert (run_dir / "config.json").read_text() == "{}"
+
+
+def test_without_a_run_there_is_nothing_to_resume(tmp_path, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        train_keras.main(["--resume", "--run-dir", str(tmp_path / "run")])
+    assert "has no run to go on with" in capsys.readouterr().err
 
 
 def test_a_run_folder_that_exists_is_never_overwritten_by_itself(golden, tmp_path, capsys):
@@ -257,36 +277,6 @@ def test_a_run_folder_that_exists_is_never_overwritten_by_itself(golden, tmp_pat
     with pytest.raises(SystemExit, match="2"):  # --overwrite deletes runs, not other folders.
         train_keras.main(["--run-dir", str(tmp_path), "--overwrite"])
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
-
-
-def old_run(folder):
-    """What a run that was trained, and one that was killed while it was set up, leave in a folder."""
-    for name in ("config.json", "model.keras", "checkpoints/epoch-0009.npz", f"{train_keras.SETTING_UP}/tokenizer.spm"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text("{}")
-    return folder
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        ("--subword-sampling-passes 3", "needs `subword_sampling`"),
-        ("--subword-sampling 0.1 --tokenizer bpe", "needs a unigram tokenizer"),
-        ("--train-source none --train-target none --val-source none --val-target none", "No such file"),
-        ("--vocabulary-size 100000", "is too large for this text"),
-        ("--hidden-dim 10 --num-heads 3", "must be divisible by"),
-        ("--num-beams 0", "must be at least 1"),
-    ],
-)
-def test_a_run_is_deleted_only_when_the_new_one_is_set_up(tmp_path, capsys, flags, message):
-    old_run(tmp_path)
-    with pytest.raises(SystemExit, match="2"):
-        train_keras.main(["--run-dir", str(tmp_path), "--overwrite", *flags.split()])
-    assert message in capsys.readouterr().err
-    assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()} >= {
-        "config.json", "model.keras", "checkpoints/epoch-0009.npz"
-    }  # fmt: skip
-    assert (tmp_path / "config.json").read_text() == "{}"
 
 
 def test_overwrite_leaves_nothing_of_the_old_run(tmp_path):
