@@ -106,6 +106,8 @@ def test_versions_count_up_and_are_replaced_only_on_request(tmp_path):
     second = export_saved_model(small(), tmp_path / "servable")
     assert (first.name, second.name) == ("1", "2")
     kept = (first / "saved_model.pb").stat().st_mtime_ns
+    for leftover in (".writing-2", ".replaced-2"):  # Of an export that was killed.
+        (second.parent / leftover / "variables").mkdir(parents=True)
     assert export_saved_model(small(), tmp_path / "servable", overwrite=True) == second
     assert (first / "saved_model.pb").stat().st_mtime_ns == kept
     assert sorted(path.name for path in (tmp_path / "servable").iterdir()) == ["1", "2"]
