@@ -191,11 +191,10 @@ def parse(argv):
                 "`subword_sampling_passes` needs `subword_sampling`: nothing is drawn without it. "
                 f"Received: subword_sampling_passes={passes} alone. Try --subword-sampling 0.5."
             )
-        if resume or not makes_the_run_folder(config.training.strategy):
-            pass
-        elif overwrite and (run_dir / "config.json").is_file():
-            pass  # `new_run` deletes it, when it can be replaced.
-        elif run_dir.exists() and (not run_dir.is_dir() or set(run_dir.iterdir()) - {run_dir / SETTING_UP}):
+        replaced = overwrite and (run_dir / "config.json").is_file()  # By `new_run`, when all else is right.
+        writes = not resume and makes_the_run_folder(config.training.strategy)
+        there = run_dir.exists() and (not run_dir.is_dir() or set(run_dir.iterdir()) - {run_dir / SETTING_UP})
+        if writes and there and not replaced:
             raise ConfigError(
                 f"{run_dir} exists: a run folder is never overwritten by itself. Go on with --resume, replace that run "
                 "with --overwrite (only a folder with a config.json is replaced), or choose another --run-dir."
@@ -222,7 +221,10 @@ def new_run(run_dir, strategy):
         if chief:
             # config.json is replaced, and last: with it, a folder is a run, and what a kill leaves can be overwritten.
             for old in set(run_dir.iterdir()) - {folder, run_dir / "config.json"}:
-                shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink()
+                if old.is_dir() and not old.is_symlink():
+                    shutil.rmtree(old)
+                else:
+                    old.unlink()
             for new in sorted(folder.iterdir(), key=lambda path: path.name == "config.json"):
                 new.replace(run_dir / new.name)
     finally:

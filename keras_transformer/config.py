@@ -246,20 +246,18 @@ class RunConfig:
                 given.update(recipe)
             given.update(layer)
         preset = given.pop("preset")
-        if given.get("separate_vocabularies") and "tie_embeddings" not in named:
-            given["tie_embeddings"] = "target"
+        if given.get("separate_vocabularies") and given.setdefault("tie_embeddings", "target") == "all":
+            # The model knows sizes alone, and two vocabularies can have one size.
+            raise ConfigError(
+                "`tie_embeddings='all'` needs one vocabulary: source and target share a matrix. Received: "
+                "separate_vocabularies=True. Use tie_embeddings='target', or a shared vocabulary."
+            )
         sections = {}
         for name, section in SECTIONS.items():
             fields = [f.name for f in dataclasses.fields(section)]
             sections[name] = section(**{key: _checked(section, key, given.pop(key)) for key in fields if key in given})
         if given:
             raise ConfigError(f"No such setting: {', '.join(sorted(given))}. `--help` lists all of them.")
-        # The model knows sizes alone, and two vocabularies can have one size.
-        if sections["tokenizer"].separate_vocabularies and sections["model"].tie_embeddings == "all":
-            raise ConfigError(
-                "`tie_embeddings='all'` needs one vocabulary: source and target share a matrix. Received: "
-                "separate_vocabularies=True. Use tie_embeddings='target', or a shared vocabulary."
-            )
         return cls(preset=preset, **sections)
 
     def to_dict(self):
