@@ -8,8 +8,10 @@ does.
 A request may have any size: whatever it holds, the graph searches for `ROWS` sentences at a time, sorted by length.
 """
 
+import errno
 import hashlib
 import json
+import os
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
@@ -19,8 +21,9 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer import decoding
-from keras_transformer.export import ExportError, new_folder
+from keras_transformer.export import ExportError
 from keras_transformer.export.verify import longest_target, sentences, verify_saved_model
+from keras_transformer.files import new_folder
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID, without_special
 from keras_transformer.translator import save_tokenizers, search
 
@@ -93,7 +96,12 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, x
             module.tokenizers = [tf.saved_model.Asset(str(file)) for file in sorted(Path(assets).iterdir())]
             signatures = {name: function.get_concrete_function() for name, function in functions.items()}
             signatures["serving_default"] = signatures["translate"]
-            tf.saved_model.save(module, str(temporary), signatures=signatures)
+            try:
+                tf.saved_model.save(module, str(temporary), signatures=signatures)
+            except tf.errors.ResourceExhaustedError as error:
+                if os.strerror(errno.ENOSPC) not in str(error):
+                    raise
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(final)) from error
         requests = warmup_requests(translator, xla)
         _write_warmup(temporary / "assets.extra" / "tf_serving_warmup_requests", path.name, requests)
         _write_metadata(temporary / "metadata.json", translator, settings, num_hypotheses, xla)

@@ -13,9 +13,11 @@ import tensorflow as tf
 from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
-from keras_transformer.export import ExportError, new_folder
+from keras_transformer import decoding
+from keras_transformer.export import ExportError
 from keras_transformer.export.saved_model import nothing_of_nothing
 from keras_transformer.export.verify import verify_tflite
+from keras_transformer.files import new_folder
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID
 from keras_transformer.translator import save_tokenizers, search
 
@@ -43,11 +45,11 @@ def export_tflite(
     | `encode` | `token_ids` int32 (1, S) | `cross_keys`, `cross_values`, `cross_bias` float32 |
     | `decode_step` | `token` int32 (1,), `position` int32 (1,), `self_keys`, `self_values`, `cross_keys_in`, |
     | | `cross_values_in`, `cross_bias_in` | `logits` float32 (1, V), `next_self_keys`, `next_self_values` |
-
     | `attention` | `token_ids` int32 (1, S), `translation_ids` int32 (1, L) | `scores` float32 (1, layers, N, L, S): |
     | | | where each head looked in the source to write each token |
 
     `token_ids` are those of a text, the end token behind them, padded with 0. Caches begin with zeros.
+    `logits` of tokens that no translation may have are about -1e9.
 
     `translator_text.tflite` has the tokenizer inside, as operations of tensorflow-text, which the application has to
     link (in Python: `tensorflow_text.tflite_registrar.SELECT_TFTEXT_OPS`):
@@ -181,6 +183,7 @@ def device_functions(translator, settings, source_length, target_length, texts=F
         cache = pairs(self_keys, self_values)
         logits, cache = model.decode_step(token, cache, tf.reshape(position, []), cross, in_place=True)
         keys, values = zip(*cache, strict=True)
+        logits = decoding.forbid(logits, settings.forbidden)  # Whoever takes the largest one never takes these.
         return {"logits": logits, "next_self_keys": tf.concat(keys, 0), "next_self_values": tf.concat(values, 0)}
 
     heads = model.decoder_blocks[0].self_attention

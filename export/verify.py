@@ -175,7 +175,8 @@ def tflite_bleu(folder, translator, pairs, tokenize="13a"):
     reference = tflite_reference(translator, exported.settings)
     sources, references = zip(*pairs, strict=True)
     found = [exported.translate_ids(ids)[0][0] for ids in reference.encode_sources(sources)]
-    texts = reference.target_tokenizer.detokenize(found), reference.translate(sources)
+    expected = [translation.text for translation in reference.translate(sources, return_scores=True)]
+    texts = reference.target_tokenizer.detokenize(found), expected
     return tuple(corpus_scores(translations, references, tokenize).bleu for translations in texts)
 
 

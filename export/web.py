@@ -9,7 +9,8 @@ import shutil
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from keras_transformer.export import ExportError, new_folder
+from keras_transformer.export import ExportError
+from keras_transformer.files import new_folder
 
 PAGE = Path(__file__).parent / "site"
 

@@ -2,16 +2,15 @@
 
 import argparse
 import contextlib
-import gzip
 import json
 import math
 import os
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-import zlib
 from pathlib import Path
 
 from keras_transformer.config import (
@@ -22,9 +21,8 @@ from keras_transformer.config import (
     add_flags,
     user_errors,
 )
+from keras_transformer.files import output_file
 
-# Bytes of text that are translated together: enough to fill batches of similar lengths, in constant memory.
-READ_SIZE = 1 << 17
 # A worker notices that another is gone after a time-out of TensorFlow's. One that never met the other waits for ever.
 GRACE_SECONDS = 60
 # Of the test set, for what quantisation costs: a minute with a base model.
@@ -39,7 +37,9 @@ def main(argv=None):
         return train_keras.main(argv[1:])
     arguments = parser().parse_args(argv)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    with user_errors():
+    output = vars(arguments).get("output")
+    kept = output and arguments.function is not plot and (not os.path.exists(output) or os.path.isfile(output))
+    with user_errors(f"{output} was left as it was." if kept else ""):
         return arguments.function(arguments)
 
 
@@ -72,7 +72,7 @@ def parser():
     one.add_argument(
         "--alignments", action="store_true", help="put a tab and pairs source-target of token indices behind"
     )
-    one.add_argument("--prefix", metavar="TEXT", help="what every translation must begin with")
+    one.add_argument("--prefix", type=_text, metavar="TEXT", help="what every translation must begin with")
 
     one = command("score", score, "score a run with sacreBLEU (BLEU and chrF)")
     search_flags(one)
@@ -87,13 +87,17 @@ def parser():
     one = command("plot", plot, "draw positions, masks, attention, training and search: a picture of every part")
     one.add_argument("kind", choices=(*PICTURES, "all"), help=f"of: {', '.join(PICTURES)}, all", metavar="KIND")
     one.add_argument("run", nargs="?", help=f"folder of a trained run (not for {', '.join(PICTURES_WITHOUT_RUN)})")
-    one.add_argument("--text", help="the sentence that the pictures show (default: one of the run's test set)")
+    one.add_argument(
+        "--text", type=_text, help="the sentence that the pictures show (default: one of the run's test set)"
+    )
     one.add_argument("--output", default="pictures", metavar="DIR", help="where they go (default: pictures)")
     one.add_argument("--format", default="png", choices=("png", "svg", "pdf"), help="(default: png; animations: gif)")
 
     one = command("explore", explore, "write a page in which each word shows what every head looks at")
     one.add_argument("run", help="folder of a trained run, such as runs/phrasebook-tiny")
-    one.add_argument("--text", action="append", help="a sentence; may be given again (default: five of the test set)")
+    one.add_argument(
+        "--text", type=_text, action="append", help="a sentence; may be given again (default: five of the test set)"
+    )
     one.add_argument("--input", metavar="FILE", help="sentences, one a line")
     one.add_argument("--output", metavar="FILE", help="the page (default: RUN/explorer.html)")
 
@@ -163,6 +167,14 @@ def _positive(text):
     return number
 
 
+def _text(text):
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:  # Python keeps bytes that are not UTF-8 as surrogates.
+        raise argparse.ArgumentTypeError(f"must be UTF-8, not {os.fsencode(text)!r}") from error
+    return text
+
+
 def _load(arguments):
     from keras_transformer.translator import Translator
 
@@ -172,25 +184,33 @@ def _load(arguments):
 def translate(arguments):
     from tqdm import tqdm
 
-    with _input(arguments.input) as file, contextlib.ExitStack() as stack:
+    from keras_transformer.text import Problems, lines, open_input
+
+    name = arguments.input or "standard input"
+    problems, count = Problems(name), 0
+    with open_input(arguments.input) as file, contextlib.ExitStack() as stack:
         translator = _load(arguments)
         output = stack.enter_context(_output(arguments.output))  # Not before there is something to write.
-        progress = tqdm(unit=" lines", disable=True if file.isatty() else None)  # None: unless nobody would see it.
-        for texts in _typed() if file.isatty() else _chunks(file, arguments.input or "standard input"):
+        progress = stack.enter_context(
+            tqdm(unit=" lines", disable=True if file.isatty() else None)
+        )  # None: unless seen.
+        for chunk in _typed() if file.isatty() else lines(file, name):
             found = translator.translate(
-                texts,
+                [line.text for line in chunk],
                 num_hypotheses=arguments.num_hypotheses,
                 return_scores=True,
                 return_attention=arguments.alignments,
-                prefixes=[arguments.prefix] * len(texts) if arguments.prefix else None,
+                prefixes=[arguments.prefix] * len(chunk) if arguments.prefix else None,
             )
-            for hypotheses in found:
-                for hypothesis in hypotheses if arguments.num_hypotheses > 1 else [hypotheses]:
+            for line, hypotheses in zip(chunk, found, strict=True):
+                hypotheses = hypotheses if arguments.num_hypotheses > 1 else [hypotheses]
+                for hypothesis in hypotheses:
                     print(_row(hypothesis, arguments), file=output)
+                count += 1
+                problems.add_line(count, line, hypotheses[0].truncated and translator.max_source_length)
             output.flush()
-            progress.update(len(texts))
-        progress.close()
-    return 0
+            progress.update(len(chunk))
+    return int(problems.summary())
 
 
 def _row(translation, arguments):
@@ -204,70 +224,17 @@ def _row(translation, arguments):
 
 
 def _typed():
+    from keras_transformer.text import Line
+
     print("Type a sentence and press Enter; Ctrl-D ends.", file=sys.stderr)
     with contextlib.suppress(EOFError, KeyboardInterrupt):
         while True:
-            yield [input("> ")]
+            yield [Line(input("> "))]
 
 
-@contextlib.contextmanager
-def _input(path):
-    """Standard input or a file, plain or gzip, in binary."""
-    with open(path or 0, "rb", closefd=path is not None) as file:
-        if path and file.peek(2)[:2] == b"\x1f\x8b":
-            with gzip.open(file) as unpacked:
-                yield unpacked
-        else:
-            yield file
-
-
-def _chunks(file, name):
-    """Lists of lines, as many as one read gives: of a file many, of a pipe what has arrived, so that nobody waits.
-
-    A line that is not UTF-8 is reported with its number and becomes an empty one: one bad line must not end the
-    translation of a million.
-    """
-    from keras_transformer.datasets import DataError, decode_line
-
-    count, rest = 0, b""
-    while True:
-        try:
-            data = file.read1(READ_SIZE)
-        except (EOFError, zlib.error) as error:  # A gzip file that is cut off or damaged.
-            raise DataError(f"Cannot read {name}: {error}.") from error
-        *lines, rest = (rest + data).split(b"\n")
-        if not data and rest:
-            lines, rest = [rest], b""
-        texts = []
-        for number, line in enumerate(lines, count + 1):
-            try:
-                texts.append(decode_line(line, number))
-            except DataError as error:
-                print(f"{name}, {error}; an empty line is written.", file=sys.stderr)
-                texts.append("")
-        count += len(texts)
-        if texts:
-            yield texts
-        if not data:
-            return
-
-
-@contextlib.contextmanager
 def _output(path):
     """Standard output, or a file that appears under its name only when it is complete."""
-    if path is None:
-        yield sys.stdout
-        return
-    with _when_complete(Path(path)) as temporary, open(temporary, "w", encoding="utf-8") as file:
-        yield file
-
-
-@contextlib.contextmanager
-def _when_complete(path):
-    """A path beside `path`; what was written there gets the name when the block ends well."""
-    temporary = path.with_name(f".writing-{path.name}")
-    yield temporary
-    os.replace(temporary, path)
+    return contextlib.nullcontext(sys.stdout) if path is None else output_file(path)
 
 
 def launch(arguments):
@@ -315,6 +282,7 @@ def launch(arguments):
 def score(arguments):
     from keras_transformer.datasets import load_corpus, read_parallel
     from keras_transformer.scoring import corpus_scores
+    from keras_transformer.text import Problems, over_long
 
     if bool(arguments.source) != bool(arguments.reference):
         raise ValueError("--source and --reference go together. Received: one of them.")
@@ -324,15 +292,21 @@ def score(arguments):
     else:
         text = load_corpus(DataConfig.of_run(arguments.run)).test
     sources, references = zip(*text.pairs, strict=True)
-    translations = translator.translate(sources)
+    found = translator.translate(sources, return_scores=True)
+    problems = Problems(text.name)
+    for index, translation in enumerate(found):
+        if translation.truncated:
+            problems.add(text.line(index), *over_long(translator.max_source_length))
+    problems.summary()
+    translations = [translation.text for translation in found]
     if arguments.output:
-        with _output(arguments.output) as output:
+        with output_file(arguments.output) as output:
             output.writelines(line + "\n" for line in translations)
     if arguments.log_probs:
-        with _output(arguments.log_probs) as output:
-            for found in translator.score(sources, references):
-                tokens = (f"{token} {x:.4f}" for token, x in zip(found.tokens, found.token_log_probs, strict=True))
-                print(f"{found.log_prob:.4f}", *tokens, sep="\t", file=output)
+        with output_file(arguments.log_probs) as output:
+            for scored in translator.score(sources, references):
+                tokens = (f"{token} {x:.4f}" for token, x in zip(scored.tokens, scored.token_log_probs, strict=True))
+                print(f"{scored.log_prob:.4f}", *tokens, sep="\t", file=output)
     tokenize = arguments.bleu_tokenize or DataConfig.of_run(arguments.run).sacrebleu_tokenizer()
     print(f"{text.name}, {len(sources):,} sentences:\n{corpus_scores(translations, references, tokenize)}")
     return 0
@@ -359,22 +333,30 @@ def plot(arguments):
         for name, picture in draw(kind, translator, text, reference):
             still = hasattr(picture, "savefig")
             path = folder / f"{name}.{arguments.format if still else 'gif'}"
-            with _when_complete(path) as temporary:
-                picture.savefig(temporary) if still else picture.save(temporary, writer="pillow")
+            with output_file(path, "wb") as file:
+                picture.savefig(file, format=arguments.format) if still else file.write(_animated(picture))
             print(path, flush=True)
     return 0
 
 
+def _animated(picture):
+    """The bytes of a GIF; Matplotlib writes animations to files with a name only."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "animation.gif"
+        picture.save(path, writer="pillow")
+        return path.read_bytes()
+
+
 def explore(arguments):
-    from keras_transformer.datasets import read_lines
     from keras_transformer.pictures import example_sentences, explorer
+    from keras_transformer.text import read_lines
     from keras_transformer.translator import Translator
 
     texts = [*(arguments.text or ()), *(filter(None, read_lines(arguments.input)) if arguments.input else ())]
     translator = Translator.load(arguments.run)
     texts = texts or [source for source, _ in example_sentences(arguments.run, 5)]
     path = Path(arguments.output or Path(arguments.run) / "explorer.html")
-    with _output(path) as output:
+    with output_file(path) as output:
         output.write(explorer(translator, texts, f"Attention in {Path(arguments.run).name}"))
     print(path)
     return 0

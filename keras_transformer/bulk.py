@@ -2,27 +2,32 @@
 
 Runs on this machine, or, with Beam's own flags (`--runner=...`), on any of its runners; needs `pip install
 keras_transformer[beam]`. Each input file becomes a file of the same name in the output folder, line n the translation
-of line n. A line that is not UTF-8 becomes an empty line and is reported in `errors.txt` there.
+of line n. A line that is no text becomes an empty line; of an over-long one only the beginning is translated; a file
+that cannot be read to its end becomes no file. `errors.txt` in the output folder names them all.
 """
 
 import argparse
 import os
 import sys
 import threading
+import uuid
 from pathlib import PurePath
 
 import apache_beam as beam
 from apache_beam.io import fileio
+from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.utils.shared import Shared
 
 from keras_transformer.config import ConfigError, DecodingConfig, add_flags, user_errors
-from keras_transformer.datasets import DataError, decode_line
+from keras_transformer.text import DataError, lines, over_long, unpacked
 
 # Lines that are translated together: enough to fill batches of similar lengths.
 CHUNK_SIZE = 2048
 ERRORS = "errors.txt"
+# A folder in the output folder, for files that are not complete.
+WRITING = ".writing"
 
 
 def main(argv=None):
@@ -39,13 +44,19 @@ def main(argv=None):
     add_flags(parser, "decoding")
     arguments, beam_arguments = parser.parse_known_args(argv)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    with user_errors():
+    with user_errors("Files that are in the output folder are complete."):
         settings = DecodingConfig.search_flags(vars(arguments))
         _check(arguments.input, arguments.output)
         _load(arguments.run, settings)  # What is wrong with the run is said here, not by every worker.
-        with beam.Pipeline(options=PipelineOptions(beam_arguments)) as pipeline:
-            translate_files(pipeline, arguments.input, arguments.output, arguments.run, **settings)
-    return 0
+        writing = FileSystems.join(arguments.output, WRITING)
+        _remove(writing)  # Of a process that was killed.
+        FileSystems.mkdirs(writing)
+        try:
+            with beam.Pipeline(options=PipelineOptions(beam_arguments)) as pipeline:
+                translate_files(pipeline, arguments.input, arguments.output, arguments.run, **settings)
+        finally:
+            _remove(writing)
+        return _summary(FileSystems.join(arguments.output, ERRORS))
 
 
 def translate_files(pipeline, pattern, folder, run, **settings):
@@ -66,34 +77,40 @@ def translate_files(pipeline, pattern, folder, run, **settings):
         | "Find" >> fileio.MatchFiles(pattern)
         | "Read" >> beam.ParDo(_Read()).with_outputs(ERRORS, main="lines")
     )
-    chunks, errors = read["lines"], read[ERRORS]
-    _ = (
-        chunks
+    translated = (
+        read["lines"]
         | "Spread" >> beam.Reshuffle()
-        | "Translate" >> beam.ParDo(_Translate(run, settings))
-        | "Collect" >> beam.GroupByKey()
-        | "Write" >> beam.Map(_write, folder)
+        | "Translate" >> beam.ParDo(_Translate(run, settings)).with_outputs(ERRORS, main="chunks")
     )
+    _ = translated["chunks"] | "Collect" >> beam.GroupByKey() | "Write" >> beam.Map(_write, folder)
+    errors = (read[ERRORS], translated[ERRORS]) | beam.Flatten()
     _ = errors | "Write errors" >> beam.io.WriteToText(FileSystems.join(folder, ERRORS), shard_name_template="")
     return errors
 
 
 class _Read(beam.DoFn):
-    """A file -> (name, (number of the chunk, lines)), and the lines that cannot be read."""
+    """A file -> (path, (number of the first line, lines)), and what is wrong with it.
+
+    The last chunk of a file that cannot be read to its end has None for its lines.
+    """
 
     def process(self, match):
-        lines, chunk = [], 0
-        with FileSystems.open(match.path) as file:  # Unpacks by the suffix.
-            for number, line in enumerate(iter(file.readline, b""), 1):
-                try:
-                    lines.append(decode_line(line, number))
-                except DataError as error:
-                    yield beam.pvalue.TaggedOutput(ERRORS, f"{match.path}, {error}; an empty line is written.")
-                    lines.append("")
-                if len(lines) == CHUNK_SIZE:
-                    yield _name(match.path), (chunk, lines)
-                    lines, chunk = [], chunk + 1
-        yield _name(match.path), (chunk, lines)
+        chunk, number = [], 0
+        try:
+            with FileSystems.open(match.path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
+                for found in lines(unpacked(file), match.path):
+                    for line in found:
+                        number += 1
+                        if line.problem:
+                            yield _error(match.path, number, line.problem, "an empty line is written")
+                        chunk.append(line.text)
+                        if len(chunk) == CHUNK_SIZE:
+                            yield match.path, (number - len(chunk), chunk)
+                            chunk = []
+        except DataError as error:
+            chunk = None
+            yield beam.pvalue.TaggedOutput(ERRORS, f"{error} Nothing of this file is written.")
+        yield match.path, (number, chunk)
 
 
 class _Translate(beam.DoFn):
@@ -107,8 +124,16 @@ class _Translate(beam.DoFn):
         self.translator = self.shared.acquire(lambda: _Locked(_load(self.run, self.settings)))
 
     def process(self, element):
-        name, (chunk, lines) = element
-        yield name, (chunk, self.translator.translate(lines))
+        path, (number, chunk) = element
+        found = None if chunk is None else self.translator.translate(chunk)
+        for place, translation in enumerate(found or ()):
+            if translation.truncated:
+                yield _error(path, number + place + 1, *over_long(self.translator.longest))
+        yield _name(path), (number, found and [translation.text for translation in found])
+
+
+def _error(path, number, what, done):
+    return beam.pvalue.TaggedOutput(ERRORS, f"{path}, line {number}: {what}; {done}.")
 
 
 class _Locked:
@@ -116,10 +141,11 @@ class _Locked:
 
     def __init__(self, translator):
         self.translator, self.lock = translator, threading.Lock()
+        self.longest = translator.max_source_length
 
-    def translate(self, lines):
+    def translate(self, texts):
         with self.lock:
-            return self.translator.translate(lines)
+            return self.translator.translate(texts, return_scores=True)
 
 
 def _load(run, settings):
@@ -135,13 +161,31 @@ def _name(path):
 def _write(element, folder):
     """Writes a file; it appears under its name only when it is complete."""
     name, chunks = element
-    temporary, final = FileSystems.join(folder, f".writing-{name}"), FileSystems.join(folder, name)
+    chunks = sorted(chunks, key=lambda chunk: chunk[0])
+    if any(chunk is None for _, chunk in chunks):
+        return
+    # Two workers may be at the same file: a cluster repeats what is slow.
+    temporary, final = FileSystems.join(folder, WRITING, f"{name}-{uuid.uuid4().hex}"), FileSystems.join(folder, name)
     with FileSystems.create(temporary, mime_type="text/plain") as file:
-        for _, lines in sorted(chunks):
-            file.write("".join(f"{line}\n" for line in lines).encode())
-    if FileSystems.exists(final):  # A part of the pipeline may run twice.
+        for _, chunk in chunks:
+            file.write("".join(f"{line}\n" for line in chunk).encode())
+    if FileSystems.exists(final):  # Of the other worker: `_check` has found none.
         FileSystems.delete([final])
     FileSystems.rename([temporary], [final])
+
+
+def _remove(folder):
+    if FileSystems.exists(folder):
+        FileSystems.delete([folder])
+
+
+def _summary(path):
+    """Says how many errors there are; returns the exit status."""
+    with FileSystems.open(path) as file:
+        count = sum(1 for _ in iter(file.readline, b""))
+    if count:
+        print(f"{count:,} line{'s' if count > 1 else ''} in {path} say what could not be translated.", file=sys.stderr)
+    return int(count > 0)
 
 
 def _check(pattern, folder):
@@ -156,8 +200,6 @@ def _check(pattern, folder):
     for name in (*names, ERRORS):
         if FileSystems.exists(FileSystems.join(folder, name)):
             raise ConfigError(f"{folder} already has {name}: nothing is overwritten. Choose another folder.")
-    if not FileSystems.exists(folder):
-        FileSystems.mkdirs(folder)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ import contextlib
 import dataclasses
 import json
 import math
+import os
+import signal
 import sys
 import types
 import typing
@@ -150,6 +152,7 @@ class DecodingConfig:
     min_length: int = _setting(0, "least tokens of a translation, the end token included")
     no_repeat_ngram_size: int = _setting(0, "no so many tokens in a row occur twice (0: no such rule)")
     repetition_penalty: float = _setting(1.0, "log probabilities of tokens that occurred are multiplied by this")
+    allow_unknown: bool = _setting(False, "let translations have the unknown token, written as ⁇")
     sampling: bool = _setting(False, "draw tokens at random instead of searching for the best")
     temperature: float = _setting(1.0, "sampling: log probabilities are divided by this")
     top_k: int = _setting(0, "sampling: only so many of the most probable tokens (0: all)")
@@ -352,6 +355,18 @@ def read_config_file(path):
     Raises:
         ConfigError: the file is missing or is not a JSON object.
     """
+    flat = {}
+    for key, value in read_json(path).items():
+        flat.update(value if key in SECTIONS and isinstance(value, dict) else {key: value})
+    return flat
+
+
+def read_json(path):
+    """The JSON object in a file.
+
+    Raises:
+        ConfigError: the file is missing or is not a JSON object.
+    """
     path = Path(path)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -362,10 +377,7 @@ def read_config_file(path):
         raise ConfigError(f"{path}, line {error.lineno}: not JSON: {error.msg}.") from error
     if not isinstance(content, dict):
         raise ConfigError(f"{path} must hold a JSON object of settings. Received: {type(content).__name__}.")
-    flat = {}
-    for key, value in content.items():
-        flat.update(value if key in SECTIONS and isinstance(value, dict) else {key: value})
-    return flat
+    return content
 
 
 def add_flags(parser, *sections):
@@ -396,12 +408,50 @@ def _changed_by(name):
 
 
 @contextlib.contextmanager
-def user_errors():
-    """Within a command: what the user can mend is printed as one message, without a traceback, and ends it with 2."""
+def user_errors(hint=""):
+    """Around a command: what the user did, or can mend, ends it with one line instead of a traceback.
+
+    The exit status is 2 for an error, 130 for Ctrl-C, 143 for SIGTERM and 141 for a closed pipe, as in a shell.
+
+    Args:
+        hint: what to do next, printed behind an interruption or an error of a file. Defaults to nothing.
+    """
+    before = None
+    with contextlib.suppress(ValueError):  # Only the main thread can.
+        before = signal.signal(signal.SIGTERM, _terminate)
     try:
         yield
-    except (ValueError, OSError) as error:
-        on_file = isinstance(error, OSError) and error.strerror and error.filename
-        message = f"Cannot use {error.filename}: {error.strerror}." if on_file else error
+        sys.stdout.flush()  # What fails here fails in the middle of Python's exit otherwise.
+    except BrokenPipeError as error:  # Who read our output has enough of it, such as `head`.
+        _close_standard_output()
+        raise SystemExit(128 + signal.SIGPIPE) from error
+    except (ValueError, OSError, ImportError) as error:
+        if isinstance(error, ImportError) and "pip install" not in str(error):
+            raise  # A package that is missing has such a message; this one is broken.
+        message = str(error)
+        if isinstance(error, OSError) and error.strerror:
+            message = f"Cannot use {error.filename or 'standard output'}: {error.strerror}. {hint}".rstrip()
+            _close_standard_output()
         print(f"error: {message}", file=sys.stderr)
         raise SystemExit(2) from error
+    except KeyboardInterrupt as error:
+        terminated = isinstance(error, _Terminated)
+        print(f"{'Terminated' if terminated else 'Interrupted'}. {hint}".rstrip(), file=sys.stderr)
+        raise SystemExit(128 + (signal.SIGTERM if terminated else signal.SIGINT)) from error
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM; who cleans up after Ctrl-C cleans up after this."""
+
+
+def _terminate(number, frame):
+    raise _Terminated
+
+
+def _close_standard_output():
+    """Keeps Python from writing what is left once more when it exits, and from failing at it."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

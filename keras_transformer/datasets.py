@@ -1,11 +1,10 @@
 """Parallel text: the embedded phrasebook, Multi30k, and the user's own files."""
 
-import gzip
-import zlib
 from pathlib import Path
 from typing import NamedTuple
 
 from keras_transformer.phrasebook import phrasebook
+from keras_transformer.text import DataError, read_lines
 
 # The first task of Multi30k (Elliott et al., 2016, "Multi30K: Multilingual English-German Image Descriptions"), raw.
 MULTI30K_URL = "https://github.com/multi30k/dataset/raw/master/data/task1/raw/"
@@ -19,10 +18,6 @@ MULTI30K_SHA256 = {
 }
 
 
-class DataError(ValueError):
-    """Text that cannot be used; the message names the file and, where there is one, the line."""
-
-
 class ParallelText(NamedTuple):
     """Sentence pairs and what was left out.
 
@@ -30,11 +25,17 @@ class ParallelText(NamedTuple):
         pairs: list of (source, target).
         num_empty: pairs that were dropped because a side was empty.
         name: where they come from, for messages.
+        line_numbers: the line of each pair in its files, from 1 on. Defaults to all lines.
     """
 
     pairs: list
     num_empty: int
     name: str
+    line_numbers: list | None = None
+
+    def line(self, index):
+        """The line number of pair `index`."""
+        return self.line_numbers[index] if self.line_numbers else index + 1
 
 
 class Corpus(NamedTuple):
@@ -81,55 +82,11 @@ def read_parallel(source_path, target_path):
             "Parallel files must have the same number of lines: line n of one translates line n of the other. "
             f"Received: {source_path} with {len(source):,} lines, {target_path} with {len(target):,}."
         )
-    pairs = [(s, t) for s, t in zip(source, target, strict=True) if s and t]
-    if not pairs:
+    numbered = [(i, pair) for i, pair in enumerate(zip(source, target, strict=True), 1) if all(pair)]
+    if not numbered:
         raise DataError(f"{source_path} and {target_path} hold no pair: every line is empty in one of them.")
-    return ParallelText(pairs, len(source) - len(pairs), f"{source_path}, {target_path}")
-
-
-def read_lines(path):
-    """The lines of a UTF-8 text file, plain or gzip, stripped of surrounding spaces.
-
-    Lines end at a newline alone, not at the other characters that `str.splitlines` takes for one: those occur inside
-    sentences, and splitting there would shift every pair after them.
-
-    Raises:
-        DataError: the file cannot be read, is empty, or is not UTF-8 (the message gives the line).
-    """
-    path = Path(path)
-    try:
-        raw = path.read_bytes()
-        raw = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
-    except (OSError, EOFError, zlib.error) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise DataError(f"Cannot read {path}: {reason}.") from error
-    if not raw.strip():
-        raise DataError(f"{path} is empty: it must hold one sentence a line.")
-    lines = raw.removesuffix(b"\n").split(b"\n")
-    text = []
-    for number, line in enumerate(lines, 1):
-        if b"\0" in line:
-            raise DataError(f"{path}, line {number}: a NUL byte; this is not a text file.")
-        try:
-            text.append(decode_line(line, number))
-        except DataError as error:
-            raise DataError(
-                f"{path}, {error}. Convert the file, for example with: iconv -f ISO-8859-1 -t UTF-8."
-            ) from error
-    return text
-
-
-def decode_line(line, number):
-    """The text of line `number` of a UTF-8 file, stripped of surrounding spaces and of a byte order mark.
-
-    Raises:
-        DataError: the line is not UTF-8; the message gives line, byte and column.
-    """
-    try:
-        return line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
-    except UnicodeDecodeError as error:
-        byte, column = error.object[error.start], error.start + 1
-        raise DataError(f"line {number}: not UTF-8 (byte {byte:#04x}, column {column})") from error
+    line_numbers, pairs = map(list, zip(*numbered, strict=True))
+    return ParallelText(pairs, len(source) - len(pairs), f"{source_path}, {target_path}", line_numbers)
 
 
 def multi30k(data_dir=None, source="en", target="de", test_set="test_2016_flickr", variant=""):

@@ -19,6 +19,7 @@ References: "Google's Neural Machine Translation System" (Wu et al., 2016), sect
 from typing import NamedTuple
 
 import keras
+import numpy as np
 from keras import ops
 
 # Stands for "impossible" where -inf would make NaN (-inf - -inf); far below any sum of log probabilities.
@@ -50,11 +51,13 @@ class Rules(NamedTuple):
         no_repeat_ngram_size: no n tokens in a row occur twice; 0 for no such rule, the default.
         repetition_penalty: log probabilities of tokens that occur already are multiplied by this; over 1 makes
             repetition rarer. Defaults to 1.
+        forbidden: token ids that occur only where a prefix forces them. Defaults to none.
     """
 
     min_length: int = 0
     no_repeat_ngram_size: int = 0
     repetition_penalty: float = 1.0
+    forbidden: tuple = ()
 
 
 class Sampling(NamedTuple):
@@ -418,9 +421,11 @@ def _adjust(log_probs, token_ids, index, prefix, rules, special_ids):
 
     `token_ids` (R, L) holds the tokens before `index`. What is forbidden gets `IMPOSSIBLE`.
     """
-    size = log_probs.shape[-1]
+    size, given = log_probs.shape[-1], log_probs
     tokens = ops.arange(size, dtype="int32")
     positions = ops.arange(ops.shape(token_ids)[1], dtype="int32")
+    if rules.forbidden:
+        log_probs = forbid(log_probs, rules.forbidden)
     if rules.repetition_penalty != 1.0:
         seen = _mark(token_ids, positions < index, size)
         log_probs = ops.where(seen, log_probs * rules.repetition_penalty, log_probs)
@@ -442,8 +447,16 @@ def _adjust(log_probs, token_ids, index, prefix, rules, special_ids):
         width = ops.shape(prefix)[1]
         column = ops.take(prefix, ops.minimum(index, width - 1), axis=1)[:, None]
         forced = ops.logical_and(index < width, column != special_ids.pad)
-        log_probs = ops.where(ops.logical_and(forced, tokens != column), IMPOSSIBLE, log_probs)
+        # What is forced may be forbidden otherwise.
+        log_probs = ops.where(forced, ops.where(tokens == column, given, IMPOSSIBLE), log_probs)
     return log_probs
+
+
+def forbid(logits, token_ids):
+    """Logits or log probabilities (..., V) in which some tokens cannot be chosen."""
+    allowed = np.zeros(logits.shape[-1], "float32")
+    allowed[list(token_ids)] = IMPOSSIBLE
+    return logits + allowed
 
 
 def _mark(token_ids, where, vocabulary_size):

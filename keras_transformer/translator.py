@@ -7,6 +7,7 @@ import functools
 import itertools
 import json
 import os
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +19,7 @@ from keras import ops
 from keras_transformer import decoding
 from keras_transformer.config import DecodingConfig, check_number
 from keras_transformer.model import Transformer  # noqa: F401  (registers the classes that a saved model needs)
-from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, Tokenizer
+from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID, Tokenizer
 
 SPECIAL_IDS = decoding.SpecialIds(START_TOKEN_ID, END_TOKEN_ID, PAD_TOKEN_ID)
 # XLA compiles one function for each shape, so shapes are few: batches of these sizes, sources of these lengths.
@@ -39,6 +40,7 @@ class SearchSettings(NamedTuple):
         max_length: most tokens of a translation, the end token included. Defaults to None, no such limit.
         max_length_ratio: a translation has at most this many tokens per source token, and 16 more. Defaults to 2.
         min_length, no_repeat_ngram_size, repetition_penalty: see `decoding.Rules`.
+        allow_unknown: whether translations may have the unknown token, which is written as ⁇. Defaults to False.
         sampling: whether tokens are drawn at random instead of searched for. Defaults to False.
         temperature, top_k, top_p: see `decoding.Sampling`.
         seed: of the drawing. Defaults to 0.
@@ -51,6 +53,7 @@ class SearchSettings(NamedTuple):
     min_length: int = 0
     no_repeat_ngram_size: int = 0
     repetition_penalty: float = 1.0
+    allow_unknown: bool = False
     sampling: bool = False
     temperature: float = 1.0
     top_k: int = 0
@@ -77,7 +80,14 @@ class SearchSettings(NamedTuple):
 
     @property
     def rules(self):
-        return decoding.Rules(self.min_length, self.no_repeat_ngram_size, self.repetition_penalty)
+        return decoding.Rules(
+            self.min_length, self.no_repeat_ngram_size, self.repetition_penalty, tuple(self.forbidden)
+        )
+
+    @property
+    def forbidden(self):
+        """Ids of tokens that no translation has."""
+        return [PAD_TOKEN_ID, START_TOKEN_ID] + ([] if self.allow_unknown else [UNKNOWN_TOKEN_ID])
 
     def limit(self, source_length):
         """Most tokens of translations of sources with so many tokens, end tokens counted; float32, NumPy or tensor."""
@@ -118,12 +128,14 @@ class Translation(NamedTuple):
         score: the sum of log probabilities divided by the length penalty; 0 for an empty source.
         token_ids: its tokens, the end token included if there is one.
         attention: `Attention`, if it was asked for.
+        truncated: whether the source had more tokens than `max_source_length`, and only its beginning was translated.
     """
 
     text: str
     score: float
     token_ids: tuple = ()
     attention: Attention | None = None
+    truncated: bool = False
 
 
 class TargetScore(NamedTuple):
@@ -133,11 +145,13 @@ class TargetScore(NamedTuple):
         log_prob: its log probability, the sum of those of its tokens.
         tokens: strings, the last one the end token.
         token_log_probs: the log probability of each token after those before it.
+        truncated: whether the source had more tokens than `max_source_length`, and only its beginning was read.
     """
 
     log_prob: float
     tokens: list
     token_log_probs: list
+    truncated: bool = False
 
 
 class Translator:
@@ -223,7 +237,8 @@ class Translator:
 
         Returns:
             A list with a string or `Translation` per text; with `num_hypotheses` over 1, with a list of them per text,
-            best first.
+            best first. Of a text with more tokens than `max_source_length` only the beginning is translated:
+            `Translation.truncated` says so, and where strings are returned, a warning does.
         """
         settings = self.settings.replace(**settings)
         texts = _list_of_strings("texts", texts)
@@ -232,7 +247,7 @@ class Translator:
                 "`num_hypotheses` must be between 1 and `num_beams`: the search keeps no more. "
                 f"Received: num_hypotheses={num_hypotheses}, num_beams={settings.num_beams}."
             )
-        sources = self.encode_sources(texts)
+        sources, truncated = self._encode(texts)
         forced = self._encode_prefixes(prefixes, len(texts))
         results = [[Translation("", 0.0)]] * len(texts)
         rows = [i for i, ids in enumerate(sources) if len(ids) > 1]
@@ -248,10 +263,11 @@ class Translator:
 
         for batch, found in zip(batches, _on_all_cores(translate_batch, batches), strict=True):
             for i, hypotheses in zip(batch, found, strict=True):
-                results[i] = hypotheses
+                results[i] = [hypothesis._replace(truncated=truncated[i]) for hypothesis in hypotheses]
         if return_attention:
             results = self._add_attention(sources, results)
         elif not return_scores:
+            self._warn_of_truncated(truncated)
             results = [[hypothesis.text for hypothesis in hypotheses] for hypotheses in results]
         return results if num_hypotheses > 1 else [hypotheses[0] for hypotheses in results]
 
@@ -292,7 +308,7 @@ class Translator:
                 "`sources` and `targets` must be of one length: each target translates its source. "
                 f"Received: {len(sources)} sources, {len(targets)} targets."
             )
-        source_ids = self.encode_sources(sources)
+        source_ids, truncated = self._encode(sources)
         target_ids = [[*ids, END_TOKEN_ID] for ids in self.target_tokenizer.tokenize(targets)]
 
         def log_probs(encoder_token_ids, decoder_token_ids, labels):
@@ -301,9 +317,10 @@ class Translator:
             return ops.take_along_axis(found, labels[..., None], axis=-1)[..., 0]
 
         results = []
-        for ids, found in zip(target_ids, self._forward("score", log_probs, source_ids, target_ids), strict=True):
-            found = found[: len(ids)]
-            results.append(TargetScore(float(found.sum()), self.target_tokenizer.pieces(ids), found.tolist()))
+        found = self._forward("score", log_probs, source_ids, target_ids)
+        for ids, row, cut in zip(target_ids, found, truncated, strict=True):
+            row = row[: len(ids)]
+            results.append(TargetScore(float(row.sum()), self.target_tokenizer.pieces(ids), row.tolist(), cut))
         return results
 
     def _add_attention(self, sources, results):
@@ -353,7 +370,21 @@ class Translator:
 
     def encode_sources(self, texts):
         """Token ids of each text as the model gets them: cut at `max_source_length`, the end token last."""
-        return [[*ids[: self.max_source_length - 1], END_TOKEN_ID] for ids in self.source_tokenizer.tokenize(texts)]
+        return self._encode(texts)[0]
+
+    def _encode(self, texts):
+        """`encode_sources`, and for each text whether it was cut."""
+        found, most = self.source_tokenizer.tokenize(texts), self.max_source_length - 1
+        return [[*ids[:most], END_TOKEN_ID] for ids in found], [len(ids) > most for ids in found]
+
+    def _warn_of_truncated(self, truncated):
+        if any(truncated):
+            warnings.warn(
+                f"{sum(truncated):,} of {len(truncated):,} texts have more than `max_source_length` tokens, and only "
+                f"their beginning was translated; the first is texts[{truncated.index(True)}]. Received: "
+                f"max_source_length={self.max_source_length}. Split long texts into sentences.",
+                stacklevel=3,
+            )
 
     def _encode_prefixes(self, prefixes, count):
         if prefixes is None:

@@ -1,6 +1,7 @@
 """Bulk translation, in processes of its own, on Beam's runner for one machine."""
 
 import gzip
+import re
 import subprocess
 import sys
 
@@ -19,15 +20,24 @@ def test_files_are_translated_as_the_translator_does(golden, tmp_path):
     bad = golden.texts[1].encode() + b"\ncaf\xe9\n" + golden.texts[0].encode()
     (tmp_path / "c.txt.gz").write_bytes(gzip.compress(bad))
     files["c.txt"] = [golden.texts[1], "", golden.texts[0]]
+    (tmp_path / "cut.txt.gz").write_bytes(gzip.compress(b"a dog\n" * 9000)[:-12])
+    (tmp_path / "long.txt").write_text("word\n" + "word " * 300, encoding="utf-8")
+    files["long.txt"] = ["word", "word " * 300]
     output = tmp_path / "out"
     done = run("--run", golden.run_dir, "--input", tmp_path / "*.txt*", "--output", output, "--num-beams", 2)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1, done.stderr
+    assert f"3 lines in {output}/errors.txt say what could not be translated." in done.stderr
     assert {path.name for path in output.iterdir()} == {*files, "errors.txt"}
     for name, lines in files.items():
-        expected = golden.translator.translate(lines, num_beams=2)
-        assert (output / name).read_text(encoding="utf-8").splitlines() == expected
-    (error,) = (output / "errors.txt").read_text(encoding="utf-8").splitlines()
-    assert error.endswith("c.txt.gz, line 2: not UTF-8 (byte 0xe9, column 4); an empty line is written.")
+        expected = golden.translator.translate(lines, num_beams=2, return_scores=True)
+        assert (output / name).read_text(encoding="utf-8").splitlines() == [found.text for found in expected]
+    errors = sorted((output / "errors.txt").read_text(encoding="utf-8").splitlines())
+    assert errors[:2] == [
+        f"{tmp_path}/c.txt.gz, line 2: not UTF-8 (byte 0xe9, column 4); an empty line is written.",
+        f"{tmp_path}/long.txt, line 2: more than 128 tokens; only its beginning was translated.",
+    ]
+    early = r"Cannot read .*cut\.txt\.gz after line [\d,]+: .* Nothing of this file is written\."
+    assert len(errors) == 3 and re.fullmatch(early, errors[2])
     again = run("--run", golden.run_dir, "--input", tmp_path / "b.txt", "--output", output)
     assert again.returncode == 2
     assert "already has b.txt: nothing is overwritten" in again.stderr

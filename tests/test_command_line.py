@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -27,6 +28,12 @@ def run(*arguments, text=None, module="keras_transformer"):
     """A command in a process of its own."""
     call = [sys.executable, "-m", module, *map(str, arguments)]
     return subprocess.run(call, input=text, capture_output=True, text=True, timeout=300)
+
+
+def said(stderr):
+    """What a command printed itself: TensorFlow prints lines of its own when it is imported."""
+    own = re.compile(r"WARNING: All log messages before absl|[IWE]\d{4} \d\d:|To enable the following instructions")
+    return [line for line in stderr.splitlines() if not own.match(line)]
 
 
 # The run folder.
@@ -76,31 +83,83 @@ def test_translate_prints_scores_and_n_best(golden, tmp_path, capsys):
 
 
 def test_a_large_input_is_translated_in_chunks(golden, tmp_path, monkeypatch):
-    monkeypatch.setattr(command_line, "READ_SIZE", 50)
+    monkeypatch.setattr("keras_transformer.text.READ_SIZE", 50)
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("\n".join(golden.texts), encoding="utf-8")
     assert command_line.main(["translate", str(golden.run_dir), "--input", str(source), "--output", str(target)]) == 0
     assert target.read_text(encoding="utf-8").splitlines() == golden.translator.translate(golden.texts)
 
 
-def test_a_bad_line_is_reported_and_left_empty(golden, tmp_path):
+def test_lines_that_are_no_text_or_too_long_are_reported_and_counted(golden, tmp_path):
     source, target = tmp_path / "in.txt.gz", tmp_path / "out.txt"
-    lines = [golden.texts[0].encode(), "naïve".encode("latin-1"), b"", golden.texts[1].encode()]
+    lines = [golden.texts[0].encode(), "naïve".encode("latin-1"), b"", b"a\0b", b"dog " * 200, golden.texts[1].encode()]
     source.write_bytes(gzip.compress(b"\n".join(lines)))
     done = run("translate", golden.run_dir, "--input", source, "--output", target)
-    assert done.returncode == 0, done.stderr
-    assert f"{source}, line 2: not UTF-8 (byte 0xef, column 3); an empty line is written." in done.stderr
-    first, last = golden.translator.translate(golden.texts[:2])
-    assert target.read_text(encoding="utf-8") == f"{first}\n\n\n{last}\n"
+    assert done.returncode == 1, done.stderr
+    assert said(done.stderr) == [
+        f"{source}, line 2: not UTF-8 (byte 0xef, column 3); an empty line is written.",
+        f"{source}, line 4: a NUL byte; this is not a text file; an empty line is written.",
+        f"{source}, line 5: more than 128 tokens; only its beginning was translated.",
+        f"{source}: 2 lines in all: an empty line is written.",
+        f"{source}: 1 line in all: only its beginning was translated.",
+    ]
+    first, last, cut = (translation.text for translation in golden.translator.translate(
+        [*golden.texts[:2], "dog " * 200], return_scores=True
+    ))  # fmt: skip
+    assert target.read_text(encoding="utf-8") == f"{first}\n\n\n\n{cut}\n{last}\n"
 
 
-def test_a_gzip_file_that_is_cut_off_is_an_error(golden, tmp_path, capsys):
+def test_input_that_ends_early_gives_no_output(golden, tmp_path, capsys):
     source, target = tmp_path / "in.txt.gz", tmp_path / "out.txt"
     source.write_bytes(gzip.compress(b"a sentence\n" * 999)[:-12])
     with pytest.raises(SystemExit, match="2"):
         command_line.main(["translate", str(golden.run_dir), "--input", str(source), "--output", str(target)])
-    assert f"Cannot read {source}: " in capsys.readouterr().err
-    assert not target.exists()
+    assert f"Cannot read {source} after line 9" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt.gz"]
+
+
+def test_a_full_disk_and_a_closed_pipe_end_a_translation_in_one_line(golden, tmp_path):
+    call = [sys.executable, "-m", "keras_transformer", "translate", str(golden.run_dir)]
+    for flags, name in (([], "standard output"), (["--output", "/dev/full"], "/dev/full")):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([*call, *flags], input="a dog\n", stdout=full, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 2
+        assert said(done.stderr) == [f"error: Cannot use {name}: No space left on device."]
+    with subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdin.write(b"a dog\n")
+        process.stdin.flush()
+        assert process.stdout.readline()
+        process.stdout.close()
+        process.stdin.write(b"a dog\n" * 9)
+        process.stdin.close()
+        assert said(process.stderr.read().decode()) == []
+    assert process.returncode == 128 + signal.SIGPIPE
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_translation_that_is_interrupted_leaves_the_old_file(golden, tmp_path, number):
+    target, pipe = tmp_path / "out.txt", tmp_path / "pipe"
+    target.write_text("old")
+    os.mkfifo(pipe)
+    call = [sys.executable, "-m", "keras_transformer", "translate", str(golden.run_dir)]
+    flags = ["--input", str(pipe), "--output", str(target)]
+    # The pipe opens when the process does so, too; then it waits for lines.
+    with subprocess.Popen([*call, *flags], stderr=subprocess.PIPE, text=True) as process, open(pipe, "w"):
+        time.sleep(1)
+        process.send_signal(number)
+        printed = process.stderr.read()
+    assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[number]
+    word = "Terminated" if number == signal.SIGTERM else "Interrupted"
+    assert said(printed) == ([] if number == signal.SIGKILL else [f"{word}. {target} was left as it was."])
+    assert target.read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.txt", "pipe"]
+
+
+def test_a_prefix_that_is_not_utf_8(golden):
+    call = [sys.executable, "-m", "keras_transformer", "translate", str(golden.run_dir), "--prefix", b"caf\xe9"]
+    done = subprocess.run(call, input=b"a dog\n", capture_output=True)
+    assert done.returncode == 2
+    assert b"argument --prefix: must be UTF-8, not b'caf\\xe9'" in done.stderr
 
 
 def test_a_pipe_is_answered_line_by_line(golden):

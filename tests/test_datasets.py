@@ -11,7 +11,7 @@ import pytest
 
 from keras_transformer import datasets
 from keras_transformer.config import DataConfig
-from keras_transformer.datasets import DataError, load_corpus, multi30k, read_lines, read_parallel
+from keras_transformer.datasets import DataError, load_corpus, multi30k, read_parallel
 from keras_transformer.phrasebook import phrasebook
 
 
@@ -26,99 +26,6 @@ def names(*paths):
     return "".join(rf"(?=.*{re.escape(str(path))})" for path in paths)
 
 
-# Lines.
-
-
-@pytest.mark.parametrize("compress", [False, True], ids=["plain", "gzip"])
-@pytest.mark.parametrize(
-    ("content", "lines"),
-    [
-        ("eins\nzwei\n", ["eins", "zwei"]),
-        ("eins\nzwei", ["eins", "zwei"]),
-        ("eins\r\nzwei\r\n", ["eins", "zwei"]),
-        ("\ufeffeins\nzwei\n", ["eins", "zwei"]),
-        ("  eins \t\nzwei\u00a0\n", ["eins", "zwei"]),
-        ("eins\n\nzwei\n", ["eins", "", "zwei"]),
-        ("\n\neins\n\n", ["", "", "eins", ""]),
-        ("a\u2028b\x85c\x0bd\x0ce\x1cf\n", ["a\u2028b\x85c\x0bd\x0ce\x1cf"]),
-        ("a\rb\n", ["a\rb"]),
-        ("Grüße 日本 👨‍👩‍👧\n", ["Grüße 日本 👨‍👩‍👧"]),
-        ("u\u0308\n", ["u\u0308"]),
-    ],
-    ids=["end", "no end", "CRLF", "BOM", "blanks", "empty line", "empty ends", "other breaks", "CR", "scripts", "NFD"],
-)
-def test_lines_end_at_newlines_alone(tmp_path, content, lines, compress):
-    assert read_lines(write(tmp_path / "file", content, compress)) == lines
-
-
-def test_gzip_is_known_by_its_content_not_by_its_name(tmp_path):
-    assert read_lines(write(tmp_path / "packed", "a\n", compress=True)) == ["a"]
-    assert read_lines(write(tmp_path / "plain.gz", "a\n")) == ["a"]
-
-
-def test_a_path_may_be_a_string(tmp_path):
-    assert read_lines(str(write(tmp_path / "file", "a\n"))) == ["a"]
-
-
-@pytest.mark.parametrize("compress", [False, True], ids=["plain", "gzip"])
-def test_invalid_utf8_is_answered_with_file_line_and_byte(tmp_path, compress):
-    path = write(tmp_path / "file", b"eins\nf" + "ü".encode("latin-1") + b"nf\n", compress)
-    with pytest.raises(DataError, match=names(path) + r".*, line 2: not UTF-8 \(byte 0xfc, column 2\).*iconv"):
-        read_lines(path)
-
-
-def test_the_byte_is_right_behind_a_byte_order_mark_too(tmp_path):
-    path = write(tmp_path / "file", b"\xef\xbb\xbfab\xff\n")
-    with pytest.raises(DataError, match=r"line 1: not UTF-8 \(byte 0xff, column 3"):
-        read_lines(path)
-
-
-def test_a_nul_byte_is_answered_with_file_and_line(tmp_path):
-    path = write(tmp_path / "file", "eins\nzw\0ei\n")
-    with pytest.raises(DataError, match=names(path) + ".*, line 2: a NUL byte; this is not a text file"):
-        read_lines(path)
-
-
-def test_utf16_is_refused(tmp_path):
-    path = write(tmp_path / "file", "eins\n".encode("utf-16"))
-    with pytest.raises(DataError, match=names(path) + ".*, line 1: "):
-        read_lines(path)
-
-
-@pytest.mark.parametrize("compress", [False, True], ids=["plain", "gzip"])
-@pytest.mark.parametrize("content", ["", "\n", " \r\n\t\n"])
-def test_an_empty_file_is_refused(tmp_path, content, compress):
-    path = write(tmp_path / "file", content, compress)
-    with pytest.raises(DataError, match=names(path) + ".* is empty: it must hold one sentence a line"):
-        read_lines(path)
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(
-        DataError, match="Cannot read " + names(tmp_path / "no.en") + r".*: No such file or directory\."
-    ):
-        read_lines(tmp_path / "no.en")
-
-
-def test_a_folder_is_no_file(tmp_path):
-    with pytest.raises(DataError, match="Cannot read " + names(tmp_path) + r".*: Is a directory\."):
-        read_lines(tmp_path)
-
-
-PACKED = gzip.compress("".join(f"{i} Zeilen\n" for i in range(99)).encode())
-
-
-@pytest.mark.parametrize(
-    "content",
-    [PACKED[: len(PACKED) // 2], PACKED[:-4], PACKED[:4], PACKED[:20] + b"\xff\xff" + PACKED[22:], PACKED + b"rest"],
-    ids=["half", "no checksum", "header", "damaged", "more behind it"],
-)
-def test_a_damaged_gzip_file_is_named(tmp_path, content):
-    path = write(tmp_path / "file.gz", content)
-    with pytest.raises(DataError, match="Cannot read " + names(path)):
-        read_lines(path)
-
-
 # Pairs.
 
 
@@ -129,12 +36,15 @@ def test_pairs_are_line_by_line(tmp_path):
     assert text.pairs == [("one", "eins"), ("two", "zwei")]
     assert text.num_empty == 0
     assert text.name == f"{source}, {target}"
+    assert [text.line(index) for index in range(2)] == [1, 2]
 
 
 def test_pairs_with_an_empty_side_are_dropped_and_counted_and_shift_nothing(tmp_path):
     source = write(tmp_path / "a.en", "one\n\nthree\n  \nfive\n")
     target = write(tmp_path / "a.de", "eins\nzwei\n\n\t\nfünf\n")
-    assert read_parallel(source, target)[:2] == ([("one", "eins"), ("five", "fünf")], 3)
+    text = read_parallel(source, target)
+    assert text[:2] == ([("one", "eins"), ("five", "fünf")], 3)
+    assert [text.line(index) for index in range(2)] == [1, 5]
 
 
 def test_a_line_separator_inside_a_sentence_shifts_nothing(tmp_path):

@@ -224,7 +224,7 @@ def obeys(tokens, rules):
     """Whether a hypothesis is one that the rules allow."""
     n = rules.no_repeat_ngram_size
     ngrams = [tokens[i : i + n] for i in range(len(tokens) - n + 1) if END not in tokens[i : i + n]] if n else []
-    if len(tokens) < rules.min_length and tokens[-1] == END:
+    if (len(tokens) < rules.min_length and tokens[-1] == END) or set(tokens) & set(rules.forbidden):
         return False
     return len(set(ngrams)) == len(ngrams)
 
@@ -258,6 +258,8 @@ RULES = [
     decoding.Rules(no_repeat_ngram_size=2),
     decoding.Rules(no_repeat_ngram_size=3),
     decoding.Rules(min_length=2, no_repeat_ngram_size=2),
+    decoding.Rules(forbidden=(0, START)),
+    decoding.Rules(forbidden=(0, 1, START), min_length=2),
 ]
 
 
@@ -309,6 +311,21 @@ def test_a_prefix_is_kept_and_its_log_probability_counted(length_penalty):
     for sentence, row in enumerate(prefix):
         begin = tuple(int(token) for token in row if token)
         expected = [x for x in all_hypotheses(logits, sentence, length_penalty) if x[1][: len(begin)] == begin]
+        assert_finds([x[sentence] for x in found], expected[:400])
+        assert tuple(greedy_ids[sentence, 0][: len(begin)]) == begin
+
+
+def test_a_prefix_may_have_tokens_that_are_forbidden_otherwise():
+    logits, prefix = table(5), np.array([[2, 1], [1, 0], [0, 0]], "int32")
+    rules = decoding.Rules(forbidden=(0, 1, START))
+    found = run_beam(logits, num_beams=400, rules=rules, prefix=prefix)
+    greedy_ids, _ = run_greedy(logits, rules=rules, prefix=prefix)
+    for sentence, row in enumerate(prefix):
+        begin = tuple(int(token) for token in row if token)
+        expected = [
+            x for x in all_hypotheses(logits, sentence, 0.0)
+            if x[1][: len(begin)] == begin and not {0, 1, START} & set(x[1][len(begin) :])
+        ]  # fmt: skip
         assert_finds([x[sentence] for x in found], expected[:400])
         assert tuple(greedy_ids[sentence, 0][: len(begin)]) == begin
 

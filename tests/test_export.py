@@ -17,6 +17,7 @@ from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 from keras_transformer.export import ExportError
 from keras_transformer.export.saved_model import XLA_ROWS, export_saved_model
 from keras_transformer.export.verify import verify_saved_model
+from keras_transformer.files import FileError
 from keras_transformer.model import Transformer
 from keras_transformer.phrasebook import phrasebook
 from keras_transformer.tokenizers import KINDS, Tokenizer
@@ -132,7 +133,7 @@ def test_a_search_compiled_by_xla_answers_where_xla_is_on_and_nowhere_else(tmp_p
 def test_an_export_that_fails_leaves_nothing_behind(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
-    with pytest.raises(ExportError, match="Cannot write to"):
+    with pytest.raises(FileError, match="Cannot write to"):
         export_saved_model(small(), blocked / "servable")
     assert blocked.read_text() == "not a folder"
 

@@ -5,10 +5,11 @@ import keras
 import numpy as np
 import pytest
 
+from keras_transformer.decoding import forbid
 from keras_transformer.export import ExportError
 from keras_transformer.export.ctranslate2 import export_ctranslate2
 from keras_transformer.model import Transformer
-from keras_transformer.tokenizers import Tokenizer
+from keras_transformer.tokenizers import START_TOKEN_ID, Tokenizer
 from keras_transformer.translator import Translator
 
 TEXTS = ["a small dog", "a small cat sees a big dog", "a big dog", "the cat", "a dog and a cat and a small big dog"]
@@ -29,9 +30,21 @@ def both(translator, folder, texts, num_beams, num_hypotheses=1):
 
 
 def assert_same(translator, folder, texts, num_beams):
-    for mine, other in zip(*both(translator, folder, texts, num_beams), strict=True):
+    for text, mine, other in zip(texts, *both(translator, folder, texts, num_beams), strict=True):
         assert translator.target_tokenizer.pieces(mine.token_ids) == other.hypotheses[0]
-        np.testing.assert_allclose(mine.score, other.scores[0], rtol=1e-3, atol=1e-3)
+        np.testing.assert_allclose(score_of_theirs(translator, mine, text), other.scores[0], rtol=1e-3, atol=1e-3)
+
+
+def score_of_theirs(translator, translation, text):
+    """The log probability of a translation where forbidden tokens have none, as in CTranslate2."""
+    ids = np.array([translation.token_ids])
+    inputs = {
+        "encoder_token_ids": np.array(translator.encode_sources([text])),
+        "decoder_token_ids": np.concatenate([[[START_TOKEN_ID]], ids[:, :-1]], axis=1),
+    }
+    logits = forbid(translator.model(inputs), translator.settings.forbidden)
+    log_probs = np.array(keras.ops.log_softmax(logits))
+    return np.take_along_axis(log_probs, ids[..., None], axis=-1).sum()
 
 
 @pytest.mark.parametrize("num_beams", [1, 4])

@@ -18,6 +18,7 @@ from keras_transformer.export import ExportError
 from keras_transformer.export.run_tflite import TFLiteTranslator, main
 from keras_transformer.export.tflite import export_tflite
 from keras_transformer.export.verify import verify_tflite
+from keras_transformer.files import FileError
 from keras_transformer.model import Transformer
 from keras_transformer.tokenizers import END_TOKEN_ID, START_TOKEN_ID, Tokenizer
 from keras_transformer.translator import Translator
@@ -220,9 +221,9 @@ def test_learned_positions_limit_the_lengths(tmp_path):
         export_tflite(small(position_type="learned", max_length=9), tmp_path / "out")
 
 
-def test_a_folder_is_replaced_only_on_request(tmp_path):
+def test_a_file_is_not_replaced(tmp_path):
     kept = tmp_path / "kept"
     kept.write_text("mine")
-    with pytest.raises(ExportError, match=r"exists\. Replace it with --overwrite"):
-        export_tflite(small(), kept)
+    with pytest.raises(FileError, match="is a file, and a folder is to be written there"):
+        export_tflite(small(), kept, overwrite=True)
     assert kept.read_text() == "mine"

@@ -3,15 +3,21 @@
 import json
 import re
 
+import ctranslate2
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from ai_edge_litert.interpreter import Interpreter
 from keras import ops
 
 from keras_transformer.decoding import length_penalty_divisor
+from keras_transformer.export.ctranslate2 import export_ctranslate2
+from keras_transformer.export.saved_model import export_saved_model
+from keras_transformer.export.tflite import export_tflite
+from keras_transformer.export.verify import ServedModel
 from keras_transformer.model import Transformer
-from keras_transformer.tokenizers import END_TOKEN_ID, START_TOKEN_ID
+from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID, Tokenizer
 from keras_transformer.translator import BATCH_SIZES, SOURCE_LENGTHS, SearchSettings, Translation, Translator, search
 
 
@@ -76,10 +82,72 @@ def test_one_beam_is_greedy_search_whatever_the_length_penalty(golden):
     assert golden.translator.translate(golden.texts, num_beams=1, length_penalty=2.0) == greedy
 
 
-def test_over_long_sources_are_cut(golden):
+def test_over_long_sources_are_cut_and_it_is_said(golden):
     translator = Translator(golden.model, golden.tokenizer, max_source_length=6, num_beams=1)
     text = golden.texts[0]
-    assert translator.translate([" ".join([text] * 50)]) == translator.translate([" ".join([text] * 20)])
+    with pytest.warns(UserWarning, match=r"1 of 2 texts have more .* the first is texts\[1\].*max_source_length=6"):
+        first = translator.translate(["a", " ".join([text] * 50)])
+    second = translator.translate(["", "a", " ".join([text] * 20)], return_scores=True)
+    assert first == [translation.text for translation in second[1:]]
+    assert [translation.truncated for translation in second] == [False, False, True]
+    assert [score.truncated for score in translator.score(["a", text * 2], ["b", "b"])] == [False, True]
+
+
+# Even a model that wants nothing else writes no padding, no start token and, unless asked to, no unknown token.
+
+
+def wants(token_id):
+    """A translator whose model gives one token nearly all of the probability."""
+    keras.utils.set_random_seed(0)
+    tokenizer = Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=17)
+    sizes = {"num_layers": 1, "num_heads": 1, "hidden_dim": 8, "intermediate_dim": 5, "tie_embeddings": "none"}
+    model = Transformer(17, **sizes)
+    projection = model.decoder_embedding.token_embedding.reverse_embeddings
+    norm = model.decoder_blocks[-1].feed_forward_norm
+    norm.gamma.assign(0.01 * np.ones(8))
+    norm.beta.assign(np.ones(8))  # The last hidden state is about (1, ..., 1).
+    projection.assign(np.random.default_rng(1).normal(scale=0.1, size=(8, 17)))
+    array = np.array(projection)
+    array[:, token_id] = 2.0
+    projection.assign(array)
+    return Translator(model, tokenizer, max_length=7)
+
+
+@pytest.mark.parametrize("token_id", [PAD_TOKEN_ID, UNKNOWN_TOKEN_ID, START_TOKEN_ID])
+@pytest.mark.parametrize(
+    "settings",
+    [{"num_beams": 1}, {"num_beams": 3}, {"sampling": True}, {"num_beams": 2, "repetition_penalty": 1.3}],
+    ids=str,
+)
+def test_no_translation_has_padding_unknown_or_start_tokens(token_id, settings):
+    translator = wants(token_id)
+    for jit_compile in (False, True):
+        translator.jit_compile = jit_compile
+        (found,) = translator.translate(["a dog"], return_scores=True, **settings)
+        assert found.token_ids
+        assert not {PAD_TOKEN_ID, UNKNOWN_TOKEN_ID, START_TOKEN_ID} & set(found.token_ids)
+    translator.jit_compile = False
+    (found,) = translator.translate(["a dog"], return_scores=True, allow_unknown=True, **settings)
+    assert (UNKNOWN_TOKEN_ID in found.token_ids) is (token_id == UNKNOWN_TOKEN_ID)
+
+
+def test_no_export_has_them_either(tmp_path):
+    translator = wants(UNKNOWN_TOKEN_ID)
+    (expected,) = translator.translate(["a dog"], return_scores=True)
+    ids = np.array([translator.encode_sources(["a dog"])[0]])
+    with ServedModel(export_saved_model(translator, tmp_path / "servable")) as served:
+        assert served("translate_ids", token_ids=ids)["translation_ids"][0].tolist() == list(expected.token_ids)
+    folder, same = export_tflite(translator, tmp_path / "tflite", source_length=9, target_length=9)
+    assert same == 1
+    interpreter = Interpreter(str(folder / "translator.tflite"))
+    step = interpreter.get_signature_runner("decode_step")
+    inputs = {name: np.zeros(detail["shape"], detail["dtype"]) for name, detail in step.get_input_details().items()}
+    logits = step(**inputs)["logits"][0]
+    assert logits.argmax() not in (PAD_TOKEN_ID, UNKNOWN_TOKEN_ID, START_TOKEN_ID)
+    folder = export_ctranslate2(translator, tmp_path / "ctranslate2", quantize="float32")
+    pieces = translator.source_tokenizer.pieces(translator.source_tokenizer.tokenize(["a dog"])[0])
+    (found,) = ctranslate2.Translator(str(folder)).translate_batch([pieces], max_decoding_length=7)
+    assert not {"<unk>", "<s>", "<pad>"} & set(found.hypotheses[0])
 
 
 def test_max_length_limits_the_translation(golden):
@@ -104,8 +172,10 @@ def test_learned_positions_limit_the_translation(golden):
         position_type="learned",
         max_length=9,
     )
-    found = Translator(model, golden.tokenizer, max_source_length=9).translate([golden.texts[0]])
-    assert len(golden.tokenizer.tokenize(found)[0]) <= 9
+    translator = Translator(model, golden.tokenizer, max_source_length=9)
+    (found,) = translator.translate([golden.texts[0]], return_scores=True)
+    assert found.truncated
+    assert len(found.token_ids) <= 9
 
 
 def test_a_tokenizer_of_another_size_is_an_error(golden):

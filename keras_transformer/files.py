@@ -1,0 +1,195 @@
+"""Files and folders that appear complete or not at all, and the one place that decides what may be replaced.
+
+A file that a command writes replaces a regular file of that name, as `>` in a shell does, but only when it is complete.
+A folder that a command writes replaces only a folder that such a command wrote before, and only while nobody has put
+anything else into it: each has a list of its files, `MANIFEST`.
+"""
+
+import contextlib
+import errno
+import fcntl
+import io
+import json
+import os
+import shutil
+import stat
+from pathlib import Path
+
+# In every folder that `new_folder` wrote: the names of its files.
+MANIFEST = "export.json"
+# Names of what this process has open: its file has no name, or one that stands for it.
+_OPEN_FILES = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
+
+
+class FileError(ValueError):
+    """A file or folder that cannot be written or may not be replaced."""
+
+
+@contextlib.contextmanager
+def output_file(path, mode="w"):
+    """A file that appears under its name, complete, when the block ends well; else what was there stays.
+
+    A regular file keeps its mode. A link stays, and what it points to is replaced. What is no regular file, such as a
+    device or a named pipe, is written to as it is, and so is /dev/stdout.
+
+    Args:
+        path: the file's path.
+        mode: `"w"` for UTF-8 text or `"wb"`. Defaults to `"w"`.
+
+    Yields:
+        The open file.
+
+    Raises:
+        OSError: the file cannot be written; it names the file.
+    """
+    path = Path(path)
+    real = Path(os.path.realpath(path))
+    try:
+        old = real.stat()
+    except FileNotFoundError:
+        old = None
+    is_regular = old is None or stat.S_ISREG(old.st_mode)
+    if str(path).startswith(_OPEN_FILES) or not is_regular:
+        with _opened(_NamedFile(path, path, "a" if is_regular else "w"), mode) as file:
+            yield file
+        return
+    if old and not os.access(real, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    temporary = real.with_name(f".writing-{real.name}")
+    with contextlib.ExitStack() as stack:
+        folder = os.open(real.parent, os.O_RDONLY | os.O_DIRECTORY)
+        stack.callback(os.close, folder)
+        temporary.unlink(missing_ok=True)
+        try:  # A file without a name: nothing is left of it when the process is killed.
+            descriptor, nameless = os.open(real.parent, os.O_TMPFILE | os.O_RDWR, 0o666), True
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):  # Not every file system has them.
+                raise
+            descriptor, nameless = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666), False
+        stack.callback(temporary.unlink, missing_ok=True)
+        if old:
+            os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
+        with _opened(_NamedFile(descriptor, path), mode) as file:
+            yield file
+            file.flush()
+            os.fsync(descriptor)
+            if nameless:
+                # With `src_dir_fd`, Python follows the link of /proc to the file; without it, it links the link itself.
+                source = f"/proc/self/fd/{descriptor}"
+                os.link(source, temporary.name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=True)
+            os.replace(temporary, real)
+
+
+class _NamedFile(io.FileIO):
+    """A file whose errors name it, also a full disk."""
+
+    def __init__(self, file, path, mode="w"):
+        super().__init__(file, mode)
+        self.path = path
+
+    def write(self, data):
+        try:
+            return super().write(data)
+        except OSError as error:
+            error.filename = str(self.path)
+            raise
+
+
+def _opened(raw, mode):
+    file = io.BufferedWriter(raw)
+    return io.TextIOWrapper(file, encoding="utf-8", newline="\n") if mode == "w" else file
+
+
+def write_json(path, content):
+    """Writes a JSON file; a reader finds the old content or the new."""
+    with output_file(path) as file:
+        file.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+@contextlib.contextmanager
+def new_folder(path, overwrite=False):
+    """A temporary folder that takes the place of `path` when the block ends well, and vanishes when it does not.
+
+    Args:
+        path: the folder to write. It may be there already if it is empty.
+        overwrite: whether to replace a folder that this function wrote. Defaults to False.
+
+    Yields:
+        The path of the temporary folder, which is empty.
+
+    Raises:
+        FileError: the place cannot be written to, or something is there that may not be replaced.
+    """
+    path = Path(os.path.realpath(path))
+    temporary, old = path.with_name(f".writing-{path.name}"), path.with_name(f".replaced-{path.name}")
+    try:
+        if old.exists() and not path.exists():  # A process was killed between the two renames below.
+            old.rename(path)
+        _check_replaceable(path, overwrite)
+        shutil.rmtree(old, ignore_errors=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _working_folder(temporary):
+            yield temporary
+            files = sorted(str(file.relative_to(temporary)) for file in temporary.rglob("*") if not file.is_dir())
+            write_json(temporary / MANIFEST, {"made_by": "keras_transformer", "files": files})
+            _check_replaceable(path, overwrite)  # Again: writing takes minutes.
+            if path.exists():
+                path.rename(old)
+            temporary.rename(path)
+        shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        reason = (
+            error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror or error
+        )  # Of the first file.
+        raise FileError(f"Cannot write to {path}: {reason}.") from error
+
+
+@contextlib.contextmanager
+def _working_folder(folder):
+    """An empty folder that belongs to this process; when the block fails, it is removed."""
+    folder.mkdir(exist_ok=True)
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for left in folder.iterdir():  # By a process that was killed.
+            shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+        try:
+            yield
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+    except BlockingIOError as error:
+        raise FileError(f"{folder} is being written by another process. Wait for its end.") from error
+    finally:
+        os.close(lock)
+
+
+def _check_replaceable(path, overwrite):
+    """Raises a `FileError` unless a folder may be written at `path`."""
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        return
+    if not path.is_dir():
+        raise FileError(f"{path} is a file, and a folder is to be written there. Choose another place.")
+    foreign = foreign_files(path)
+    if foreign and overwrite:
+        raise FileError(
+            f"{path} is not replaced: only what an export wrote is, and no export wrote {foreign[0]}. "
+            "Choose another place, or move that folder away."
+        )
+    if not overwrite:
+        other = "choose another --output" if foreign else "replace it with --overwrite, or choose another --output"
+        raise FileError(f"{path} exists: it is not replaced by itself. {other[0].upper()}{other[1:]}.")
+
+
+def foreign_files(folder):
+    """Names in a folder that its manifest does not list: all of them, if it has none."""
+    folder = Path(folder)
+    try:
+        content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        own = {MANIFEST, *content["files"]} if content["made_by"] == "keras_transformer" else set()
+    except (OSError, ValueError, KeyError, TypeError):
+        own = set()
+    found = sorted(
+        str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_symlink() or not file.is_dir()
+    )
+    return [name for name in found if name not in own]

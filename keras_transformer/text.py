@@ -1,0 +1,174 @@
+"""Lines of text from files and pipes: UTF-8, one sentence a line, plain or gzip.
+
+All commands read text here, so that one problem has one name. Lines end at a newline alone, not at the other
+characters that `str.splitlines` takes for one: those occur inside sentences, and splitting there would shift every line
+after them.
+"""
+
+import codecs
+import contextlib
+import gzip
+import io
+import sys
+import zlib
+from typing import NamedTuple
+
+# Bytes that are read together: enough lines to fill batches of similar lengths, in constant memory.
+READ_SIZE = 1 << 17
+# A line with more bytes is no sentence; a file without newlines would have to fit into memory.
+LONGEST_LINE = 1 << 20
+# So many problems of one file are printed, the others are counted.
+PRINTED_PROBLEMS = 10
+
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+class DataError(ValueError):
+    """Text that cannot be used; the message names the file and, where there is one, the line."""
+
+
+class Line(NamedTuple):
+    """A line of a file.
+
+    Attributes:
+        text: the line without surrounding spaces; empty if there is a problem.
+        problem: why it is no text, or None.
+    """
+
+    text: str
+    problem: str | None = None
+
+
+def lines(file, name):
+    """Reads lines, in lists: of a file many, of a pipe what has arrived, so that nobody waits.
+
+    Args:
+        file: a binary file with `read1`, plain or gzip.
+        name: of the file, for messages.
+
+    Yields:
+        Lists of `Line`s.
+
+    Raises:
+        DataError: the file cannot be read to its end, or is UTF-16.
+    """
+    count, rest, skipping, first = 0, b"", False, True
+    while True:
+        try:
+            data = file.read1(READ_SIZE)
+        except (OSError, EOFError, zlib.error) as error:  # For example a gzip file that is cut off.
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error).rstrip(".")
+            raise DataError(f"Cannot read {name} after line {count:,}: {reason}.") from error
+        if first and data.startswith(_UTF_16):
+            raise DataError(f"{name} is UTF-16, not UTF-8. Convert it, for example with: iconv -f UTF-16 -t UTF-8.")
+        first = False
+        *whole, rest = (rest + data).split(b"\n")
+        if not data and (rest or skipping):
+            whole, rest = [rest], b""
+        found = []
+        for line in whole:
+            count += 1
+            found.append(Line("", _TOO_LONG) if skipping else decoded(line, count))
+            skipping = False
+        if len(rest) > LONGEST_LINE:
+            rest, skipping = b"", True
+        elif skipping:
+            rest = b""
+        if found:
+            yield found
+        if not data:
+            return
+
+
+_TOO_LONG = f"over {LONGEST_LINE:,} bytes long"
+
+
+def decoded(line, number):
+    """`Line` number `number` of a UTF-8 file, from its bytes; a byte order mark is taken off the first one."""
+    if len(line) > LONGEST_LINE:
+        return Line("", _TOO_LONG)
+    if b"\0" in line:
+        return Line("", "a NUL byte; this is not a text file")
+    try:
+        return Line(line.decode("utf-8-sig" if number == 1 else "utf-8").strip())
+    except UnicodeDecodeError as error:
+        byte, column = error.object[error.start], error.start + 1
+        return Line("", f"not UTF-8 (byte {byte:#04x}, column {column})")
+
+
+def read_lines(path):
+    """All lines of a file, stripped of surrounding spaces.
+
+    Raises:
+        DataError: the file cannot be read, is empty, or has a line that is no text; the message names the line.
+    """
+    text = []
+    with open_input(path) as file:
+        for found in lines(file, path):
+            for line in found:
+                text.append(line.text)
+                if line.problem:
+                    raise DataError(
+                        f"{path}, line {len(text)}: {line.problem}. Mend the file; if it has another encoding, "
+                        "convert it, for example with: iconv -f ISO-8859-1 -t UTF-8."
+                    )
+    if not any(text):
+        raise DataError(f"{path} is empty: it must hold one sentence a line.")
+    return text
+
+
+@contextlib.contextmanager
+def open_input(path=None):
+    """Standard input, or a file, plain or gzip, in binary.
+
+    Raises:
+        DataError: the file cannot be opened.
+    """
+    try:
+        file = open(0 if path is None else path, "rb", closefd=path is not None)  # noqa: SIM115 (closed below)
+    except OSError as error:
+        raise DataError(f"Cannot read {path or 'standard input'}: {error.strerror}.") from error
+    with file:
+        yield file if path is None else unpacked(file)
+
+
+def unpacked(file):
+    """A binary file, or what is in it if it is a gzip file."""
+    file = file if hasattr(file, "peek") else io.BufferedReader(file)
+    return gzip.open(file) if file.peek(2)[:2] == b"\x1f\x8b" else file
+
+
+class Problems:
+    """Prints and counts what was wrong with lines; nobody reads a million messages.
+
+    Args:
+        name: of the file.
+    """
+
+    def __init__(self, name):
+        self.name = name
+        self.counts = {}
+
+    def add_line(self, number, line, limit=None):
+        """Notes what is wrong with `Line` number `number`; `limit` is the model's, if only its beginning was used."""
+        if line.problem:
+            self.add(number, line.problem, "an empty line is written")
+        elif limit:
+            self.add(number, *over_long(limit))
+
+    def add(self, number, what, done):
+        """Line `number` has a problem, `what`; `done` says what becomes of it, in words that many lines share."""
+        self.counts[done] = self.counts.get(done, 0) + 1
+        if sum(self.counts.values()) <= PRINTED_PROBLEMS:
+            print(f"{self.name}, line {number}: {what}; {done}.", file=sys.stderr)
+
+    def summary(self):
+        """Prints how many lines had a problem; returns whether any had one."""
+        for done, count in self.counts.items():
+            print(f"{self.name}: {count:,} line{'s' if count > 1 else ''} in all: {done}.", file=sys.stderr)
+        return bool(self.counts)
+
+
+def over_long(limit):
+    """What `Problems.add` says of a line with more tokens than a model takes."""
+    return f"more than {limit} tokens", "only its beginning was translated"

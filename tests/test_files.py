@@ -1,0 +1,281 @@
+"""Files and folders that are complete or absent, and what may be replaced."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from keras_transformer import files
+from keras_transformer.files import MANIFEST, FileError, foreign_files, new_folder, output_file
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+# Files.
+
+
+@pytest.fixture(params=[True, False], ids=["nameless file", "named file"])
+def either_way(request, monkeypatch):
+    """File systems that have files without a name, and those that have not, such as NFS."""
+    if not request.param:
+        opened = os.open
+
+        def refuse(path, flags, *arguments, **keywords):
+            if flags & os.O_TMPFILE == os.O_TMPFILE:
+                raise OSError(95, "Operation not supported")
+            return opened(path, flags, *arguments, **keywords)
+
+        monkeypatch.setattr(os, "open", refuse)
+
+
+def test_a_file_appears_when_it_is_complete(tmp_path, either_way):
+    path = tmp_path / "out.txt"
+    with output_file(path) as file:
+        file.write("Grüße\n")
+        file.flush()
+        assert not path.exists()
+    assert path.read_bytes() == "Grüße\n".encode()
+    assert names(tmp_path) == ["out.txt"]
+
+
+def test_a_file_that_is_not_finished_leaves_the_old_one(tmp_path, either_way):
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+    with pytest.raises(KeyboardInterrupt), output_file(path) as file:
+        file.write("new")
+        raise KeyboardInterrupt
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["out.txt"]
+
+
+def test_a_file_keeps_its_mode_and_a_link_stays_a_link(tmp_path, either_way):
+    path, link = tmp_path / "out.txt", tmp_path / "link"
+    path.write_text("old")
+    path.chmod(0o600)
+    link.symlink_to("out.txt")
+    with output_file(link) as file:
+        file.write("new")
+    assert link.is_symlink()
+    assert path.read_text() == "new"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert names(tmp_path) == ["link", "out.txt"]
+
+
+def test_a_new_file_has_the_mode_that_the_user_asks_for(tmp_path, either_way):
+    before = os.umask(0o027)
+    try:
+        with output_file(tmp_path / "out.bin", "wb") as file:
+            file.write(b"\0")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "out.bin").stat().st_mode) == 0o640
+
+
+def test_what_a_killed_process_has_left_is_replaced(tmp_path, either_way):
+    (tmp_path / ".writing-out.txt").write_text("half")
+    with output_file(tmp_path / "out.txt") as file:
+        file.write("whole")
+    assert names(tmp_path) == ["out.txt"]
+
+
+def test_a_pipe_is_written_to(tmp_path):
+    pipe, found = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: found.append(pipe.read_text()))
+    reader.start()
+    with output_file(pipe) as file:
+        file.write("line\n")
+    reader.join(timeout=30)
+    assert found == ["line\n"]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_full_device_is_named_and_stays_a_device():
+    with pytest.raises(OSError, match="No space left on device") as error, output_file("/dev/full") as file:
+        file.write("x")
+    assert error.value.filename == "/dev/full"
+    assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
+
+
+def test_standard_output_by_its_name_is_not_replaced(tmp_path):
+    code = "from keras_transformer.files import output_file\nwith output_file('/dev/stdout') as file: file.write('new')"
+    path = tmp_path / "out.txt"
+    path.write_text("old ")
+    with open(path, "a") as file:
+        subprocess.run([sys.executable, "-c", code], stdout=file, check=True)
+    assert path.read_text() == "old new"
+
+
+@pytest.mark.parametrize("place", ["folder", "missing/out.txt", "file/out.txt"])
+def test_places_where_no_file_can_be(tmp_path, place):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("old")
+    with pytest.raises(OSError, match=r"Is a directory|No such file|Not a directory") as error:
+        output_file(tmp_path / place).__enter__()
+    assert error.value.filename
+    assert names(tmp_path) == ["file", "folder"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path):
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+    path.chmod(0o400)
+    with pytest.raises(PermissionError):
+        output_file(path).__enter__()
+
+
+def test_json_is_replaced_as_a_whole(tmp_path):
+    files.write_json(tmp_path / "a.json", {"ä": 1})
+    with pytest.raises(TypeError):
+        files.write_json(tmp_path / "a.json", {"ä": object()})
+    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8")) == {"ä": 1}
+    assert names(tmp_path) == ["a.json"]
+
+
+# Folders.
+
+
+def write(path, overwrite=False, content="new"):
+    with new_folder(path, overwrite) as temporary:
+        (temporary / "deep").mkdir()
+        (temporary / "deep" / "file").write_text(content)
+
+
+def test_a_folder_appears_when_it_is_complete(tmp_path):
+    path = tmp_path / "a" / "b"
+    with new_folder(path) as temporary:
+        (temporary / "file").write_text("new")
+        assert not path.exists()
+    assert names(path) == [MANIFEST, "file"]
+    assert json.loads((path / MANIFEST).read_text())["files"] == ["file"]
+    assert names(tmp_path / "a") == ["b"]
+
+
+def test_a_folder_that_is_not_finished_leaves_the_old_one(tmp_path):
+    path = tmp_path / "a"
+    write(path, content="old")
+    with pytest.raises(KeyboardInterrupt), new_folder(path, overwrite=True) as temporary:
+        (temporary / "file").write_text("new")
+        raise KeyboardInterrupt
+    assert (path / "deep" / "file").read_text() == "old"
+    assert names(tmp_path) == ["a"]
+
+
+def test_a_folder_replaces_one_that_was_written_here(tmp_path):
+    path = tmp_path / "a"
+    write(path, content="old")
+    with pytest.raises(FileError, match=r"exists: it is not replaced by itself\. Replace it with --overwrite"):
+        write(path)
+    assert (path / "deep" / "file").read_text() == "old"
+    write(path, overwrite=True)
+    assert (path / "deep" / "file").read_text() == "new"
+    assert names(tmp_path) == ["a"]
+
+
+def test_an_empty_folder_may_be_there(tmp_path):
+    write(tmp_path)
+    assert (tmp_path / "deep" / "file").read_text() == "new"
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize(
+    "manifest",
+    [None, "{}", "[1]", "not JSON", '{"made_by": "keras_transformer", "files": []}', '{"made_by": "me", "files": 3}'],
+)
+def test_nothing_of_anybody_else_is_replaced(tmp_path, overwrite, manifest):
+    path = tmp_path / "a"
+    (path / "deep").mkdir(parents=True)
+    (path / "deep" / "thesis.txt").write_text("years of work")
+    if manifest:
+        (path / MANIFEST).write_text(manifest)
+    with pytest.raises(FileError, match="no export wrote deep/thesis.txt" if overwrite else "Choose another --output"):
+        write(path, overwrite)
+    assert (path / "deep" / "thesis.txt").read_text() == "years of work"
+    assert names(tmp_path) == ["a"]
+
+
+def test_what_somebody_has_put_into_an_export_is_kept(tmp_path):
+    path = tmp_path / "a"
+    write(path)
+    (path / "deep" / "notes.txt").write_text("mine")
+    (path / "link").symlink_to("/")
+    assert foreign_files(path) == ["deep/notes.txt", "link"]
+    with pytest.raises(FileError, match=r"no export wrote deep/notes\.txt"):
+        write(path, overwrite=True)
+    (path / "deep" / "notes.txt").unlink()
+    (path / "link").unlink()
+    write(path, overwrite=True)
+
+
+def test_a_file_is_not_replaced_by_a_folder(tmp_path):
+    (tmp_path / "a").write_text("old")
+    for overwrite in (False, True):
+        with pytest.raises(FileError, match="a is a file, and a folder is to be written there"):
+            write(tmp_path / "a", overwrite)
+    assert (tmp_path / "a").read_text() == "old"
+
+
+def test_a_link_to_a_folder_stays(tmp_path):
+    write(tmp_path / "a", content="old")
+    (tmp_path / "link").symlink_to("a")
+    write(tmp_path / "link", overwrite=True)
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "a" / "deep" / "file").read_text() == "new"
+
+
+def test_two_processes_do_not_write_one_folder(tmp_path):
+    with new_folder(tmp_path / "a"), pytest.raises(FileError, match="is being written by another process"):
+        write(tmp_path / "a")
+    assert names(tmp_path) == ["a"]
+
+
+def test_what_appears_meanwhile_is_kept(tmp_path):
+    path = tmp_path / "a"
+    with pytest.raises(FileError, match="exists"), new_folder(path):
+        path.mkdir()
+        (path / "thesis.txt").write_text("years of work")
+    assert (path / "thesis.txt").read_text() == "years of work"
+    assert names(tmp_path) == ["a"]
+
+
+def test_a_kill_between_the_renames_loses_nothing(tmp_path):
+    write(tmp_path / "a", content="old")
+    (tmp_path / "a").rename(tmp_path / ".replaced-a")
+    (tmp_path / ".writing-a").mkdir()
+    with pytest.raises(FileError, match="exists"):
+        write(tmp_path / "a")
+    assert (tmp_path / "a" / "deep" / "file").read_text() == "old"
+    write(tmp_path / "a", overwrite=True)
+    assert names(tmp_path) == ["a"]
+
+
+def test_a_process_that_was_killed_leaves_nothing_that_the_next_does_not_remove(tmp_path):
+    code = (
+        "import sys, time\nfrom keras_transformer.files import new_folder\n"
+        "with new_folder(sys.argv[1]) as folder:\n"
+        "    (folder / 'half').write_text('half')\n    print('now', flush=True)\n    time.sleep(60)"
+    )
+    call = [sys.executable, "-c", code, str(tmp_path / "a")]
+    for number, left in ((signal.SIGKILL, [".writing-a"]), (signal.SIGINT, [])):
+        with subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+            assert process.stdout.readline() == "now\n"
+            time.sleep(0.1)
+            process.send_signal(number)
+        assert names(tmp_path) == left
+    write(tmp_path / "a")
+    assert names(tmp_path) == ["a"]
+
+
+def test_a_full_disk_is_named(tmp_path):
+    with pytest.raises(FileError, match=r"Cannot write to .*a: No space left on device\."), new_folder(tmp_path / "a"):
+        raise OSError(28, "No space left on device")
+    assert names(tmp_path) == []
