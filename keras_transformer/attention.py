@@ -192,17 +192,17 @@ class MultiHeadAttention(DenseLayers):
 
     def _check_call(self, query, value, key, query_mask, value_mask, key_mask, attention_mask, mask):
         """What `build` could not see: everything after the first call, and the masks."""
-        self._check_built_by(_kind(value, key))
+        kind, query_shape = _kind(value, key), shape_of(query)
+        self._check_sequences(query=query_shape, value=shape_of(value), key=shape_of(key))
+        self._check_built_by(kind)
         if value is not None and mask is not None:
             raise ValueError(
                 "`mask` is for self-attention, `attention(x, mask=...)`: with several sequences it does not say whose "
                 "padding it marks. Received: `mask` together with `value`. Use `value_mask` for the padding of the "
                 "values, `key_mask` for that of the keys, `query_mask` for that of the query."
             )
-        query_shape = shape_of(query)
         value_shape = query_shape if value is None else shape_of(value)
         key_shape = value_shape if key is None else shape_of(key)
-        self._check_sequences(query=query_shape, value=shape_of(value), key=shape_of(key))
         if None not in (key_shape[1], value_shape[1]) and key_shape[1] != value_shape[1]:
             raise ValueError(
                 "`key` and `value` must have one length: each key has its value. "

@@ -77,8 +77,10 @@ _NEW_AXES = {2: (None, None), 3: (slice(None), None), 4: (...,)}
 
 def check_padding_mask(name: str, mask: Tensor | None, sequence_shape: Shape) -> None:
     """Raises a ValueError unless the static shape of `mask` broadcasts to (B, L) of `sequence_shape` (B, L, D)."""
+    if mask is None:
+        return
     shape = _shape(mask)
-    if mask is not None and not _broadcasts(shape, sequence_shape[:2]):
+    if not _broadcasts(shape, sequence_shape[:2]):
         raise ValueError(
             f"`{name}` must be a padding mask of shape (batch, length), like its sequence: True = real token. "
             f"Received: shape={shape} for a sequence of shape {tuple(sequence_shape)}. "
@@ -88,10 +90,11 @@ def check_padding_mask(name: str, mask: Tensor | None, sequence_shape: Shape) ->
 
 def check_attention_mask(name: str, mask: Tensor | None, scores_shape: Shape) -> None:
     """Raises a ValueError unless the static shape of `mask` broadcasts to `scores_shape` (B, N, T, S)."""
-    shape = _shape(mask)
-    batch, _, *pair = scores_shape
+    if mask is None:
+        return
+    shape, (batch, _, *pair) = _shape(mask), scores_shape
     allowed = {2: pair, 3: (batch, *pair), 4: scores_shape}
-    if mask is not None and not _broadcasts(shape, allowed.get(len(shape), ())):
+    if len(shape) not in allowed or not _broadcasts(shape, allowed[len(shape)]):
         raise ValueError(
             f"`{name}` must have shape (T, S), (B, T, S) or (B, N, T, S), or 1 in place of a size: True = query t may "
             f"attend to key s. Received: shape={shape} for (B, N, T, S)={tuple(scores_shape)}. "
@@ -100,7 +103,7 @@ def check_attention_mask(name: str, mask: Tensor | None, scores_shape: Shape) ->
 
 
 def _shape(mask):
-    return None if mask is None else tuple(ops.convert_to_tensor(mask).shape)
+    return tuple(ops.convert_to_tensor(mask).shape)
 
 
 def _broadcasts(shape, onto):
