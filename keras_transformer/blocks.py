@@ -372,11 +372,6 @@ class DecoderBlock(_Block):
                 "Received: `mask` together with `encoder_sequence`. Use `decoder_sequence_mask` or "
                 "`encoder_sequence_mask`."
             )
-        length = shape[1]
-        check_padding_mask("mask", masks["mask"], shape)
-        check_padding_mask("decoder_sequence_mask", masks["decoder_sequence_mask"], shape)
-        pairs = (shape[0], self.num_heads, length, length)
-        check_attention_mask("decoder_attention_mask", masks["decoder_attention_mask"], pairs)
         if encoder_sequence is None:
             given = [name for name in ("encoder_sequence_mask", "encoder_attention_mask") if masks[name] is not None]
             if given:
@@ -384,10 +379,12 @@ class DecoderBlock(_Block):
                     f"`{given[0]}` is about `encoder_sequence`, and the block was called without one. "
                     f"Received: {', '.join(given)}. Use `decoder_sequence_mask` or `decoder_attention_mask`."
                 )
-            return
-        check_padding_mask("encoder_sequence_mask", masks["encoder_sequence_mask"], encoder_shape)
-        pairs = (shape[0], self.num_heads, length, encoder_shape[1])
-        check_attention_mask("encoder_attention_mask", masks["encoder_attention_mask"], pairs)
+        check_padding_mask("mask", masks["mask"], shape)
+        for name, other in (("decoder", shape), ("encoder", encoder_shape)):
+            if other is not None:
+                check_padding_mask(f"{name}_sequence_mask", masks[f"{name}_sequence_mask"], other)
+                pairs = (shape[0], self.num_heads, shape[1], other[1])
+                check_attention_mask(f"{name}_attention_mask", masks[f"{name}_attention_mask"], pairs)
 
     def decode_step(
         self, x, cache, cross_cache, cache_update_index, self_bias, cross_bias, num_beams=1, in_place=False
