@@ -130,4 +130,5 @@ def shape_of(x):
 def carry_mask(x: Tensor, mask: Tensor | None) -> None:
     """Makes an output carry a mask that came as an argument; Keras passes on only what the first input carries."""
     if mask is not None:
-        x._keras_mask = keras.ops.convert_to_tensor(mask, dtype="bool")
+        # Not public, but what Keras' own attention calls. An attribute alone does not hold on what JAX traces.
+        keras.src.backend.set_keras_mask(x, keras.ops.convert_to_tensor(mask, dtype="bool"))

@@ -132,7 +132,8 @@ def test_equals_the_keras_layer(kind, padding, pair_mask, causal):
 def test_other_widths_of_values_and_output_equal_the_keras_layer(kind, causal, settings):
     theirs, ours = pair_of_layers(kind, **settings)
     expected_inputs, inputs = inputs_of(kind, QUERY_IDS, QUERY_IDS if kind == "self" else VALUE_IDS)
-    expected = to_numpy(theirs(*expected_inputs, use_causal_mask=causal))
+    # With its scores: on JAX, Keras' layer without them takes one width only.
+    expected = to_numpy(theirs(*expected_inputs, use_causal_mask=causal, return_attention_scores=True)[0])
     assert expected.shape == (B, T, settings.get("output_shape", D))
     real = QUERY_IDS != 0
     output = to_numpy(ours(*inputs, use_causal_mask=causal))
