@@ -8,42 +8,68 @@ import keras
 from keras import ops
 
 from keras_transformer import masks
+from keras_transformer.base import (
+    Constraint,
+    DenseLayers,
+    Initializer,
+    Regularizer,
+    Shape,
+    Tensor,
+    carry_mask,
+    positive_integer,
+    rate,
+    shape_of,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class MultiHeadAttention(keras.layers.Layer):
+class MultiHeadAttention(DenseLayers):
     """softmax(Q K^T / sqrt(key_dim)) V in `num_heads` subspaces, with Keras masks.
 
     `attention(x)` is self-attention: queries, keys and values come out of one matrix product.
-    `attention(query, value)` is cross-attention, with keys and values out of one product. Which of the two it is, is
-    fixed by the first call, since it decides the shapes of the weights.
+    `attention(query, value)` is cross-attention, with keys and values out of one product.
+    `attention(query, value, key)` takes the keys from a tensor of their own, with three products.
+    Which of the three it is, is fixed by the first call, since it decides the shapes of the weights.
 
-    Unlike `keras.layers.MultiHeadAttention` this layer never removes the Keras mask of its inputs, so a second layer
-    that reads the same tensor still sees it. The output carries the mask of the query.
+    Arguments are in the order of `keras.layers.MultiHeadAttention`. Unlike that one, this layer never removes the Keras
+    mask of its inputs, so a second layer that reads the same tensor still sees it. The output carries the mask of the
+    query.
 
     Args:
         num_heads: number of heads, N.
-        key_dim: H, the width of one head.
+        key_dim: H, the width of one head for queries and keys.
+        value_dim: the width of one head for values. Defaults to `key_dim`.
         dropout: rate in [0, 1) on the attention scores. Defaults to 0.
+        use_bias: whether the projections have biases. Defaults to True.
+        output_shape: the width of the output. Defaults to the width of the query.
         kernel_initializer: Defaults to `"glorot_uniform"`; on the fused projection this is Xavier with gain
             1/sqrt(2) for each of its three parts.
-        use_bias: whether the projections have biases. Defaults to True.
-        **kwargs: `name`, `dtype`, `trainable`.
+        bias_initializer: Defaults to `"zeros"`.
+        kernel_regularizer, bias_regularizer, kernel_constraint, bias_constraint: for every projection. Default to None.
+        **kwargs: `name`, `dtype`, `trainable`, and `activity_regularizer`, for the output.
 
     Call arguments:
         query: (B, T, D).
         value: (B, S, D'), or `None` for self-attention.
-        mask, query_mask, value_mask: padding masks (B, L), True = real token. Keras fills those that are not given
-            with the masks that the tensors carry: `mask` when the layer is called with one tensor, the others when
-            it is called with several. The mask of the values keeps padding from being attended to.
-        attention_mask: boolean (B, T, S), True = attend.
-        use_causal_mask: whether position t sees only positions up to t. Defaults to False.
+        key: (B, S, D''). Defaults to `value`.
+        query_mask, value_mask, key_mask: padding masks (B, L), True = real token. Keras fills those that are not given
+            with the masks that the tensors carry, when it is called with several tensors. Keys are attended to where
+            both `value_mask` and `key_mask` allow it. The output carries `query_mask`; in self-attention it is also the
+            mask of the keys, unless these have one.
+        attention_mask: boolean (T, S), (B, T, S) or (B, N, T, S), True = attend.
         return_attention_scores: whether to return the attention scores too. Defaults to False.
         training: whether dropout is active.
+        use_causal_mask: whether position t sees only positions up to t. Defaults to False.
+        mask: padding mask (B, T) of queries and keys, for self-attention only, where it wins over `query_mask`. Keras
+            fills it when the layer is called with one tensor.
 
     Returns:
         (B, T, D), or a pair of that and the attention scores (B, N, T, S). A query that may attend to nothing gets
         scores of zero and a context of zeros, never NaN.
+
+    Raises:
+        ValueError: for sequences that have not three axes, masks that do not fit them, and calls of another kind than
+            the first.
 
     Example:
         >>> attention = MultiHeadAttention(num_heads=2, key_dim=4)
@@ -51,97 +77,169 @@ class MultiHeadAttention(keras.layers.Layer):
         TensorShape([1, 5, 8])
     """
 
-    def __init__(self, num_heads, key_dim, dropout=0.0, kernel_initializer="glorot_uniform", use_bias=True, **kwargs):
-        super().__init__(**kwargs)
-        if num_heads < 1 or key_dim < 1:
-            raise ValueError(
-                f"`num_heads` and `key_dim` must be at least 1. Received: num_heads={num_heads}, key_dim={key_dim}."
-            )
-        self.supports_masking = True
-        self.num_heads = num_heads
-        self.key_dim = key_dim
-        self.dropout = dropout
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int,
+        value_dim: int | None = None,
+        dropout: float = 0.0,
+        use_bias: bool = True,
+        output_shape: int | None = None,
+        kernel_initializer: Initializer = "glorot_uniform",
+        bias_initializer: Initializer = "zeros",
+        kernel_regularizer: Regularizer = None,
+        bias_regularizer: Regularizer = None,
+        kernel_constraint: Constraint = None,
+        bias_constraint: Constraint = None,
+        **kwargs,
+    ):
+        super().__init__(kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer, **kwargs)
+        self.num_heads = positive_integer("num_heads", num_heads)
+        self.key_dim = positive_integer("key_dim", key_dim)
+        self.value_dim = self.key_dim if value_dim is None else positive_integer("value_dim", value_dim)
+        self.dropout = rate("dropout", dropout)
         self.use_bias = use_bias
-        self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        if isinstance(output_shape, (tuple, list)) and len(output_shape) == 1:
+            (output_shape,) = output_shape
+        # Keras reads an attribute `output_shape` when it prints the summary of a model.
+        self._output_shape = None if output_shape is None else positive_integer("output_shape", output_shape)
+        self.kernel_constraint = keras.constraints.get(kernel_constraint)
+        self.bias_constraint = keras.constraints.get(bias_constraint)
+        self.dropout_layer = keras.layers.Dropout(self.dropout, dtype=self.dtype_policy, name="dropout")
+        self._built_by = None
 
-    def _dense(self, units, name):
-        return keras.layers.Dense(
+    def _projection(self, units, name, shape):
+        layer = keras.layers.Dense(
             units,
             use_bias=self.use_bias,
-            # A copy: an initializer with a seed must not give two weights the same values.
-            kernel_initializer=self.kernel_initializer.clone(),
-            dtype=self.dtype_policy,
+            kernel_constraint=self.kernel_constraint,
+            bias_constraint=self.bias_constraint,
             name=name,
+            **self._dense_settings(),
         )
+        layer.build(shape)
+        return layer
 
-    def build(self, query_shape, value_shape=None):
-        width = self.num_heads * self.key_dim
-        if value_shape is None:
-            self.query_key_value_dense = self._dense(3 * width, "query_key_value")
-            self.query_key_value_dense.build(query_shape)
+    def build(self, query_shape: Shape, value_shape: Shape | None = None, key_shape: Shape | None = None):
+        self._build_for(query=query_shape, value=value_shape, key=key_shape)
+        self._built_by = _kind(value_shape, key_shape)
+        keys, values = self.num_heads * self.key_dim, self.num_heads * self.value_dim
+        if self._built_by == SELF:
+            self.query_key_value_dense = self._projection(2 * keys + values, "query_key_value", query_shape)
         else:
-            self.query_dense = self._dense(width, "query")
-            self.query_dense.build(query_shape)
-            self.key_value_dense = self._dense(2 * width, "key_value")
-            self.key_value_dense.build(value_shape)
-        self.is_self_attention = value_shape is None
-        self.output_dense = self._dense(query_shape[-1], "output")
-        self.output_dense.build((*query_shape[:-1], width))
+            self.query_dense = self._projection(keys, "query", query_shape)
+        if self._built_by == CROSS:
+            self.key_value_dense = self._projection(keys + values, "key_value", value_shape)
+        elif self._built_by == CROSS_WITH_KEY:
+            self.key_dense = self._projection(keys, "key", key_shape)
+            self.value_dense = self._projection(values, "value", value_shape)
+        self.output_dense = self._projection(self._output_shape or query_shape[-1], "output", (None, None, values))
+
+    def compute_output_shape(
+        self, query_shape: Shape, value_shape: Shape | None = None, key_shape: Shape | None = None
+    ):
+        _kind(value_shape, key_shape)
+        self._check_sequences(query=query_shape, value=value_shape, key=key_shape)
+        return (*query_shape[:-1], self._output_shape or query_shape[-1])
 
     def call(
         self,
-        query,
-        value=None,
-        mask=None,
-        query_mask=None,
-        value_mask=None,
-        attention_mask=None,
-        use_causal_mask=False,
-        return_attention_scores=False,
-        training=None,
+        query: Tensor,
+        value: Tensor | None = None,
+        key: Tensor | None = None,
+        query_mask: Tensor | None = None,
+        value_mask: Tensor | None = None,
+        key_mask: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        return_attention_scores: bool = False,
+        training: bool | None = None,
+        use_causal_mask: bool = False,
+        mask: Tensor | None = None,
     ):
+        self._check_call(query, value, key, query_mask, value_mask, key_mask, attention_mask, mask)
         if value is None:
-            if not self.is_self_attention:
-                raise ValueError(
-                    f"`value` must be given to layer {self.name!r}: it was built for cross-attention. "
-                    "Received: value=None. Call `attention(query, value)`."
-                )
-            query, key, value = self._project(self.query_key_value_dense, query)
-            value_mask = next((m for m in (mask, value_mask, query_mask) if m is not None), None)
+            # A `mask` that is given wins over the one that the tensor carries, which Keras fills in as `query_mask`.
+            query_mask = query_mask if mask is None else mask
+            value_mask = _both(mask, value_mask)
+            if value_mask is None and key_mask is None:
+                value_mask = query_mask
+            causal_mask = masks.causal_mask(ops.shape(query)[1]) if use_causal_mask else None
+            query, key, value = self._split(self.query_key_value_dense(query), self._dims)
         else:
-            if self.is_self_attention:
-                raise ValueError(
-                    f"`value` may not be given to layer {self.name!r}: it was built for self-attention, by a call "
-                    "with one tensor. Received: a value. Make another layer for cross-attention."
-                )
-            (query,) = self._project(self.query_dense, query)
-            key, value = self._project(self.key_value_dense, value)
-        causal_mask = masks.causal_mask(ops.shape(query)[1]) if use_causal_mask else None
-        attention_mask = masks.combine(value_mask, attention_mask, causal_mask)
-        if attention_mask is not None:
-            attention_mask = attention_mask[:, None]  # (B, 1, T, S): the same for every head
-        # Keras has a fused attention on JAX alone, with no scores to return or to drop out, and no float16 on CPUs.
+            causal_mask = masks.causal_mask(ops.shape(query)[1], ops.shape(value)[1]) if use_causal_mask else None
+            (query,) = self._split(self.query_dense(query), self._dims[:1])
+            if key is None:
+                key, value = self._split(self.key_value_dense(value), self._dims[1:])
+            else:
+                (key,) = self._split(self.key_dense(key), self._dims[1:2])
+                (value,) = self._split(self.value_dense(value), self._dims[2:])
+        attention_mask = masks.combine(_both(value_mask, key_mask), attention_mask, causal_mask)
+        # Keras has a fused attention on JAX alone, with no scores to return or to drop out, no float16 on CPUs, and one
+        # width for keys and values.
         plain = return_attention_scores or (training and self.dropout) or self.compute_dtype == "float16"
-        if plain or keras.backend.backend() != "jax":
+        if plain or self.key_dim != self.value_dim or keras.backend.backend() != "jax":
             context, scores = self._attend(query, key, value, attention_mask, training)
         else:
             context, scores = ops.dot_product_attention(query, key, value, mask=attention_mask), None
             if attention_mask is not None:
                 # Where everything is masked, softmax is uniform over the padding: this makes it nothing.
-                some = ops.swapaxes(ops.any(attention_mask, axis=-1, keepdims=True), 1, 2)  # (B, T, 1, 1)
+                some = ops.swapaxes(ops.any(attention_mask, axis=-1, keepdims=True), 1, 2)  # (B, T, N, 1)
                 context = ops.where(some, context, ops.zeros_like(context))
         batch, length = ops.shape(context)[:2]
-        output = self.output_dense(ops.reshape(context, (batch, length, self.num_heads * self.key_dim)))
+        output = self.output_dense(ops.reshape(context, (batch, length, self.num_heads * self.value_dim)))
+        carry_mask(output, query_mask)
         return (output, scores) if return_attention_scores else output
 
-    def _project(self, dense, x):
-        """(B, L, D) -> one (B, L, N, H) for each of query, key, value that `dense` holds."""
-        x = dense(x)
+    def _check_call(self, query, value, key, query_mask, value_mask, key_mask, attention_mask, mask):
+        """What `build` could not see: everything after the first call, and the masks."""
+        kind, query_shape = _kind(value, key), shape_of(query)
+        self._check_sequences(query=query_shape, value=shape_of(value), key=shape_of(key))
+        self._check_built_by(kind)
+        if value is not None and mask is not None:
+            raise ValueError(
+                "`mask` is for self-attention, `attention(x, mask=...)`: with several sequences it does not say whose "
+                "padding it marks. Received: `mask` together with `value`. Use `value_mask` for the padding of the "
+                "values, `key_mask` for that of the keys, `query_mask` for that of the query."
+            )
+        value_shape = query_shape if value is None else shape_of(value)
+        key_shape = value_shape if key is None else shape_of(key)
+        if None not in (key_shape[1], value_shape[1]) and key_shape[1] != value_shape[1]:
+            raise ValueError(
+                "`key` and `value` must have one length: each key has its value. "
+                f"Received: key of shape {tuple(key_shape)}, value of shape {tuple(value_shape)}."
+            )
+        masks.check_padding_mask("mask", mask, query_shape)
+        masks.check_padding_mask("query_mask", query_mask, query_shape)
+        masks.check_padding_mask("value_mask", value_mask, value_shape)
+        masks.check_padding_mask("key_mask", key_mask, key_shape)
+        batch, length = query_shape[:2]
+        masks.check_attention_mask("attention_mask", attention_mask, (batch, self.num_heads, length, key_shape[1]))
+
+    def _check_built_by(self, kind):
+        if kind != self._built_by:
+            raise ValueError(
+                f"Layer {self.name!r} was built by a call {self._built_by}, which decided the shapes of its weights. "
+                f"Received: a call {kind}, or decoding that needs one. Make another layer for it."
+            )
+
+    @property
+    def _dims(self):
+        """Widths of one head, of query, key and value."""
+        return self.key_dim, self.key_dim, self.value_dim
+
+    def _parts(self, x, dims):
+        """(..., N * sum of dims) -> one (..., N * dim) for each."""
+        if len(dims) == 1:
+            return [x]
+        if len(set(dims)) == 1:
+            return ops.split(x, len(dims), axis=-1)
+        return ops.split(x, [self.num_heads * sum(dims[:i]) for i in range(1, len(dims))], axis=-1)
+
+    def _split(self, x, dims):
+        """(B, L, N * sum of dims) -> one (B, L, N, dim) for each."""
         batch, length = ops.shape(x)[:2]
-        parts = x.shape[-1] // (self.num_heads * self.key_dim)
-        parts = ops.split(x, parts, axis=-1) if parts > 1 else [x]
-        return [ops.reshape(part, (batch, length, self.num_heads, self.key_dim)) for part in parts]
+        parts = zip(self._parts(x, dims), dims, strict=True)
+        return [ops.reshape(part, (batch, length, self.num_heads, dim)) for part, dim in parts]
 
     def _attend(self, query, key, value, attention_mask, training):
         """The formula itself. Softmax runs in float32.
@@ -162,21 +260,22 @@ class MultiHeadAttention(keras.layers.Layer):
     # without XLA the time of a step is the number of its operations.
 
     def init_cache(self, batch_size, length, num_beams=1):
-        """An empty cache for `decode_step`: keys (B * N, H, L * K) and values (B * N, L * K, H), zeros."""
+        """An empty cache for `decode_step`: keys (B * N, H, L * K) and values (B * N, L * K, `value_dim`), zeros."""
         rows, size = batch_size * self.num_heads, length * num_beams
         key = ops.zeros((rows, self.key_dim, size), self.compute_dtype)
-        return key, ops.zeros((rows, size, self.key_dim), self.compute_dtype)
+        return key, ops.zeros((rows, size, self.value_dim), self.compute_dtype)
 
     def project_value(self, value, value_mask):
         """Keys (B * N, H, S) and values (B * N, S, H) of (B, S, D'), computed once per sentence for `cross_step`.
 
         Values are zero where the padding mask (B, S) is False: of a sentence of padding only, nothing is seen.
         """
+        self._check_built_by(CROSS)
         length = ops.shape(value)[1]
-        key, value = self._project(self.key_value_dense, value)
+        key, value = self._split(self.key_value_dense(value), self._dims[1:])
         value = ops.where(value_mask[:, :, None, None], value, ops.zeros_like(value))
         key = ops.reshape(ops.transpose(key, (0, 2, 3, 1)), (-1, self.key_dim, length))
-        return key, ops.reshape(ops.swapaxes(value, 1, 2), (-1, length, self.key_dim))
+        return key, ops.reshape(ops.swapaxes(value, 1, 2), (-1, length, self.value_dim))
 
     def decode_step(self, query, cache, cache_update_index, mask_bias=None, num_beams=1, in_place=False):
         """Self-attention of one new position to itself and the cached ones.
@@ -193,7 +292,8 @@ class MultiHeadAttention(keras.layers.Layer):
         Returns:
             (B * K, D) and the updated cache.
         """
-        query, key, value = self._split_heads(self.query_key_value_dense(query), 3, num_beams)
+        self._check_built_by(SELF)
+        query, key, value = self._split_heads(self.query_key_value_dense(query), self._dims, num_beams)
         key = ops.swapaxes(key, 1, 2) if num_beams > 1 else ops.reshape(key, (-1, self.key_dim, 1))
         key = update_cache(cache[0], key, cache_update_index, 2, in_place)
         value = update_cache(cache[1], value, cache_update_index, 1, in_place)
@@ -211,15 +311,19 @@ class MultiHeadAttention(keras.layers.Layer):
         Returns:
             (B * K, D).
         """
-        (query,) = self._split_heads(self.query_dense(query), 1, num_beams)
+        self._check_built_by(CROSS)
+        (query,) = self._split_heads(self.query_dense(query), self._dims[:1], num_beams)
         return self._step(query, key, value, mask_bias, num_beams)
 
-    def _split_heads(self, x, parts, num_beams):
-        """(B * K, P * N * H) -> P tensors (B * N, K, H)."""
-        x = ops.split(x, parts, axis=-1) if parts > 1 else [x]
+    def _split_heads(self, x, dims, num_beams):
+        """(B * K, N * sum of dims) -> one (B * N, K, dim) for each."""
+        parts = list(zip(self._parts(x, dims), dims, strict=True))
         if num_beams > 1:
-            x = [ops.swapaxes(ops.reshape(part, (-1, num_beams, self.num_heads, self.key_dim)), 1, 2) for part in x]
-        return [ops.reshape(part, (-1, num_beams, self.key_dim)) for part in x]
+            parts = [
+                (ops.swapaxes(ops.reshape(part, (-1, num_beams, self.num_heads, dim)), 1, 2), dim)
+                for part, dim in parts
+            ]
+        return [ops.reshape(part, (-1, num_beams, dim)) for part, dim in parts]
 
     def _step(self, query, key, value, mask_bias, num_beams):
         """(B * N, K, H) queries on (B * N, H, S) keys and (B * N, S, H) values -> (B * K, D)."""
@@ -232,18 +336,41 @@ class MultiHeadAttention(keras.layers.Layer):
             scores = _softmax(logits if mask_bias is None else logits + mask_bias)
         context = ops.matmul(ops.cast(scores, self.compute_dtype), value)
         if num_beams > 1:
-            context = ops.swapaxes(ops.reshape(context, (-1, self.num_heads, num_beams, self.key_dim)), 1, 2)
-        return self.output_dense(ops.reshape(context, (-1, self.num_heads * self.key_dim)))
+            context = ops.swapaxes(ops.reshape(context, (-1, self.num_heads, num_beams, self.value_dim)), 1, 2)
+        return self.output_dense(ops.reshape(context, (-1, self.num_heads * self.value_dim)))
 
     def get_config(self):
         return {
             **super().get_config(),
             "num_heads": self.num_heads,
             "key_dim": self.key_dim,
+            "value_dim": self.value_dim,
             "dropout": self.dropout,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
             "use_bias": self.use_bias,
+            "output_shape": self._output_shape,
+            "kernel_constraint": keras.constraints.serialize(self.kernel_constraint),
+            "bias_constraint": keras.constraints.serialize(self.bias_constraint),
         }
+
+
+# The kinds of call, in the words of error messages.
+SELF, CROSS, CROSS_WITH_KEY = "`attention(query)`", "`attention(query, value)`", "`attention(query, value, key)`"
+
+
+def _kind(value, key):
+    """Of the tensors of a call, or of their shapes."""
+    if value is None and key is not None:
+        raise ValueError(
+            "`key` needs `value`: what is found by the keys are values. Received: a key, but value=None. "
+            "Call `attention(query, value, key)`."
+        )
+    return SELF if value is None else CROSS if key is None else CROSS_WITH_KEY
+
+
+def _both(mask, other):
+    """Of two padding masks, or `None` for none."""
+    given = [ops.convert_to_tensor(m, dtype="bool") for m in (mask, other) if m is not None]
+    return ops.logical_and(*given) if len(given) == 2 else given[0] if given else None
 
 
 def _softmax(logits):

@@ -10,18 +10,37 @@ Reference: "Attention Is All You Need" (Vaswani et al., 2017), section 3.1 and f
 import keras
 
 from keras_transformer.attention import MultiHeadAttention
+from keras_transformer.base import (
+    Activation,
+    DenseLayers,
+    Initializer,
+    Regularizer,
+    Shape,
+    Tensor,
+    carry_mask,
+    positive_integer,
+    positive_number,
+    rate,
+    shape_of,
+)
+from keras_transformer.masks import check_attention_mask, check_padding_mask
+
+_DENSE_ARGS = """kernel_initializer: of every dense layer. Defaults to `"glorot_uniform"`.
+        bias_initializer: likewise. Defaults to `"zeros"`.
+        kernel_regularizer, bias_regularizer: likewise. Default to None.
+        **kwargs: `name`, `dtype`, `trainable`, and `activity_regularizer`, for the output."""
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class FeedForward(keras.layers.Layer):
-    """Two dense layers with an activation between, the same at every position (section 3.3).
+class FeedForward(DenseLayers):
+    __doc__ = f"""Two dense layers with an activation between, the same at every position (section 3.3).
 
         FFN(x) = activation(x W1 + b1) W2 + b2
 
     Args:
         intermediate_dim: width between the two layers.
         activation: any Keras activation. Defaults to `"relu"`.
-        **kwargs: `name`, `dtype`, `trainable`.
+        {_DENSE_ARGS}
 
     Call arguments:
         inputs: (..., D).
@@ -34,21 +53,32 @@ class FeedForward(keras.layers.Layer):
         TensorShape([2, 5, 8])
     """
 
-    def __init__(self, intermediate_dim, activation="relu", **kwargs):
-        super().__init__(**kwargs)
-        self.supports_masking = True
-        self.intermediate_dim = intermediate_dim
+    def __init__(
+        self,
+        intermediate_dim: int,
+        activation: Activation = "relu",
+        kernel_initializer: Initializer = "glorot_uniform",
+        bias_initializer: Initializer = "zeros",
+        kernel_regularizer: Regularizer = None,
+        bias_regularizer: Regularizer = None,
+        **kwargs,
+    ):
+        super().__init__(kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer, **kwargs)
+        self.intermediate_dim = positive_integer("intermediate_dim", intermediate_dim)
         self.activation = keras.activations.get(activation)
         self.intermediate_dense = keras.layers.Dense(
-            intermediate_dim, activation=self.activation, dtype=self.dtype_policy, name="intermediate"
+            self.intermediate_dim, activation=self.activation, name="intermediate", **self._dense_settings()
         )
 
-    def build(self, inputs_shape):
+    def build(self, inputs_shape: Shape):
         self.intermediate_dense.build(inputs_shape)
-        self.output_dense = keras.layers.Dense(inputs_shape[-1], dtype=self.dtype_policy, name="output")
+        self.output_dense = keras.layers.Dense(inputs_shape[-1], name="output", **self._dense_settings())
         self.output_dense.build((*inputs_shape[:-1], self.intermediate_dim))
 
-    def call(self, inputs):
+    def compute_output_shape(self, inputs_shape: Shape):
+        return tuple(inputs_shape)
+
+    def call(self, inputs: Tensor):
         return self.output_dense(self.intermediate_dense(inputs))
 
     def get_config(self):
@@ -59,55 +89,60 @@ class FeedForward(keras.layers.Layer):
         }
 
 
-class _Block(keras.layers.Layer):
+class _Block(DenseLayers):
     """What both blocks share: their arguments, their sublayers and the residual connection around each."""
 
     feed_forward_class = FeedForward  # A subclass may have another.
 
     def __init__(
         self,
-        num_heads,
-        intermediate_dim,
-        dropout=0.0,
-        attention_dropout=0.0,
-        activation="relu",
-        normalize_first=False,
-        layer_norm_epsilon=1e-6,
+        num_heads: int,
+        intermediate_dim: int,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        activation: Activation = "relu",
+        normalize_first: bool = False,
+        layer_norm_epsilon: float = 1e-6,
+        kernel_initializer: Initializer = "glorot_uniform",
+        bias_initializer: Initializer = "zeros",
+        kernel_regularizer: Regularizer = None,
+        bias_regularizer: Regularizer = None,
         **kwargs,
     ):
-        super().__init__(**kwargs)
-        if num_heads < 1:
-            raise ValueError(f"`num_heads` must be at least 1. Received: num_heads={num_heads}.")
-        self.supports_masking = True
-        self.num_heads = num_heads
-        self.intermediate_dim = intermediate_dim
-        self.dropout = dropout
-        self.attention_dropout = attention_dropout
+        super().__init__(kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer, **kwargs)
+        self.num_heads = positive_integer("num_heads", num_heads)
+        self.intermediate_dim = positive_integer("intermediate_dim", intermediate_dim)
+        self.dropout = rate("dropout", dropout)
+        self.attention_dropout = rate("attention_dropout", attention_dropout)
         self.activation = keras.activations.get(activation)
         self.normalize_first = normalize_first
-        self.layer_norm_epsilon = layer_norm_epsilon
+        self.layer_norm_epsilon = positive_number("layer_norm_epsilon", layer_norm_epsilon)
         self.feed_forward = self.feed_forward_class(
-            intermediate_dim, self.activation, dtype=self.dtype_policy, name="feed_forward"
+            self.intermediate_dim, self.activation, name="feed_forward", **self._dense_settings()
         )
         self.feed_forward_norm = self._norm("feed_forward_norm")
-        self.dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        self.dropout_layer = keras.layers.Dropout(self.dropout, dtype=self.dtype_policy, name="dropout")
 
     def _norm(self, name):
         return keras.layers.LayerNormalization(epsilon=self.layer_norm_epsilon, dtype=self.dtype_policy, name=name)
 
-    def _attention(self, hidden_dim, name):
+    def _attention(self, argument, shape, name):
+        hidden_dim = shape[-1]
         if hidden_dim % self.num_heads:
-            fits = next(n for n in range(self.num_heads, 0, -1) if hidden_dim % n == 0)
+            fits = [n for n in range(1, min(hidden_dim, 2 * self.num_heads) + 1) if hidden_dim % n == 0]
+            wider = -(-hidden_dim // self.num_heads) * self.num_heads
             raise ValueError(
-                "`hidden_dim` must be divisible by `num_heads`: every head gets an equal share. "
-                f"Received: hidden_dim={hidden_dim}, num_heads={self.num_heads}. Try num_heads={fits}."
+                f"The width of `{argument}`, its last axis, must be divisible by `num_heads`: every head gets an equal "
+                f"share. Received: shape={tuple(shape)}, num_heads={self.num_heads}. "
+                f"Use num_heads={' or '.join(map(str, fits))}, or make the input {wider} wide, for example with "
+                f"`keras.layers.Dense({wider})`."
             )
         return MultiHeadAttention(
             self.num_heads,
             hidden_dim // self.num_heads,
             dropout=self.attention_dropout,
-            dtype=self.dtype_policy,
             name=name,
+            **self._dense_settings(),
         )
 
     def _enter(self, x, norm):
@@ -136,7 +171,7 @@ class _Block(keras.layers.Layer):
         }
 
 
-_BLOCK_ARGS = """
+_BLOCK_ARGS = f"""
     Args:
         num_heads: number of attention heads; must divide the width of the input.
         intermediate_dim: width of the feed-forward sublayer.
@@ -145,7 +180,7 @@ _BLOCK_ARGS = """
         activation: any Keras activation, for the feed-forward sublayer. Defaults to `"relu"`.
         normalize_first: pre-norm if True, post-norm as in the paper if False. Defaults to False.
         layer_norm_epsilon: Defaults to 1e-6.
-        **kwargs: `name`, `dtype`, `trainable`.
+        {_DENSE_ARGS}
 """
 
 
@@ -156,53 +191,93 @@ class EncoderBlock(_Block):
     Call arguments:
         encoder_sequence: (B, S, D).
         mask: padding mask (B, S), True = real token. Keras fills it with the mask that the sequence carries.
+        attention_mask: boolean (S, S), (B, S, S) or (B, N, S, S), True = attend.
+        use_causal_mask: whether position s sees only positions up to s. Defaults to False.
         return_attention_scores: whether to return the attention scores too. Defaults to False.
         training: whether dropout is active.
+        encoder_sequence_mask: the same as `mask`, which wins; Keras fills it when the call has other tensors too.
 
     Returns:
         (B, S, D) with the mask of the input, or a pair of that and the attention scores (B, N, S, S).
+
+    Raises:
+        ValueError: for a sequence that has not three axes, or a width that `num_heads` does not divide, or masks that
+            do not fit.
 
     Example:
         >>> EncoderBlock(num_heads=2, intermediate_dim=32)(np.ones((2, 5, 8), "float32")).shape
         TensorShape([2, 5, 8])
     """
 
-    def build(self, encoder_sequence_shape):
-        self.self_attention = self._attention(encoder_sequence_shape[-1], "self_attention")
+    def build(self, encoder_sequence_shape: Shape):
+        self._build_for(encoder_sequence=encoder_sequence_shape)
+        self.self_attention = self._attention("encoder_sequence", encoder_sequence_shape, "self_attention")
         self.self_attention.build(encoder_sequence_shape)
         self.self_attention_norm = self._norm("self_attention_norm")
         for layer in (self.self_attention_norm, self.feed_forward, self.feed_forward_norm):
             layer.build(encoder_sequence_shape)
 
-    def call(self, encoder_sequence, mask=None, return_attention_scores=False, training=None):
-        x = encoder_sequence
+    def compute_output_shape(self, encoder_sequence_shape: Shape):
+        self._check_sequences(encoder_sequence=encoder_sequence_shape)
+        return tuple(encoder_sequence_shape)
+
+    def call(
+        self,
+        encoder_sequence: Tensor,
+        mask: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        use_causal_mask: bool = False,
+        return_attention_scores: bool = False,
+        training: bool | None = None,
+        encoder_sequence_mask: Tensor | None = None,
+    ):
+        x, shape = encoder_sequence, shape_of(encoder_sequence)
+        self._check_sequences(encoder_sequence=shape)
+        check_padding_mask("encoder_sequence_mask", encoder_sequence_mask, shape)
         update = self.self_attention(
             self._enter(x, self.self_attention_norm),
-            mask=mask,
+            query_mask=encoder_sequence_mask,
+            attention_mask=attention_mask,
             return_attention_scores=return_attention_scores,
             training=training,
+            use_causal_mask=use_causal_mask,
+            mask=mask,
         )
         update, scores = update if return_attention_scores else (update, None)
         x = self._leave(x, update, self.self_attention_norm, training)
         x = self._feed_forward(x, training)
+        carry_mask(x, encoder_sequence_mask if mask is None else mask)
         return (x, scores) if return_attention_scores else x
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class DecoderBlock(_Block):
     __doc__ = f"""Causal self-attention, cross-attention to the encoder, feed-forward (section 3.1).
+
+    `block(decoder_sequence, encoder_sequence)` is the block of the paper; `block(decoder_sequence)` has no
+    cross-attention, as in models that are a decoder alone. Which of the two it is, is fixed by the first call.
     {_BLOCK_ARGS}
     Call arguments:
         decoder_sequence: (B, T, D).
-        encoder_sequence: (B, S, D'), the output of the encoder.
-        decoder_sequence_mask, encoder_sequence_mask: padding masks (B, T) and (B, S), True = real token. Keras fills
-            them with the masks that the sequences carry.
+        encoder_sequence: (B, S, D'), the output of the encoder, or `None` for a block without cross-attention.
+        decoder_sequence_mask: padding mask (B, T), True = real token. Keras fills it with the mask that the sequence
+            carries.
+        decoder_attention_mask: for the self-attention, boolean (T, T), (B, T, T) or (B, N, T, T), True = attend.
+        encoder_sequence_mask: padding mask (B, S), filled likewise.
+        encoder_attention_mask: for the cross-attention, boolean (T, S), (B, T, S) or (B, N, T, S), True = attend.
+        use_causal_mask: whether position t sees only positions up to t. Defaults to True.
         return_attention_scores: whether to return the attention scores too. Defaults to False.
         training: whether dropout is active.
+        mask: the same as `decoder_sequence_mask`, and wins, for a block without cross-attention only; Keras fills it
+            when the block is called with one tensor.
 
     Returns:
         (B, T, D) with the mask of the decoder sequence, or a triple of that, the self-attention scores (B, N, T, T)
-        and the cross-attention scores (B, N, T, S).
+        and the cross-attention scores (B, N, T, S); without cross-attention, a pair.
+
+    Raises:
+        ValueError: for sequences that have not three axes, or a width that `num_heads` does not divide, or masks that
+            do not fit, and for calls of another kind than the first.
 
     Example:
         >>> block = DecoderBlock(num_heads=2, intermediate_dim=32)
@@ -210,51 +285,106 @@ class DecoderBlock(_Block):
         TensorShape([2, 4, 8])
     """
 
-    def build(self, decoder_sequence_shape, encoder_sequence_shape):
-        self.self_attention = self._attention(decoder_sequence_shape[-1], "self_attention")
+    cross_attention, cross_attention_norm = None, None  # Until a call with an encoder sequence.
+
+    def build(self, decoder_sequence_shape: Shape, encoder_sequence_shape: Shape | None = None):
+        self._build_for(decoder_sequence=decoder_sequence_shape, encoder_sequence=encoder_sequence_shape)
+        self.self_attention = self._attention("decoder_sequence", decoder_sequence_shape, "self_attention")
         self.self_attention.build(decoder_sequence_shape)
         self.self_attention_norm = self._norm("self_attention_norm")
-        self.cross_attention = self._attention(decoder_sequence_shape[-1], "cross_attention")
-        self.cross_attention.build(decoder_sequence_shape, encoder_sequence_shape)
-        self.cross_attention_norm = self._norm("cross_attention_norm")
-        for layer in (
-            self.self_attention_norm,
-            self.cross_attention_norm,
-            self.feed_forward,
-            self.feed_forward_norm,
-        ):
+        self.self_attention_norm.build(decoder_sequence_shape)
+        if encoder_sequence_shape is not None:
+            self.cross_attention = self._attention("decoder_sequence", decoder_sequence_shape, "cross_attention")
+            self.cross_attention.build(decoder_sequence_shape, encoder_sequence_shape)
+            self.cross_attention_norm = self._norm("cross_attention_norm")
+            self.cross_attention_norm.build(decoder_sequence_shape)
+        for layer in (self.feed_forward, self.feed_forward_norm):
             layer.build(decoder_sequence_shape)
+
+    def compute_output_shape(self, decoder_sequence_shape: Shape, encoder_sequence_shape: Shape | None = None):
+        self._check_sequences(decoder_sequence=decoder_sequence_shape, encoder_sequence=encoder_sequence_shape)
+        return tuple(decoder_sequence_shape)
 
     def call(
         self,
-        decoder_sequence,
-        encoder_sequence,
-        decoder_sequence_mask=None,
-        encoder_sequence_mask=None,
-        return_attention_scores=False,
-        training=None,
+        decoder_sequence: Tensor,
+        encoder_sequence: Tensor | None = None,
+        decoder_sequence_mask: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
+        encoder_sequence_mask: Tensor | None = None,
+        encoder_attention_mask: Tensor | None = None,
+        use_causal_mask: bool = True,
+        return_attention_scores: bool = False,
+        training: bool | None = None,
+        mask: Tensor | None = None,
     ):
-        x = decoder_sequence
+        masks = {
+            "decoder_sequence_mask": decoder_sequence_mask,
+            "decoder_attention_mask": decoder_attention_mask,
+            "encoder_sequence_mask": encoder_sequence_mask,
+            "encoder_attention_mask": encoder_attention_mask,
+            "mask": mask,
+        }
+        self._check_call(decoder_sequence, encoder_sequence, masks)
+        x, scores = decoder_sequence, ()
         update = self.self_attention(
             self._enter(x, self.self_attention_norm),
-            mask=decoder_sequence_mask,
-            use_causal_mask=True,
+            query_mask=decoder_sequence_mask,
+            attention_mask=decoder_attention_mask,
             return_attention_scores=return_attention_scores,
             training=training,
+            use_causal_mask=use_causal_mask,
+            mask=mask,
         )
-        update, self_scores = update if return_attention_scores else (update, None)
+        if return_attention_scores:
+            update, *scores = update
         x = self._leave(x, update, self.self_attention_norm, training)
-        update = self.cross_attention(
-            self._enter(x, self.cross_attention_norm),
-            encoder_sequence,
-            value_mask=encoder_sequence_mask,
-            return_attention_scores=return_attention_scores,
-            training=training,
-        )
-        update, cross_scores = update if return_attention_scores else (update, None)
-        x = self._leave(x, update, self.cross_attention_norm, training)
+        if encoder_sequence is not None:
+            update = self.cross_attention(
+                self._enter(x, self.cross_attention_norm),
+                encoder_sequence,
+                value_mask=encoder_sequence_mask,
+                attention_mask=encoder_attention_mask,
+                return_attention_scores=return_attention_scores,
+                training=training,
+            )
+            if return_attention_scores:
+                update, cross_scores = update
+                scores = (*scores, cross_scores)
+            x = self._leave(x, update, self.cross_attention_norm, training)
         x = self._feed_forward(x, training)
-        return (x, self_scores, cross_scores) if return_attention_scores else x
+        carry_mask(x, decoder_sequence_mask if mask is None else mask)
+        return (x, *scores) if return_attention_scores else x
+
+    def _check_call(self, decoder_sequence, encoder_sequence, masks):
+        """What `build` could not see: everything after the first call, and the masks."""
+        shape, encoder_shape = shape_of(decoder_sequence), shape_of(encoder_sequence)
+        self._check_sequences(decoder_sequence=shape, encoder_sequence=encoder_shape)
+        if (encoder_sequence is None) != (self.cross_attention is None):
+            built, received = ("without", "with") if self.cross_attention is None else ("with", "without")
+            raise ValueError(
+                f"Layer {self.name!r} was built by a call {built} `encoder_sequence`, which decided whether it has "
+                f"cross-attention. Received: a call {received} it. Make another block for the other kind of call."
+            )
+        if encoder_sequence is not None and masks["mask"] is not None:
+            raise ValueError(
+                "`mask` is for blocks that read one sequence: with two it does not say whose padding it marks. "
+                "Received: `mask` together with `encoder_sequence`. Use `decoder_sequence_mask` or "
+                "`encoder_sequence_mask`."
+            )
+        if encoder_sequence is None:
+            given = [name for name in ("encoder_sequence_mask", "encoder_attention_mask") if masks[name] is not None]
+            if given:
+                raise ValueError(
+                    f"`{given[0]}` is about `encoder_sequence`, and the block was called without one. "
+                    f"Received: {', '.join(given)}. Use `decoder_sequence_mask` or `decoder_attention_mask`."
+                )
+        check_padding_mask("mask", masks["mask"], shape)
+        for name, other in (("decoder", shape), ("encoder", encoder_shape)):
+            if other is not None:
+                check_padding_mask(f"{name}_sequence_mask", masks[f"{name}_sequence_mask"], other)
+                pairs = (shape[0], self.num_heads, shape[1], other[1])
+                check_attention_mask(f"{name}_attention_mask", masks[f"{name}_attention_mask"], pairs)
 
     def decode_step(
         self, x, cache, cross_cache, cache_update_index, self_bias, cross_bias, num_beams=1, in_place=False
@@ -264,10 +394,11 @@ class DecoderBlock(_Block):
         Args:
             x: (B * K, D).
             cache: keys (B * N, H, L * K) and values (B * N, L * K, H) of the positions so far.
-            cross_cache: keys (B * N, H, S) and values (B * N, S, H) of the encoder sequence.
+            cross_cache: keys (B * N, H, S) and values (B * N, S, H) of the encoder sequence, or None for a block
+                without cross-attention.
             cache_update_index: scalar integer.
             self_bias: float32 (L * K,) or (B, 1, K, L * K), or None.
-            cross_bias: float32 (B * N, 1, S).
+            cross_bias: float32 (B * N, 1, S), or None likewise.
             num_beams: K, an integer. Defaults to 1.
             in_place: see `update_cache`. Defaults to False.
 
@@ -278,8 +409,9 @@ class DecoderBlock(_Block):
             self._enter(x, self.self_attention_norm), cache, cache_update_index, self_bias, num_beams, in_place
         )
         x = self._leave(x, update, self.self_attention_norm)
-        update = self.cross_attention.cross_step(
-            self._enter(x, self.cross_attention_norm), *cross_cache, cross_bias, num_beams
-        )
-        x = self._leave(x, update, self.cross_attention_norm)
+        if self.cross_attention is not None:
+            update = self.cross_attention.cross_step(
+                self._enter(x, self.cross_attention_norm), *cross_cache, cross_bias, num_beams
+            )
+            x = self._leave(x, update, self.cross_attention_norm)
         return self._feed_forward(x), cache

@@ -1,7 +1,8 @@
 """Attention masks as pure functions of tensors.
 
 One convention everywhere: a mask is boolean and `True` means "attend to this". A *padding mask* has shape (B, L) and is
-`True` at real tokens; an *attention mask* has shape (B, T, S) and is `True` where query t may look at key s.
+`True` at real tokens; an *attention mask* has shape (T, S), (B, T, S) or (B, N, T, S), as in Keras, and is `True` where
+query t may look at key s. Axes of size 1 broadcast. Zeros and ones of any dtype are taken as `False` and `True`.
 
 Reference: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2.3.
 """
@@ -10,8 +11,10 @@ from functools import reduce
 
 from keras import ops
 
+from keras_transformer.base import Shape, Tensor
 
-def padding_mask(token_ids, pad_token_id=0):
+
+def padding_mask(token_ids: Tensor, pad_token_id: int = 0) -> Tensor:
     """Marks the real tokens of a padded batch.
 
     Args:
@@ -28,43 +31,89 @@ def padding_mask(token_ids, pad_token_id=0):
     return ops.not_equal(token_ids, pad_token_id)
 
 
-def causal_mask(length):
+def causal_mask(length: int | Tensor, value_length: int | Tensor | None = None) -> Tensor:
     """Lets position t see positions 0..t and nothing later (the paper's "masking out illegal connections").
 
     Args:
         length: T, an integer or a scalar integer tensor.
+        value_length: S, likewise. Defaults to T.
 
     Returns:
-        A boolean tensor of shape (1, T, T): the lower triangle with its diagonal.
+        A boolean tensor of shape (1, T, S), `True` where s <= t: for S = T the lower triangle with its diagonal.
 
     Example:
         >>> np.asarray(causal_mask(3))[0].tolist()
         [[True, False, False], [True, True, False], [True, True, True]]
     """
     positions = ops.arange(length, dtype="int32")
-    return (positions[:, None] >= positions[None, :])[None]
+    value_positions = positions if value_length is None else ops.arange(value_length, dtype="int32")
+    return (positions[:, None] >= value_positions[None, :])[None]
 
 
-def combine(*masks):
+def combine(padding_mask: Tensor | None, *attention_masks: Tensor | None) -> Tensor | None:
     """Allows only what every given mask allows.
 
     Args:
-        *masks: boolean tensors, or `None` for "no restriction". A padding mask (B, S) says which *keys* are real and
-            is spread over all queries; attention masks have shape (B, T, S), where B and T may be 1.
+        padding_mask: (B, S), which *keys* are real; it holds for all heads and queries. Or `None`: no restriction.
+        *attention_masks: each (T, S), (B, T, S) or (B, N, T, S), or `None`.
 
     Returns:
-        One boolean attention mask that broadcasts to (B, T, S), or `None` when nothing restricts anything.
+        One boolean attention mask of four axes, which broadcasts to (B, N, T, S), or `None` when nothing is restricted.
 
     Example:
-        >>> np.asarray(combine(padding_mask([[7, 5, 0]]), causal_mask(3))).tolist()
-        [[[True, False, False], [True, True, False], [True, True, False]]]
+        >>> np.asarray(combine(padding_mask([[7, 5, 0]]), causal_mask(3)))[0, 0].tolist()
+        [[True, False, False], [True, True, False], [True, True, False]]
     """
-    masks = [ops.cast(mask, "bool") for mask in masks if mask is not None]
-    masks = [mask[:, None, :] if len(mask.shape) == 2 else mask for mask in masks]
+    masks = [ops.convert_to_tensor(mask, dtype="bool") for mask in attention_masks if mask is not None]
+    masks = [mask[_NEW_AXES[len(mask.shape)]] for mask in masks]
+    if padding_mask is not None:
+        masks = [ops.convert_to_tensor(padding_mask, dtype="bool")[:, None, None, :], *masks]
     return reduce(ops.logical_and, masks) if masks else None
 
 
-def bias(mask):
+# From the axes of an attention mask to four.
+_NEW_AXES = {2: (None, None), 3: (slice(None), None), 4: (...,)}
+
+
+def check_padding_mask(name: str, mask: Tensor | None, sequence_shape: Shape) -> None:
+    """Raises a ValueError unless the static shape of `mask` broadcasts to (B, L) of `sequence_shape` (B, L, D)."""
+    if mask is None:
+        return
+    shape = _shape(mask)
+    if not _broadcasts(shape, sequence_shape[:2]):
+        raise ValueError(
+            f"`{name}` must be a padding mask of shape (batch, length), like its sequence: True = real token. "
+            f"Received: shape={shape} for a sequence of shape {tuple(sequence_shape)}. "
+            "Masks of pairs of positions are given as attention masks."
+        )
+
+
+def check_attention_mask(name: str, mask: Tensor | None, scores_shape: Shape) -> None:
+    """Raises a ValueError unless the static shape of `mask` broadcasts to `scores_shape` (B, N, T, S)."""
+    if mask is None:
+        return
+    shape, (batch, _, *pair) = _shape(mask), scores_shape
+    allowed = {2: pair, 3: (batch, *pair), 4: scores_shape}
+    if len(shape) not in allowed or not _broadcasts(shape, allowed[len(shape)]):
+        raise ValueError(
+            f"`{name}` must have shape (T, S), (B, T, S) or (B, N, T, S), or 1 in place of a size: True = query t may "
+            f"attend to key s. Received: shape={shape} for (B, N, T, S)={tuple(scores_shape)}. "
+            "Padding masks (B, S) have arguments of their own."
+        )
+
+
+def _shape(mask):
+    return tuple(ops.convert_to_tensor(mask).shape)
+
+
+def _broadcasts(shape, onto):
+    """Whether shapes of one rank may broadcast; `None` is a size that is not known yet."""
+    return len(shape) == len(onto) and all(
+        size in (None, 1) or other in (None, size) for size, other in zip(shape, onto, strict=True)
+    )
+
+
+def bias(mask: Tensor) -> Tensor:
     """What to add to attention logits, so that softmax gives exactly 0 wherever something else may be attended to.
 
     Args:

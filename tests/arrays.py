@@ -35,3 +35,26 @@ def embed(ids, width, seed=0):
 def keras_mask(x):
     mask = getattr(x, "_keras_mask", None)
     return None if mask is None else ops.convert_to_numpy(mask)
+
+
+def copy_attention(source, target):
+    """From `keras.layers.MultiHeadAttention` to ours: (D, N, H) kernels side by side as (D, parts * N * H)."""
+
+    def side_by_side(*denses):
+        kernels = [to_numpy(dense.kernel).reshape(dense.kernel.shape[0], -1) for dense in denses]
+        return [np.concatenate(kernels, axis=1), np.concatenate([to_numpy(dense.bias).ravel() for dense in denses])]
+
+    query, key, value = source.query_dense, source.key_dense, source.value_dense
+    fused = {
+        "query_key_value_dense": (query, key, value),
+        "key_value_dense": (key, value),
+        "query_dense": (query,),
+        "key_dense": (key,),
+        "value_dense": (value,),
+    }
+    for name, parts in fused.items():
+        if hasattr(target, name):
+            getattr(target, name).set_weights(side_by_side(*parts))
+    kernel = to_numpy(source.output_dense.kernel)
+    target.output_dense.set_weights([kernel.reshape(-1, kernel.shape[-1]), to_numpy(source.output_dense.bias)])
+    assert source.count_params() == target.count_params()

@@ -1,41 +1,28 @@
 """Multi-head attention: parity with Keras' layer, masks that are never lost, cached steps."""
 
+import json
+import re
+
 import keras
 import numpy as np
 import pytest
-from arrays import embed, keras_mask, random, randomize, to_numpy
+from arrays import copy_attention, embed, keras_mask, random, randomize, to_numpy
 from keras import ops
 
 from keras_transformer.attention import MultiHeadAttention, update_cache
 from keras_transformer.masks import bias
 
-B, T, S, N, H, D, D_VALUE, V = 2, 5, 7, 3, 11, 13, 17, 19
+B, T, S, N, H, H_VALUE, D, D_VALUE, D_KEY, V = 2, 5, 7, 3, 11, 31, 13, 17, 23, 19
 POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 QUERY_IDS = np.array([[3, 8, 5, 9, 2], [4, 7, 6, 0, 0]], "int32")
 VALUE_IDS = np.array([[5, 9, 4, 0, 0, 0, 0], [6, 3, 8, 2, 7, 0, 0]], "int32")
 
 
-def make(cross=False, query_width=D, seed=0, **kwargs):
+def make(cross=False, query_width=D, seed=0, key=False, **kwargs):
     layer = MultiHeadAttention(**{"num_heads": N, "key_dim": H, **kwargs})
-    layer.build((None, None, query_width), *([(None, None, D_VALUE)] if cross else []))
+    shapes = [(None, None, query_width), (None, None, D_VALUE), (None, None, D_KEY)]
+    layer.build(*shapes[: 3 if key else 2 if cross else 1])
     return randomize(layer, seed)
-
-
-def copy_weights(source, target):
-    """From `keras.layers.MultiHeadAttention` to ours: (D, N, H) kernels side by side as (D, parts * N * H)."""
-
-    def side_by_side(*denses):
-        kernels = [to_numpy(dense.kernel).reshape(dense.kernel.shape[0], N * H) for dense in denses]
-        return [np.concatenate(kernels, axis=1), np.concatenate([to_numpy(dense.bias).ravel() for dense in denses])]
-
-    query, key, value = source.query_dense, source.key_dense, source.value_dense
-    if target.is_self_attention:
-        target.query_key_value_dense.set_weights(side_by_side(query, key, value))
-    else:
-        target.query_dense.set_weights(side_by_side(query))
-        target.key_value_dense.set_weights(side_by_side(key, value))
-    kernel = to_numpy(source.output_dense.kernel)
-    target.output_dense.set_weights([kernel.reshape(N * H, -1), to_numpy(source.output_dense.bias)])
 
 
 def input_and_weight_gradients(layer, x, *args, **kwargs):
@@ -70,39 +57,134 @@ def input_and_weight_gradients(layer, x, *args, **kwargs):
 # Parity with Keras
 
 
-@pytest.mark.parametrize("cross", [False, True], ids=["self", "cross"])
+KINDS = ("self", "cross", "key")
+PAIR_MASKS = {
+    "": None,
+    "TS": (T, S),
+    "1S": (1, S),
+    "BTS": (B, T, S),
+    "1TS": (1, T, S),
+    "B1S": (B, 1, S),
+    "BNTS": (B, N, T, S),
+    "B1TS": (B, 1, T, S),
+    "1N1S": (1, N, 1, S),
+}
+
+
+def pair_of_layers(kind, **settings):
+    """Keras' layer and ours, with the same weights."""
+    theirs = keras.layers.MultiHeadAttention(N, H, **settings)
+    widths = {"self": (D, D), "cross": (D, D_VALUE), "key": (D, D_VALUE, D_KEY)}[kind]
+    theirs.build(*[(None, None, width) for width in widths])
+    ours = make(cross=kind == "cross", key=kind == "key", **settings)
+    copy_attention(randomize(theirs), ours)
+    return theirs, ours
+
+
+def inputs_of(kind, query_ids, value_ids, key_ids=None):
+    """Tensors that carry masks, anew for each layer, as Keras' one takes the masks away: for theirs, and for ours."""
+    query = embed(query_ids, D)
+    if kind == "self":
+        return [query, query], [embed(query_ids, D)]
+
+    def others():
+        key = [embed(value_ids if key_ids is None else key_ids, D_KEY, seed=2)] if kind == "key" else []
+        return [embed(value_ids, D_VALUE, seed=1), *key]
+
+    return [query, *others()], [embed(query_ids, D), *others()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("padding", [False, True], ids=["full", "padding"])
-@pytest.mark.parametrize("pair_mask", [False, True], ids=["", "attention_mask"])
+@pytest.mark.parametrize("pair_mask", PAIR_MASKS.values(), ids=PAIR_MASKS)
 @pytest.mark.parametrize("causal", [False, True], ids=["", "causal"])
-def test_equals_the_keras_layer(cross, padding, pair_mask, causal):
-    value_ids = VALUE_IDS if cross else QUERY_IDS
-    value_ids = value_ids[:, :T] if causal else value_ids  # a causal mask is square
-    query_ids = QUERY_IDS if padding else np.maximum(QUERY_IDS, 1)
-    value_ids = value_ids if padding else np.maximum(value_ids, 1)
-    theirs, ours = keras.layers.MultiHeadAttention(N, H), make(cross)
-    theirs.build((None, None, D), (None, None, D_VALUE if cross else D))
-    randomize(theirs)
-    copy_weights(theirs, ours)
-    kwargs = {"use_causal_mask": causal}
+def test_equals_the_keras_layer(kind, padding, pair_mask, causal):
+    query_ids, value_ids = (ids if padding else np.maximum(ids, 1) for ids in (QUERY_IDS, VALUE_IDS))
+    value_ids = query_ids if kind == "self" else value_ids
+    theirs, ours = pair_of_layers(kind)
+    settings, expected_settings = {"use_causal_mask": causal}, {"use_causal_mask": causal}
     if pair_mask:
-        pair = np.random.default_rng(3).random((B, T, value_ids.shape[1])) < 0.6
-        pair[:, :, 0] = True  # every query may see one real key
-        kwargs["attention_mask"] = pair
-
-    def tensors():  # anew for each layer, as Keras' one takes the masks away
-        query = embed(query_ids, D)
-        return query, embed(value_ids, D_VALUE, seed=1) if cross else query
-
-    expected, expected_scores = theirs(*tensors(), return_attention_scores=True, **kwargs)
-    inputs = tensors() if cross else tensors()[:1]
-    output, scores = ours(*inputs, return_attention_scores=True, **kwargs)
-    fused = ours(*inputs, **kwargs)
+        pair = np.random.default_rng(3).random((*pair_mask[:-1], value_ids.shape[1])) < 0.6
+        pair[..., 0] = True  # Every query may see one real key.
+        settings["attention_mask"] = expected_settings["attention_mask"] = pair
+        if pair.ndim == 4:  # Keras joins this one with its others as if heads were sentences: they are in it here.
+            visible = np.tril(np.ones((T, value_ids.shape[1]), bool)) if causal else True
+            expected_settings = {"attention_mask": pair & visible & (value_ids != 0)[:, None, None]}
+    expected_inputs, inputs = inputs_of(kind, query_ids, value_ids)
+    if pair_mask and pair.ndim == 4:
+        expected_inputs = [ops.convert_to_tensor(to_numpy(x)) for x in expected_inputs]
+    expected, expected_scores = theirs(*expected_inputs, return_attention_scores=True, **expected_settings)
+    output, scores = ours(*inputs, return_attention_scores=True, **settings)
+    fused = ours(*inputs, **settings)
     real = query_ids != 0
     assert scores.shape == expected_scores.shape == (B, N, T, value_ids.shape[1])
     np.testing.assert_allclose(to_numpy(output)[real], to_numpy(expected)[real], atol=1e-5)
     np.testing.assert_allclose(to_numpy(fused)[real], to_numpy(expected)[real], atol=1e-5)
     per_query = [np.swapaxes(to_numpy(x), 1, 2)[real] for x in (scores, expected_scores)]
     np.testing.assert_allclose(*per_query, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("causal", [False, True], ids=["", "causal"])
+@pytest.mark.parametrize(
+    "settings", [{"value_dim": H_VALUE}, {"output_shape": 29}, {"value_dim": 1, "output_shape": 1}]
+)
+def test_other_widths_of_values_and_output_equal_the_keras_layer(kind, causal, settings):
+    theirs, ours = pair_of_layers(kind, **settings)
+    expected_inputs, inputs = inputs_of(kind, QUERY_IDS, QUERY_IDS if kind == "self" else VALUE_IDS)
+    # With its scores: on JAX, Keras' layer without them takes one width only.
+    expected = to_numpy(theirs(*expected_inputs, use_causal_mask=causal, return_attention_scores=True)[0])
+    assert expected.shape == (B, T, settings.get("output_shape", D))
+    real = QUERY_IDS != 0
+    output = to_numpy(ours(*inputs, use_causal_mask=causal))
+    np.testing.assert_allclose(output[real], expected[real], atol=1e-5)
+    assert ours.compute_output_shape(*[x.shape for x in inputs]) == expected.shape
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int32", "uint8", "float32", "float16"])
+def test_zeros_and_ones_of_any_dtype_are_masks(dtype):
+    layer, pair, padding = make(cross=True), np.tril(np.ones((T, S))), np.arange(S) < np.array([[4], [6]])
+    query, value = random(B, T, D), random(B, S, D_VALUE)
+    expected = layer(query, value, value_mask=padding, attention_mask=pair.astype(bool))
+    output = layer(query, value, value_mask=padding.astype(dtype), attention_mask=pair.astype(dtype))
+    np.testing.assert_array_equal(to_numpy(output), to_numpy(expected))
+
+
+def test_masks_of_keys_and_of_values_both_restrict_what_is_attended_to():
+    key_ids = np.array([[0, 2, 2, 2, 2, 2, 2], [2, 2, 2, 0, 2, 2, 2]])
+    theirs, ours = pair_of_layers("key")
+    expected_inputs, inputs = inputs_of("key", QUERY_IDS, VALUE_IDS, key_ids)
+    expected = to_numpy(theirs(*expected_inputs))
+    output, scores = ours(*inputs, return_attention_scores=True)
+    np.testing.assert_allclose(to_numpy(output)[QUERY_IDS != 0], expected[QUERY_IDS != 0], atol=1e-5)
+    visible = np.broadcast_to(((VALUE_IDS != 0) & (key_ids != 0))[:, None, None], scores.shape)
+    np.testing.assert_array_equal(to_numpy(scores) != 0, visible)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_key_mask_restricts_without_a_key_too(kind):
+    _, ours = pair_of_layers(kind)
+    _, inputs = inputs_of(kind, np.maximum(QUERY_IDS, 1), np.maximum(VALUE_IDS, 1))
+    mask = (QUERY_IDS if kind == "self" else VALUE_IDS) != 0
+    scores = to_numpy(ours(*inputs, key_mask=mask, return_attention_scores=True)[1])
+    np.testing.assert_array_equal(scores != 0, np.broadcast_to(mask[:, None, None], scores.shape))
+
+
+def test_the_key_decides_the_scores_and_the_value_what_is_said():
+    layer, query, value, key = make(key=True), random(B, T, D), random(B, S, D_VALUE), random(B, S, D_KEY)
+    output, scores = (to_numpy(x) for x in layer(query, value, key, return_attention_scores=True))
+    other, same_scores = (to_numpy(x) for x in layer(query, value + 1, key, return_attention_scores=True))
+    np.testing.assert_array_equal(same_scores, scores)
+    assert np.abs(other - output).max() > 0.1
+    _, other_scores = layer(query, value, key[:, ::-1], return_attention_scores=True)
+    assert np.abs(to_numpy(other_scores) - scores).max() > 0.1
+
+
+def test_a_mask_of_pairs_is_none_of_padding_where_there_are_as_many_sentences_as_positions():
+    layer, x, mask = make(), random(T, T, D), np.tril(np.ones((T, T), bool))
+    expected = to_numpy(layer(x, use_causal_mask=True))
+    np.testing.assert_allclose(to_numpy(layer(x, attention_mask=mask)), expected, atol=1e-6)
+    assert np.abs(to_numpy(layer(x, mask=mask)) - expected).max() > 0.1
 
 
 # Masks come by themselves and stay
@@ -187,14 +269,14 @@ def test_keras_own_layer_hides_the_mask_from_the_second_reader():
 
 
 class Recorder(keras.layers.Layer):
-    """Notes which masks Keras fills in."""
+    """Notes which masks Keras fills in, with the arguments of our layer."""
 
     def __init__(self):
         super().__init__()
         self.supports_masking = True
 
-    def call(self, query, value=None, mask=None, query_mask=None, value_mask=None):
-        masks = {"mask": mask, "query_mask": query_mask, "value_mask": value_mask}
+    def call(self, query, value=None, key=None, query_mask=None, value_mask=None, key_mask=None, other=None, mask=None):
+        masks = {"query_mask": query_mask, "value_mask": value_mask, "key_mask": key_mask, "mask": mask}
         self.filled = {name for name, value in masks.items() if value is not None}
         return query
 
@@ -203,14 +285,52 @@ class Recorder(keras.layers.Layer):
 def test_keras_fills_mask_for_one_tensor_and_argument_masks_for_several(symbolic):
     recorder = Recorder()
     if symbolic:
-        query = keras.layers.Embedding(V, D, mask_zero=True)(keras.Input((None,), dtype="int32"))
-        value = keras.layers.Embedding(V, D, mask_zero=True)(keras.Input((None,), dtype="int32"))
+        layer = keras.layers.Embedding(V, D, mask_zero=True)
+        query, value, key = (layer(keras.Input((None,), dtype="int32")) for _ in range(3))
     else:
-        query, value = embed(QUERY_IDS, D), embed(VALUE_IDS, D)
+        query, value, key = embed(QUERY_IDS, D), embed(VALUE_IDS, D), embed(VALUE_IDS, D)
     recorder(query)
     assert recorder.filled == {"mask"}
     recorder(query, value)
     assert recorder.filled == {"query_mask", "value_mask"}
+    recorder(query, value, key)
+    assert recorder.filled == {"query_mask", "value_mask", "key_mask"}
+    # Any second tensor counts, a mask too: the one that the first carries comes as `query_mask`.
+    mask = ops.convert_to_tensor(QUERY_IDS != 0)
+    recorder(query, other=mask)
+    assert recorder.filled == {"query_mask"}
+    recorder(query, mask=mask)
+    assert recorder.filled == {"query_mask", "mask"}
+
+
+@pytest.mark.parametrize("argument", ["mask", "query_mask", "value_mask", "key_mask"])
+def test_every_mask_of_self_attention_is_one_of_keys_and_wins_over_the_carried_one(argument):
+    layer, x, plain = make(), embed(QUERY_IDS, D), random(B, T, D)
+    given = np.array([[True, False, True, True, False], [True, False, False, False, True]])
+    visible = np.broadcast_to(given[:, None, None], (B, N, T, T))
+    for tensor in (x, plain):
+        output, scores = layer(tensor, **{argument: given}, return_attention_scores=True)
+        np.testing.assert_array_equal(to_numpy(scores) != 0, visible)
+        if argument in ("mask", "query_mask"):
+            np.testing.assert_array_equal(keras_mask(output), given)
+        elif tensor is x:
+            np.testing.assert_array_equal(keras_mask(output), QUERY_IDS != 0)
+        else:
+            assert keras_mask(output) is None
+
+
+def test_masks_of_keys_and_values_and_both_in_self_attention_allow_what_all_allow():
+    layer, x = make(), random(B, T, D)
+    masks = [np.arange(T) != i for i in np.array([[[0], [1]], [[2], [1]], [[3], [4]]])]
+    scores = layer(x, mask=masks[0], value_mask=masks[1], key_mask=masks[2], return_attention_scores=True)[1]
+    visible = np.broadcast_to((masks[0] & masks[1] & masks[2])[:, None, None], scores.shape)
+    np.testing.assert_array_equal(to_numpy(scores) != 0, visible)
+
+
+def test_a_query_mask_that_is_given_is_carried_by_the_output_of_cross_attention():
+    layer, value, given = make(cross=True), random(B, S, D_VALUE), QUERY_IDS > 3
+    for query in (embed(QUERY_IDS, D), random(B, T, D)):
+        np.testing.assert_array_equal(keras_mask(layer(query, value, query_mask=given)), given)
 
 
 def test_plus_drops_a_mask():
@@ -321,19 +441,20 @@ def test_training_without_dropout_is_the_same_as_inference():
 # One position at a time
 
 
+@pytest.mark.parametrize("value_dim", [H, H_VALUE])
 @pytest.mark.parametrize("index_as_tensor", [False, True], ids=["int", "tensor"])
-def test_cached_steps_equal_the_causal_call(index_as_tensor):
-    layer, x, length = make(), random(B, T, D), 7
+def test_cached_steps_equal_the_causal_call(index_as_tensor, value_dim):
+    layer, x, length = make(value_dim=value_dim), random(B, T, D), 7
     expected = to_numpy(layer(x, use_causal_mask=True))
     roomy, growing = layer.init_cache(B, length), layer.init_cache(B, 0)
     for t in range(T):
         x_t, index = ops.convert_to_tensor(x[:, t]), ops.convert_to_tensor(t, dtype="int32") if index_as_tensor else t
         mask_bias = bias(np.arange(length) <= t)
         output, roomy = layer.decode_step(x_t, roomy, ops.convert_to_tensor(t), mask_bias, in_place=True)
-        assert [tuple(part.shape) for part in roomy] == [(B * N, H, length), (B * N, length, H)]
+        assert [tuple(part.shape) for part in roomy] == [(B * N, H, length), (B * N, length, value_dim)]
         np.testing.assert_allclose(to_numpy(output), expected[:, t], atol=1e-5)
         output, growing = layer.decode_step(x_t, growing, index)
-        assert [tuple(part.shape) for part in growing] == [(B * N, H, t + 1), (B * N, t + 1, H)]
+        assert [tuple(part.shape) for part in growing] == [(B * N, H, t + 1), (B * N, t + 1, value_dim)]
         np.testing.assert_allclose(to_numpy(output), expected[:, t], atol=1e-5)
     assert not to_numpy(roomy[0])[..., T:].any()
     assert not to_numpy(roomy[1])[:, T:].any()
@@ -356,9 +477,10 @@ def test_what_lies_in_the_cache_after_the_step_does_not_matter():
     np.testing.assert_array_equal(*outputs)
 
 
-def test_beams_attend_to_the_rows_that_the_mask_names():
+@pytest.mark.parametrize("value_dim", [H, H_VALUE])
+def test_beams_attend_to_the_rows_that_the_mask_names(value_dim):
     """Beams that swap their past at every step: each equals the causal call on the past that is its own now."""
-    layer, beams, length = make(), 3, 4
+    layer, beams, length = make(value_dim=value_dim), 3, 4
     rng = np.random.default_rng(0)
     x = random(B, length, beams, D)  # What each row reads at each position.
     ancestors = np.full((B, beams, length), -1)
@@ -389,14 +511,15 @@ def test_a_cache_updated_in_place_holds_the_update_and_nothing_else(axis):
     assert np.count_nonzero(found) == np.count_nonzero(update)
 
 
+@pytest.mark.parametrize("value_dim", [H, H_VALUE])
 @pytest.mark.parametrize("beams", [1, 3])
-def test_cross_step_equals_the_full_call_for_every_beam(beams):
-    layer = make(cross=True)
+def test_cross_step_equals_the_full_call_for_every_beam(beams, value_dim):
+    layer = make(cross=True, value_dim=value_dim)
     queries, value, mask = random(B * beams, T, D), random(B, S, D_VALUE), VALUE_IDS != 0
     expected = to_numpy(layer(queries, np.repeat(value, beams, 0), value_mask=np.repeat(mask, beams, 0)))
     key, projected = layer.project_value(ops.convert_to_tensor(value), mask)
     mask_bias = ops.repeat(bias(mask)[:, None], N, axis=0)
-    assert (tuple(key.shape), tuple(projected.shape)) == ((B * N, H, S), (B * N, S, H))
+    assert (tuple(key.shape), tuple(projected.shape)) == ((B * N, H, S), (B * N, S, value_dim))
     for t in range(T):
         output = layer.cross_step(ops.convert_to_tensor(queries[:, t]), key, projected, mask_bias, beams)
         np.testing.assert_allclose(to_numpy(output), expected[:, t], atol=1e-5)
@@ -440,27 +563,154 @@ def test_an_initializer_with_a_seed_is_used_for_every_projection():
         assert kernel.std() == pytest.approx(0.25, rel=0.1)
 
 
-def test_a_self_attention_layer_takes_no_value():
-    with pytest.raises(ValueError, match=r"`value` may not be given to layer 'mine': it was built for self-attention"):
-        make(name="mine")(random(B, T, D), random(B, S, D))
+CALLS = {"self": "(query)", "cross": "(query, value)", "key": "(query, value, key)"}
 
 
-def test_a_cross_attention_layer_needs_a_value():
-    with pytest.raises(ValueError, match=r"`value` must be given to layer 'mine': it was built for cross-attention"):
-        make(cross=True, name="mine")(random(B, T, D))
-
-
-@pytest.mark.parametrize(("num_heads", "key_dim"), [(0, H), (N, 0), (-1, H)])
-def test_sizes_must_be_positive(num_heads, key_dim):
-    match = f"`num_heads` and `key_dim` must be at least 1. Received: num_heads={num_heads}, key_dim={key_dim}"
+@pytest.mark.parametrize("symbolic", [False, True], ids=["eager", "symbolic"])
+@pytest.mark.parametrize(("built", "called"), [(a, b) for a in KINDS for b in KINDS if a != b])
+def test_the_first_call_decides_the_kind_of_all(built, called, symbolic):
+    layer = make(cross=built == "cross", key=built == "key", name="mine")
+    inputs = [random(B, T, D), random(B, S, D_VALUE), random(B, S, D_KEY)][: KINDS.index(called) + 1]
+    inputs = [keras.Input(x.shape[1:]) for x in inputs] if symbolic else inputs
+    match = (
+        rf"Layer 'mine' was built by a call `attention{re.escape(CALLS[built])}`.*"
+        rf"Received: a call `attention{re.escape(CALLS[called])}`.*Make another layer"
+    )
     with pytest.raises(ValueError, match=match):
-        MultiHeadAttention(num_heads, key_dim)
+        layer(*inputs)
 
 
-@pytest.mark.parametrize("dropout", [-0.1, 1.5])
+@pytest.mark.parametrize("kind", KINDS)
+def test_cached_decoding_needs_the_kind_of_layer_that_it_is_for(kind):
+    layer = make(cross=kind == "cross", key=kind == "key")
+    x = ops.convert_to_tensor(random(B, D))
+    wrong = {
+        "self": lambda: layer.decode_step(x, layer.init_cache(B, 0), 0),
+        "cross": lambda: layer.project_value(ops.convert_to_tensor(random(B, S, D_VALUE)), VALUE_IDS != 0),
+        "cross step": lambda: layer.cross_step(x, None, None, None),
+    }
+    for name, step in wrong.items():
+        if name.split()[0] != kind:
+            with pytest.raises(ValueError, match=r"was built by a call.*or decoding that needs one"):
+                step()
+
+
+def test_a_key_needs_a_value():
+    with pytest.raises(ValueError, match=r"`key` needs `value`.*Received: a key, but value=None"):
+        MultiHeadAttention(N, H)(random(B, T, D), key=random(B, S, D_KEY))
+
+
+def test_mask_alone_does_not_say_whose_it_is_in_cross_attention():
+    with pytest.raises(ValueError, match=r"`mask` is for self-attention.*together with `value`.*Use `value_mask`"):
+        make(cross=True)(random(B, T, D), random(B, S, D_VALUE), mask=VALUE_IDS != 0)
+
+
+def test_keys_and_values_have_one_length():
+    with pytest.raises(ValueError, match=r"`key` and `value` must have one length.*\(2, 5, 23\).*\(2, 7, 17\)"):
+        make(key=True)(random(B, T, D), random(B, S, D_VALUE), random(B, T, D_KEY))
+
+
+@pytest.mark.parametrize("build", [False, True], ids=["first call", "later call"])
+@pytest.mark.parametrize("shape", [(D,), (B, D), (B, 3, T, D)])
+@pytest.mark.parametrize("argument", ["query", "value", "key"])
+def test_sequences_have_three_axes(argument, shape, build):
+    layer = make(key=True) if build else MultiHeadAttention(N, H)
+    inputs = {"query": random(B, T, D), "value": random(B, S, D_VALUE), "key": random(B, S, D_KEY)}
+    inputs[argument] = random(*shape)
+    match = rf"`{argument}` must have shape \(batch, length, width\).*shape={re.escape(str(shape))}.*TimeDistributed"
+    with pytest.raises(ValueError, match=match):
+        layer(**inputs)
+    with pytest.raises(ValueError, match=match):
+        layer.compute_output_shape(*[x.shape for x in inputs.values()])
+
+
+@pytest.mark.parametrize("argument", ["query", "value", "key"])
+def test_widths_are_those_of_the_first_call(argument):
+    inputs = {"query": random(B, T, D), "value": random(B, S, D_VALUE), "key": random(B, S, D_KEY)}
+    width = inputs[argument].shape[-1]
+    inputs[argument] = inputs[argument][..., :-1]
+    with pytest.raises(ValueError, match=rf"`{argument}` must have width {width}.*shape=\(2, ., {width - 1}\)"):
+        make(key=True)(**inputs)
+
+
+def test_the_width_must_be_known():
+    with pytest.raises(ValueError, match=r"`query` must have a last axis of known size.*shape=\(None, None, None\)"):
+        MultiHeadAttention(N, H)(keras.Input((None, None)))
+
+
+def test_tensors_in_a_list_are_no_sequence():
+    for layer in (MultiHeadAttention(N, H), make(cross=True)):
+        with pytest.raises(
+            ValueError, match=r"`query` must be one tensor.*Received: 2 of them in a list.*layer\(x, y\)"
+        ):
+            layer([random(B, T, D), random(B, S, D_VALUE)])
+
+
+@pytest.mark.parametrize("argument", ["mask", "query_mask", "value_mask", "key_mask"])
+def test_padding_masks_must_fit(argument):
+    layer = make(cross=argument != "mask")
+    inputs = [random(B, T, D), random(B, S, D_VALUE)][: 1 if argument == "mask" else 2]
+    with pytest.raises(ValueError, match=rf"`{argument}` must be a padding mask.*Received: shape=\(2, 11\)"):
+        layer(*inputs, **{argument: np.ones((B, 11), bool)})
+
+
+def test_attention_masks_must_fit():
+    match = r"`attention_mask` must have shape.*Received: shape=\(2, 7\) for \(B, N, T, S\)=\(2, 3, 5, 7\)"
+    with pytest.raises(ValueError, match=match):
+        make(cross=True)(random(B, T, D), random(B, S, D_VALUE), attention_mask=VALUE_IDS != 0)
+
+
+@pytest.mark.parametrize("argument", ["num_heads", "key_dim", "value_dim", "output_shape"])
+@pytest.mark.parametrize("value", [0, -1, 2.0, True, "2", (2, 3)])
+def test_sizes_must_be_positive_integers(argument, value):
+    match = rf"`{argument}` must be a positive integer. Received: {argument}={re.escape(repr(value))}\."
+    with pytest.raises(ValueError, match=match):
+        MultiHeadAttention(**{"num_heads": N, "key_dim": H, argument: value})
+
+
+def test_integers_of_numpy_are_integers():
+    config = MultiHeadAttention(np.int64(N), np.int32(H), output_shape=(np.int64(D),)).get_config()
+    assert json.loads(json.dumps(config)) == config
+    assert (config["num_heads"], config["key_dim"], config["output_shape"]) == (N, H, D)
+
+
+@pytest.mark.parametrize("dropout", [-0.1, 1, 1.5, float("nan"), True, "0.1", None])
 def test_dropout_must_be_a_rate(dropout):
-    with pytest.raises(ValueError, match=rf"(rate|dropout).*{dropout}"):
+    match = rf"`dropout` must be a number in \[0, 1\).*Received: dropout={re.escape(repr(dropout))}"
+    with pytest.raises(ValueError, match=match):
         MultiHeadAttention(N, H, dropout=dropout)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_settings_of_the_projections_reach_each_of_them(kind):
+    layer = MultiHeadAttention(
+        N,
+        H,
+        value_dim=H_VALUE,
+        kernel_initializer=keras.initializers.Constant(-3.0),
+        bias_initializer="ones",
+        kernel_regularizer=keras.regularizers.L1(0.5),
+        bias_regularizer=keras.regularizers.L1(0.25),
+        kernel_constraint="non_neg",
+        bias_constraint="unit_norm",
+    )
+    layer.build(*[(None, None, width) for width in (D, D_VALUE, D_KEY)][: KINDS.index(kind) + 1])
+    losses = []
+    for weight in layer.weights:
+        is_kernel = len(weight.shape) == 2
+        assert np.all(to_numpy(weight) == (-3 if is_kernel else 1))
+        losses.append((1.5 if is_kernel else 0.25) * np.prod(weight.shape))
+        assert isinstance(weight.constraint, keras.constraints.NonNeg if is_kernel else keras.constraints.UnitNorm)
+    np.testing.assert_allclose(sorted(map(float, layer.losses)), sorted(losses), rtol=1e-6)
+
+
+def test_projections_of_one_shape_begin_with_different_values():
+    layer = MultiHeadAttention(N, H)
+    layer.build((None, None, N * H), (None, None, N * H), (None, None, N * H))
+    kernels = [to_numpy(weight) for weight in layer.weights if len(weight.shape) == 2]
+    assert len(kernels) == 4
+    for i, kernel in enumerate(kernels):
+        assert all(np.abs(kernel - other).max() > 0.01 for other in kernels[:i])
 
 
 def test_config_holds_every_argument():

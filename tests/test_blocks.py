@@ -1,24 +1,19 @@
-"""Feed-forward, encoder and decoder blocks; and the contract that every layer of the package keeps."""
+"""Feed-forward, encoder and decoder blocks."""
 
-import inspect
-import json
+import re
 
 import keras
 import keras_hub
 import numpy as np
 import pytest
-from arrays import embed, keras_mask, random, randomize, to_numpy
+from arrays import copy_attention, embed, keras_mask, random, randomize, to_numpy
 from keras import ops
 
-from keras_transformer.attention import MultiHeadAttention
 from keras_transformer.blocks import DecoderBlock, EncoderBlock, FeedForward
-from keras_transformer.embeddings import PositionalEmbedding
 from keras_transformer.masks import bias
 
-B, T, S, N, H, F, D_ENCODER, V = 2, 5, 7, 3, 11, 13, 17, 19
+B, T, S, N, H, F, D_ENCODER = 2, 5, 7, 3, 11, 13, 17
 D = N * H
-EVEN_D = 22
-POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 DECODER_IDS = np.array([[3, 8, 5, 9, 2], [4, 7, 6, 0, 0]], "int32")
 ENCODER_IDS = np.array([[5, 9, 4, 0, 0, 0, 0], [6, 3, 8, 2, 7, 0, 0]], "int32")
 
@@ -29,53 +24,13 @@ def make_encoder(seed=0, **kwargs):
     return randomize(block, seed)
 
 
-def make_decoder(seed=0, **kwargs):
+def make_decoder(seed=0, alone=False, **kwargs):
     block = DecoderBlock(**{"num_heads": N, "intermediate_dim": F, **kwargs})
-    block.build((None, None, D), (None, None, D_ENCODER))
+    block.build((None, None, D), *([] if alone else [(None, None, D_ENCODER)]))
     return randomize(block, seed)
 
 
-def weight_gradients(layer, *args):
-    """Path of every trainable weight -> its gradient of sum(output * constants), or None."""
-
-    def loss(output):
-        return ops.sum(ops.cast(output, "float32") * random(*output.shape, seed=99))
-
-    weights = [w.value for w in layer.trainable_variables]
-    if keras.backend.backend() == "tensorflow":
-        import tensorflow as tf
-
-        with tf.GradientTape() as tape:
-            value = loss(layer(*args))
-        gradients = tape.gradient(value, weights)
-        gradients = [g if g is None else tf.convert_to_tensor(g) for g in gradients]
-    else:
-        import jax
-
-        others = [w.value for w in layer.non_trainable_variables]
-        gradients = jax.grad(lambda weights: loss(layer.stateless_call(weights, others, *args)[0]))(weights)
-    paths = [w.path for w in layer.trainable_variables]
-    return {path: g if g is None else to_numpy(g) for path, g in zip(paths, gradients, strict=True)}
-
-
 # Parity with keras_hub
-
-
-def copy_attention(source, target):
-    """From `keras.layers.MultiHeadAttention` to ours: (D, N, H) kernels side by side as (D, parts * N * H)."""
-
-    def side_by_side(*denses):
-        kernels = [to_numpy(dense.kernel).reshape(dense.kernel.shape[0], N * H) for dense in denses]
-        return [np.concatenate(kernels, axis=1), np.concatenate([to_numpy(dense.bias).ravel() for dense in denses])]
-
-    query, key, value = source.query_dense, source.key_dense, source.value_dense
-    if target.is_self_attention:
-        target.query_key_value_dense.set_weights(side_by_side(query, key, value))
-    else:
-        target.query_dense.set_weights(side_by_side(query))
-        target.key_value_dense.set_weights(side_by_side(key, value))
-    kernel = to_numpy(source.output_dense.kernel)
-    target.output_dense.set_weights([kernel.reshape(N * H, -1), to_numpy(source.output_dense.bias)])
 
 
 def copy_block(source, target):
@@ -86,7 +41,7 @@ def copy_block(source, target):
         (source._feedforward_output_dense, target.feed_forward.output_dense),
         (source._feedforward_layer_norm, target.feed_forward_norm),
     ]
-    if isinstance(target, DecoderBlock):
+    if source._cross_attention_layer if isinstance(target, DecoderBlock) else None:
         copy_attention(source._cross_attention_layer, target.cross_attention)
         pairs.append((source._cross_attention_layer_norm, target.cross_attention_norm))
     for theirs, ours in pairs:
@@ -126,6 +81,45 @@ def test_decoder_block_equals_keras_hub(normalize_first, activation, padding):
     output = ours(x, encoded)
     np.testing.assert_allclose(to_numpy(output)[real], to_numpy(expected)[real], atol=1e-5)
     np.testing.assert_array_equal(keras_mask(output), real)
+
+
+@pytest.mark.parametrize("normalize_first", [False, True], ids=["post-norm", "pre-norm"])
+@pytest.mark.parametrize("causal", [False, True], ids=["", "causal"])
+@pytest.mark.parametrize("padding", [False, True], ids=["full", "padding"])
+def test_decoder_block_alone_equals_keras_hub(normalize_first, causal, padding):
+    ids = DECODER_IDS if padding else np.maximum(DECODER_IDS, 1)
+    settings = {"activation": "gelu", "normalize_first": normalize_first, "layer_norm_epsilon": 1e-3}
+    theirs, ours = keras_hub.layers.TransformerDecoder(F, N, **settings), make_decoder(alone=True, **settings)
+    theirs.build((None, None, D))
+    copy_block(randomize(theirs), ours)
+    x, real = embed(ids, D), ids != 0
+    expected = to_numpy(theirs(to_numpy(x), decoder_padding_mask=real, use_causal_mask=causal))
+    output = ours(x, use_causal_mask=causal)
+    np.testing.assert_allclose(to_numpy(output)[real], expected[real], atol=1e-5)
+    np.testing.assert_array_equal(keras_mask(output), real)
+
+
+@pytest.mark.parametrize("causal", [False, True], ids=["", "causal"])
+def test_attention_masks_of_the_blocks_equal_keras_hub(causal):
+    rng = np.random.default_rng(0)
+    self_pairs, cross_pairs, encoder_pairs = (rng.random(shape) < 0.6 for shape in ((B, T, T), (B, T, S), (B, S, S)))
+    for pairs in (self_pairs, cross_pairs, encoder_pairs):
+        pairs[:, :, 0] = True
+    x, encoded, real = embed(DECODER_IDS, D), embed(ENCODER_IDS, D_ENCODER, seed=1), DECODER_IDS != 0
+    masks = {"decoder_attention_mask": self_pairs, "encoder_attention_mask": cross_pairs, "use_causal_mask": causal}
+    theirs, ours = keras_hub.layers.TransformerDecoder(F, N, layer_norm_epsilon=1e-6), make_decoder()
+    theirs.build((None, None, D), (None, None, D_ENCODER))
+    copy_block(randomize(theirs), ours)
+    padding = {"decoder_padding_mask": real, "encoder_padding_mask": ENCODER_IDS != 0}
+    expected = to_numpy(theirs(to_numpy(x), to_numpy(encoded), **padding, **masks))
+    np.testing.assert_allclose(to_numpy(ours(x, encoded, **masks))[real], expected[real], atol=1e-5)
+
+    theirs, ours = keras_hub.layers.TransformerEncoder(F, N, layer_norm_epsilon=1e-6), make_encoder()
+    theirs.build((None, None, D))
+    copy_block(randomize(theirs), ours)
+    x, real = embed(ENCODER_IDS, D), ENCODER_IDS != 0
+    expected = to_numpy(theirs(to_numpy(x), padding_mask=real, attention_mask=encoder_pairs))
+    np.testing.assert_allclose(to_numpy(ours(x, attention_mask=encoder_pairs))[real], expected[real], atol=1e-5)
 
 
 # Formulas
@@ -297,174 +291,193 @@ def test_cached_steps_equal_the_full_call(normalize_first):
         np.testing.assert_allclose(to_numpy(output), expected[:, t], atol=1e-5)
 
 
+@pytest.mark.parametrize("normalize_first", [False, True], ids=["post-norm", "pre-norm"])
+def test_three_ways_to_a_block_of_a_decoder_alone_are_one(normalize_first):
+    encoder = make_encoder(normalize_first=normalize_first)
+    decoder = make_decoder(alone=True, normalize_first=normalize_first)
+    decoder.set_weights(encoder.get_weights())
+    x = embed(DECODER_IDS, D)
+    expected = to_numpy(decoder(x))
+    np.testing.assert_allclose(to_numpy(encoder(x, use_causal_mask=True)), expected, atol=1e-6)
+    pairs = np.tril(np.ones((T, T), bool))
+    for mask in (pairs, ops.convert_to_tensor(pairs), pairs[None], pairs[None, None].astype("float32")):
+        np.testing.assert_allclose(to_numpy(encoder(x, attention_mask=mask)), expected, atol=1e-6)
+    assert np.abs(to_numpy(decoder(x, use_causal_mask=False)) - expected).max() > 0.1
+    np.testing.assert_allclose(to_numpy(decoder(x, use_causal_mask=False)), to_numpy(encoder(x)), atol=1e-6)
+
+
+def test_cached_steps_of_a_decoder_alone_equal_the_full_call():
+    block, x = make_decoder(alone=True), random(B, T, D)
+    expected, cache = to_numpy(block(x)), block.self_attention.init_cache(B, 0)
+    for t in range(T):
+        output, cache = block.decode_step(ops.convert_to_tensor(x[:, t]), cache, None, t, None, None)
+        np.testing.assert_allclose(to_numpy(output), expected[:, t], atol=1e-5)
+
+
+def test_attention_scores_of_a_decoder_alone():
+    output, scores = make_decoder(alone=True)(embed(DECODER_IDS, D), return_attention_scores=True)
+    visible = np.tril(np.ones((T, T), bool)) & (DECODER_IDS != 0)[:, None, None]
+    np.testing.assert_array_equal(to_numpy(scores) != 0, np.broadcast_to(visible, (B, N, T, T)))
+    assert tuple(output.shape) == (B, T, D)
+
+
+@pytest.mark.parametrize("argument", ["mask", "own"])
+@pytest.mark.parametrize("make", [make_encoder, lambda: make_decoder(alone=True)], ids=["encoder", "decoder"])
+def test_a_mask_that_is_given_is_carried_by_the_output(make, argument):
+    block, given = make(), DECODER_IDS > 3
+    own = "encoder_sequence_mask" if isinstance(block, EncoderBlock) else "decoder_sequence_mask"
+    for x in (embed(DECODER_IDS, D), random(B, T, D)):
+        output = block(x, **{own if argument == "own" else argument: given})
+        np.testing.assert_array_equal(keras_mask(output), given)
+        expected = block(to_numpy(x), mask=given)
+        np.testing.assert_allclose(to_numpy(output), to_numpy(expected), atol=1e-6)
+
+
+def test_an_attention_mask_does_not_make_a_block_lose_the_mask_of_its_sequence():
+    block, x = make_encoder(), embed(ENCODER_IDS, D)
+    pairs = ops.convert_to_tensor(np.tril(np.ones((S, S), bool), 2))
+    output, scores = block(x, attention_mask=pairs, return_attention_scores=True)
+    visible = to_numpy(pairs).astype(bool) & (ENCODER_IDS != 0)[:, None, None]
+    np.testing.assert_array_equal(to_numpy(scores) != 0, np.broadcast_to(visible, scores.shape))
+    np.testing.assert_array_equal(keras_mask(output), ENCODER_IDS != 0)
+
+
+@pytest.mark.parametrize("block", [EncoderBlock, DecoderBlock, FeedForward])
+def test_settings_of_the_dense_layers_reach_each_of_them(block):
+    sizes = {"intermediate_dim": F} if block is FeedForward else {"num_heads": N, "intermediate_dim": F}
+    layer = block(
+        **sizes,
+        kernel_initializer=keras.initializers.Constant(3.0),
+        bias_initializer=keras.initializers.Constant(2.0),
+        kernel_regularizer=keras.regularizers.L1(0.5),
+        bias_regularizer=keras.regularizers.L1(0.25),
+    )
+    layer.build(*[(None, None, D), (None, None, D_ENCODER)][: 2 if block is DecoderBlock else 1])
+    losses = []
+    for weight in layer.weights:
+        if weight.path.split("/")[-1] in ("kernel", "bias"):
+            is_kernel = len(weight.shape) == 2
+            assert np.all(to_numpy(weight) == (3 if is_kernel else 2)), weight.path
+            losses.append((1.5 if is_kernel else 0.5) * np.prod(weight.shape))
+    assert len(losses) == {FeedForward: 4, EncoderBlock: 8, DecoderBlock: 14}[block]
+    np.testing.assert_allclose(sorted(map(float, layer.losses)), sorted(losses), rtol=1e-6)
+
+
 # Misuse
 
 
-@pytest.mark.parametrize(("num_heads", "fits"), [(7, 3), (2, 1), (12, 11), (100, 33)])
-def test_hidden_dim_must_be_divisible_by_num_heads(num_heads, fits):
+@pytest.mark.parametrize(
+    ("num_heads", "width", "fits", "wider"), [(7, D, "1 or 3 or 11", 35), (2, 3, "1 or 3", 4), (4, 1, "1", 4)]
+)
+def test_the_width_must_be_divisible_by_num_heads(num_heads, width, fits, wider):
     match = (
-        "`hidden_dim` must be divisible by `num_heads`: every head gets an equal share. "
-        rf"Received: hidden_dim={D}, num_heads={num_heads}\. Try num_heads={fits}\."
+        r"The width of `{}`, its last axis, must be divisible by `num_heads`: every head gets an equal share\. "
+        rf"Received: shape=\({B}, {T}, {width}\), num_heads={num_heads}\. Use num_heads={fits}, or make the input "
+        rf"{wider} wide, for example with `keras.layers.Dense\({wider}\)`"
     )
-    with pytest.raises(ValueError, match=match):
-        EncoderBlock(num_heads, F)(random(B, S, D))
-    with pytest.raises(ValueError, match=match):
-        DecoderBlock(num_heads, F)(random(B, T, D), random(B, S, D_ENCODER))
+    x = random(B, T, width)
+    with pytest.raises(ValueError, match=match.replace("{}", "encoder_sequence")):
+        EncoderBlock(num_heads, F)(x)
+    with pytest.raises(ValueError, match=match.replace("{}", "decoder_sequence")):
+        DecoderBlock(num_heads, F)(x, random(B, S, D_ENCODER))
 
 
 @pytest.mark.parametrize("block", [EncoderBlock, DecoderBlock])
-@pytest.mark.parametrize("num_heads", [0, -2])
-def test_num_heads_must_be_positive(block, num_heads):
-    shapes = [(None, None, D)] * (2 if block is DecoderBlock else 1)
-    with pytest.raises(ValueError, match=rf"`num_heads`.* must be at least 1.*Received: num_heads={num_heads}"):
-        block(num_heads, F).build(*shapes)
+@pytest.mark.parametrize("argument", ["num_heads", "intermediate_dim"])
+@pytest.mark.parametrize("value", [0, -2, 2.0, True, None])
+def test_sizes_must_be_positive_integers(block, argument, value):
+    match = rf"`{argument}` must be a positive integer. Received: {argument}={value!r}\."
+    with pytest.raises(ValueError, match=match):
+        block(**{"num_heads": N, "intermediate_dim": F, argument: value})
+    if argument == "intermediate_dim":
+        with pytest.raises(ValueError, match=match):
+            FeedForward(value)
 
 
-# The contract of every layer: (class, arguments other than the defaults, shapes of the inputs)
-
-LAYERS = {
-    "positions": (
-        PositionalEmbedding,
-        {
-            "vocabulary_size": V,
-            "hidden_dim": EVEN_D,
-            "position_type": "sinusoidal",
-            "max_length": 29,
-            "max_wavelength": 37.5,
-            "layout": "concatenated",
-            "dropout": 0.25,
-            "pad_token_id": 4,
-            "tie_weights": True,
-        },
-        [(B, T)],
-    ),
-    "learned positions": (
-        PositionalEmbedding,
-        {"vocabulary_size": V, "hidden_dim": EVEN_D, "position_type": "learned", "max_length": 29},
-        [(B, T)],
-    ),
-    "self-attention": (
-        MultiHeadAttention,
-        {"num_heads": N, "key_dim": H, "dropout": 0.25, "kernel_initializer": "he_normal", "use_bias": False},
-        [(B, T, 23)],
-    ),
-    "cross-attention": (MultiHeadAttention, {"num_heads": N, "key_dim": H}, [(B, T, 23), (B, S, D_ENCODER)]),
-    "feed-forward": (FeedForward, {"intermediate_dim": F, "activation": "gelu"}, [(B, T, D)]),
-    "encoder block": (
-        EncoderBlock,
-        {
-            "num_heads": N,
-            "intermediate_dim": F,
-            "dropout": 0.25,
-            "attention_dropout": 0.125,
-            "activation": "gelu",
-            "normalize_first": True,
-            "layer_norm_epsilon": 1e-3,
-        },
-        [(B, T, D)],
-    ),
-    "decoder block": (
-        DecoderBlock,
-        {
-            "num_heads": N,
-            "intermediate_dim": F,
-            "dropout": 0.25,
-            "attention_dropout": 0.125,
-            "activation": "gelu",
-            "normalize_first": True,
-            "layer_norm_epsilon": 1e-3,
-        },
-        [(B, T, D), (B, S, D_ENCODER)],
-    ),
-}
-every_layer = pytest.mark.parametrize(("cls", "settings", "shapes"), LAYERS.values(), ids=LAYERS)
+@pytest.mark.parametrize("argument", ["dropout", "attention_dropout"])
+@pytest.mark.parametrize("value", [-0.1, 1.0, 2, False, "0.1"])
+def test_dropout_must_be_a_rate(argument, value):
+    match = rf"`{argument}` must be a number in \[0, 1\).*Received: {argument}={re.escape(repr(value))}\."
+    with pytest.raises(ValueError, match=match):
+        EncoderBlock(N, F, **{argument: value})
 
 
-def sample(shapes):
-    if len(shapes[0]) == 2:
-        return [np.random.default_rng(0).integers(1, V, shapes[0]).astype("int32")]
-    return [random(*shape, seed=i) for i, shape in enumerate(shapes)]
+@pytest.mark.parametrize("value", [0, -1e-6, float("nan"), float("inf"), None, "1e-6"])
+def test_layer_norm_epsilon_must_be_above_zero(value):
+    match = rf"`layer_norm_epsilon` must be a number above 0. Received: layer_norm_epsilon={re.escape(repr(value))}\."
+    with pytest.raises(ValueError, match=match):
+        DecoderBlock(N, F, layer_norm_epsilon=value)
 
 
-def symbolic(shapes):
-    """Inputs with open batch and length."""
-    dtype = "int32" if len(shapes[0]) == 2 else "float32"
-    return [keras.Input((None, *shape[2:]), dtype=dtype) for shape in shapes]
+@pytest.mark.parametrize("build", [False, True], ids=["first call", "later call"])
+@pytest.mark.parametrize("shape", [(B, D), (B, 3, T, D)])
+@pytest.mark.parametrize("normalize_first", [False, True], ids=["post-norm", "pre-norm"])
+def test_sequences_have_three_axes(shape, build, normalize_first):
+    match = r"`{}` must have shape \(batch, length, width\).*" + rf"shape={re.escape(str(shape))}.*TimeDistributed"
+    x, odd = random(B, T, D), random(*shape)
+    settings = {"normalize_first": normalize_first}
+    encoder = make_encoder(**settings) if build else EncoderBlock(N, F, **settings)
+    with pytest.raises(ValueError, match=match.replace("{}", "encoder_sequence")):
+        encoder(odd)
+    decoder = make_decoder(**settings) if build else DecoderBlock(N, F, **settings)
+    with pytest.raises(ValueError, match=match.replace("{}", "decoder_sequence")):
+        decoder(odd, random(B, S, D_ENCODER))
+    with pytest.raises(ValueError, match=match.replace("{}", "encoder_sequence")):
+        decoder(x, odd)
 
 
-@every_layer
-def test_config_holds_every_argument(cls, settings, shapes):
-    config = cls(**settings, name="mine", dtype="mixed_bfloat16", trainable=False).get_config()
-    arguments = set(inspect.signature(cls).parameters) - {"kwargs"}
-    assert arguments <= set(config)
-    copy = cls.from_config(json.loads(json.dumps(config)))
-    assert copy.get_config() == config
-    assert (copy.name, copy.dtype_policy.name, copy.trainable) == ("mine", "mixed_bfloat16", False)
-    for name, value in settings.items():
-        if name not in ("activation", "kernel_initializer"):
-            assert getattr(copy, name) == value, name
+@pytest.mark.parametrize("build", [False, True], ids=["first call", "later call"])
+def test_two_sequences_in_a_list_are_no_sequence(build):
+    decoder = make_decoder() if build else DecoderBlock(N, F)
+    with pytest.raises(ValueError, match=r"`decoder_sequence` must be one tensor.*Received: 2 of them in a list"):
+        decoder([random(B, T, D), random(B, S, D_ENCODER)])
 
 
-@every_layer
-def test_serialized_and_deserialized_layer_computes_the_same(cls, settings, shapes):
-    layer, inputs = cls(**settings), sample(shapes)
-    output = layer(*inputs)
-    serialized = keras.saving.serialize_keras_object(layer)
-    assert serialized["registered_name"] == f"keras_transformer>{cls.__name__}"
-    copy = keras.saving.deserialize_keras_object(json.loads(json.dumps(serialized)))
-    copy(*inputs)
-    copy.set_weights(layer.get_weights())
-    np.testing.assert_array_equal(to_numpy(copy(*inputs)), to_numpy(output))
+def test_widths_are_those_of_the_first_call():
+    with pytest.raises(ValueError, match=rf"`encoder_sequence` must have width {D}, .*shape=\(2, 5, 30\)"):
+        make_encoder()(random(B, T, 30))
+    with pytest.raises(ValueError, match=rf"`encoder_sequence` must have width {D_ENCODER}, .*shape=\(2, 7, 30\)"):
+        make_decoder()(random(B, T, D), random(B, S, 30))
 
 
-@every_layer
-def test_symbolic_shape_equals_eager_shape_with_open_dimensions(cls, settings, shapes):
-    layer, inputs = cls(**settings), symbolic(shapes)
-    output = layer(*inputs)
-    eager = layer(*sample(shapes))
-    assert tuple(eager.shape) == (B, T, output.shape[-1])
-    assert output.shape == (None, None, eager.shape[-1])
-    assert output.dtype == keras.backend.standardize_dtype(eager.dtype)
+def test_the_first_call_decides_whether_a_decoder_block_has_cross_attention():
+    x, encoded = random(B, T, D), random(B, S, D_ENCODER)
+    with pytest.raises(
+        ValueError, match=r"'mine' was built by a call without `encoder_sequence`.*Received: a call with"
+    ):
+        make_decoder(alone=True, name="mine")(x, encoded)
+    with pytest.raises(
+        ValueError, match=r"'mine' was built by a call with `encoder_sequence`.*Received: a call without"
+    ):
+        make_decoder(name="mine")(x)
 
 
-@every_layer
-def test_functional_model_over_the_layer_computes_the_same_for_any_size(cls, settings, shapes):
-    layer, inputs = cls(**settings), symbolic(shapes)
-    model = keras.Model(inputs, layer(*inputs))
-    longer = [(3, shape[1] + 4, *shape[2:]) for shape in shapes]
-    for some in (shapes, longer):
-        values = sample(some)
-        np.testing.assert_allclose(model.predict_on_batch(values), to_numpy(layer(*values)), atol=1e-5)
+@pytest.mark.parametrize("argument", ["encoder_sequence_mask", "encoder_attention_mask"])
+def test_masks_of_no_encoder_sequence_are_refused(argument):
+    with pytest.raises(ValueError, match=rf"`{argument}` is about `encoder_sequence`.*Received: {argument}"):
+        make_decoder(alone=True)(random(B, T, D), **{argument: np.ones((B, S), bool)})
 
 
-@every_layer
-def test_gradients_reach_every_weight(cls, settings, shapes):
-    layer = cls(**settings)
-    inputs = sample(shapes)
-    layer(*inputs)
-    gradients = weight_gradients(layer, *inputs)
-    assert len(gradients) == len(layer.weights) - len(layer.non_trainable_weights) > 0
-    assert [path for path, gradient in gradients.items() if gradient is None or not np.any(gradient)] == []
+def test_mask_alone_does_not_say_whose_it_is_in_a_decoder_block():
+    with pytest.raises(ValueError, match=r"`mask` is for blocks that read one sequence.*Use `decoder_sequence_mask`"):
+        make_decoder()(random(B, T, D), random(B, S, D_ENCODER), mask=DECODER_IDS != 0)
 
 
-@every_layer
-@pytest.mark.parametrize("policy", POLICIES)
-def test_dtype_policy_gives_the_output_dtype_and_float32_weights(cls, settings, shapes, policy):
-    layer = cls(**settings, dtype=policy)
-    output = layer(*sample(shapes))
-    compute_dtype = keras.dtype_policies.get(policy).compute_dtype
-    assert keras.backend.standardize_dtype(output.dtype) == compute_dtype
-    assert {w.dtype for w in layer.weights} == {"float32"}
-    expected = cls(**settings)
-    expected(*sample(shapes))
-    expected.set_weights(layer.get_weights())
-    tolerance = {"float32": 1e-6, "bfloat16": 0.1, "float16": 0.01}[compute_dtype]
-    np.testing.assert_allclose(to_numpy(output), to_numpy(expected(*sample(shapes))), atol=tolerance)
+@pytest.mark.parametrize(
+    ("argument", "kind"),
+    [
+        ("decoder_sequence_mask", "a padding mask"),
+        ("encoder_sequence_mask", "a padding mask"),
+        ("decoder_attention_mask", "shape"),
+        ("encoder_attention_mask", "shape"),
+    ],
+)
+def test_masks_must_fit_and_the_error_names_the_argument_of_the_block(argument, kind):
+    with pytest.raises(ValueError, match=rf"`{argument}` must .*{kind}.*Received: shape=\(2, 4\)"):
+        make_decoder()(random(B, T, D), random(B, S, D_ENCODER), **{argument: np.ones((2, 4), bool)})
 
 
-@every_layer
-def test_the_names_of_weights_are_unique(cls, settings, shapes):
-    layer = cls(**settings)
-    layer(*sample(shapes))
-    paths = [w.path for w in layer.weights]
-    assert len(set(paths)) == len(paths)
+@pytest.mark.parametrize("argument", ["mask", "encoder_sequence_mask", "attention_mask"])
+def test_masks_of_the_encoder_block_must_fit(argument):
+    with pytest.raises(ValueError, match=rf"`{argument}` must .*Received: shape=\(2, 4\)"):
+        make_encoder()(random(B, T, D), **{argument: np.ones((2, 4), bool)})

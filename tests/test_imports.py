@@ -12,10 +12,11 @@ PACKAGE = ROOT / "keras_transformer"
 
 # Edges inside the package. The core comes first, in reading order; it knows Keras and NumPy and nothing else.
 ALLOWED = {
-    "masks": set(),
+    "base": set(),
+    "masks": {"base"},
     "embeddings": set(),
-    "attention": {"masks"},
-    "blocks": {"attention"},
+    "attention": {"base", "masks"},
+    "blocks": {"base", "masks", "attention"},
     "distribution": set(),
     "model": {"masks", "embeddings", "blocks", "distribution"},
     "decoding": set(),
@@ -48,7 +49,7 @@ ALLOWED = {
         ),
     },
 }
-CORE = ("masks", "embeddings", "attention", "blocks", "model", "decoding")
+CORE = ("base", "masks", "embeddings", "attention", "blocks", "model", "decoding")
 # What each file outside the core may load beyond the standard library, NumPy and Keras.
 HEAVY = {
     "config": set(),

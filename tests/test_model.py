@@ -206,7 +206,10 @@ def test_logits_are_over_the_target_vocabulary(tie_embeddings):
             {"target_vocabulary_size": V_TARGET},
             rf"`tie_embeddings='all'` needs one vocabulary.*vocabulary_size={V}, target_vocabulary_size={V_TARGET}",
         ),
-        ({"num_heads": 3}, r"`hidden_dim` must be divisible by `num_heads`.*hidden_dim=22, num_heads=3.*num_heads=2\."),
+        (
+            {"num_heads": 3},
+            r"must be divisible by `num_heads`.*, 22\), num_heads=3.*num_heads=1 or 2, or make the input 24",
+        ),
         ({"num_heads": 1, "hidden_dim": 21}, r"`hidden_dim` must be an even number.*hidden_dim=21.*hidden_dim=22"),
         ({"position_type": "rotary"}, r"`position_type` must be one of .*Received: 'rotary'"),
         ({"position_type": "learned"}, r"`max_length` must be given for learned positions.*max_length=None"),

@@ -1,0 +1,134 @@
+"""What the layers share: checks of their arguments, and the settings of the dense layers inside them."""
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any
+
+import keras
+
+# For type hints. A tensor is one of the backend, a `keras.KerasTensor` or a NumPy array; settings are what Keras takes.
+Tensor = Any
+Shape = tuple[int | None, ...]
+Activation = str | dict | Callable | None
+Initializer = str | dict | Callable
+Regularizer = str | dict | Callable | None
+Constraint = str | dict | Callable | None
+
+
+def positive_integer(name: str, value: Any) -> int:
+    """`value` as an `int`, or a ValueError that names the argument."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"`{name}` must be a positive integer. Received: {name}={value!r}.")
+    return int(value)
+
+
+def rate(name: str, value: Any) -> float:
+    """`value` as a `float`, or a ValueError that names the argument."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= value < 1:
+        raise ValueError(
+            f"`{name}` must be a number in [0, 1): the share of values that training drops. Received: {name}={value!r}."
+        )
+    return float(value)
+
+
+def positive_number(name: str, value: Any) -> float:
+    """`value` as a `float`, or a ValueError that names the argument."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < value < float("inf"):
+        raise ValueError(f"`{name}` must be a number above 0. Received: {name}={value!r}.")
+    return float(value)
+
+
+def check_sequence(name: str, shape: Any, width: int | None = None) -> None:
+    """Raises a ValueError unless `shape` is (B, length, `width`); a `width` of `None` stands for any."""
+    shape = tuple(shape)
+    if any(isinstance(size, (tuple, list)) or hasattr(size, "shape") for size in shape):
+        raise ValueError(
+            f"`{name}` must be one tensor of shape (batch, length, width). Received: {len(shape)} of them in a list. "
+            "Give each tensor as an argument of its own: `layer(x, y)`, not `layer([x, y])`."
+        )
+    if len(shape) != 3:
+        raise ValueError(
+            f"`{name}` must have shape (batch, length, width): three axes. Received: shape={shape}. "
+            "Reshape it; for one axis more, wrap the layer in `keras.layers.TimeDistributed`."
+        )
+    if shape[-1] is None:
+        raise ValueError(
+            f"`{name}` must have a last axis of known size: it decides the shapes of the weights. "
+            f"Received: shape={shape}. Name the size, as in `keras.Input((None, 64))`."
+        )
+    if width is not None and shape[-1] != width:
+        raise ValueError(
+            f"`{name}` must have width {width}, its width in the first call, which decided the shapes of the weights. "
+            f"Received: shape={shape}. Make another layer for another width."
+        )
+
+
+class DenseLayers(keras.layers.Layer):
+    """A layer made of dense layers, with one set of initializers and regularizers for all of them."""
+
+    def __init__(
+        self,
+        kernel_initializer: Initializer = "glorot_uniform",
+        bias_initializer: Initializer = "zeros",
+        kernel_regularizer: Regularizer = None,
+        bias_regularizer: Regularizer = None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
+        self.bias_regularizer = keras.regularizers.get(bias_regularizer)
+        self._widths = {}  # Of the sequences in the first call.
+
+    def _dense_settings(self):
+        """What every dense layer inside is made with."""
+        return {
+            # Copies: one initializer gives all weights of one shape the same values.
+            "kernel_initializer": _copy(self.kernel_initializer),
+            "bias_initializer": _copy(self.bias_initializer),
+            "kernel_regularizer": self.kernel_regularizer,
+            "bias_regularizer": self.bias_regularizer,
+            "dtype": self.dtype_policy,
+        }
+
+    def _check_sequences(self, **shapes):
+        """Checks shapes by the names of their arguments, and against those of the first call; `None` is no argument."""
+        for name, shape in shapes.items():
+            if shape is not None:
+                check_sequence(name, shape, self._widths.get(name))
+
+    def _build_for(self, **shapes):
+        self._check_sequences(**shapes)
+        self._widths = {name: shape[-1] for name, shape in shapes.items() if shape is not None}
+
+    def compute_output_spec(self, *args, **kwargs):
+        """Traces `call`, so that it is right with attention scores and without."""
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
+            "kernel_regularizer": keras.regularizers.serialize(self.kernel_regularizer),
+            "bias_regularizer": keras.regularizers.serialize(self.bias_regularizer),
+        }
+
+
+def _copy(initializer):
+    """Functions have no `clone`."""
+    return initializer.clone() if hasattr(initializer, "clone") else initializer
+
+
+def shape_of(x):
+    """The static shape of a tensor; of a list of tensors the list, which `check_sequence` names."""
+    return None if x is None else getattr(x, "shape", x)
+
+
+def carry_mask(x: Tensor, mask: Tensor | None) -> None:
+    """Makes an output carry a mask that came as an argument; Keras passes on only what the first input carries."""
+    if mask is not None:
+        # Not public, but what Keras' own attention calls. An attribute alone does not hold on what JAX traces.
+        keras.src.backend.set_keras_mask(x, keras.ops.convert_to_tensor(mask, dtype="bool"))
