@@ -111,6 +111,27 @@ def test_loss_does_not_depend_on_the_keras_mask():
     np.testing.assert_allclose(loss, expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("label", [V, V + 3, -1, -100])
+def test_a_label_outside_the_vocabulary_makes_loss_gradient_and_perplexity_nan(label, jit_compile):
+    """Never a number, which backends have for some of these: an index from the end, or the nearest one."""
+    inputs = keras.Input((None, V))
+    model = keras.Model(inputs, keras.layers.Dense(V)(inputs))
+    model.compile("sgd", training.LabelSmoothedCrossEntropy(), [training.Perplexity()], jit_compile=jit_compile)
+    logits, labels, _ = logits_labels_weights()
+    labels[1, 2] = label
+    logs = model.train_on_batch(logits, labels, return_dict=True)
+    assert np.isnan(logs["loss"]) and np.isnan(logs["perplexity"])
+    assert np.isnan(model.get_weights()[0]).all()
+    eager = training.LabelSmoothedCrossEntropy()(labels, logits)
+    assert np.isnan(float(eager))
+
+
+def test_the_loss_always_takes_logits():
+    with pytest.raises(TypeError, match=r"always takes logits.*Received: from_logits=True. Leave it out"):
+        training.LabelSmoothedCrossEntropy(from_logits=True)
+
+
 def test_perplexity_is_the_exponential_of_the_unsmoothed_cross_entropy():
     logits, labels, weights = logits_labels_weights()
     metric = training.Perplexity()
