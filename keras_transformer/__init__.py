@@ -62,8 +62,8 @@ def __dir__():
 
 
 # Keras loads a saved model only if the classes in it are registered, which importing their modules does. These modules
-# import Keras, and Keras its backend: seconds, which `--help` or a serving client must not wait for. So they are imported
-# when Keras is there anyway: now, or right after something else has imported it.
+# import Keras, and Keras its backend: seconds, which `--help` or a serving client must not wait for. So they are
+# imported when Keras is there anyway: now, or right after something else has imported it.
 
 
 def _register():

@@ -29,8 +29,8 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
     Logits are the largest tensor of a step, and reading it is what the loss costs: so the gradient is written out, and
     takes the exponentials from the forward pass.
 
-    A label outside 0 .. V - 1 makes the loss and the gradient NaN, on every backend, whatever its weight: labels at padding
-    have to be token ids, too, such as 0.
+    A label outside 0 .. V - 1 makes the loss and the gradient NaN, on every backend and whatever its weight: labels at
+    padding have to be token ids, too, such as 0.
 
     Args:
         label_smoothing: e in [0, 1). Defaults to 0.1, the paper's.
