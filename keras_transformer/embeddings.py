@@ -231,8 +231,7 @@ class PositionalEmbedding(keras.layers.Layer):
             )
 
     def __call__(self, token_ids, *args, positions=None, reverse=False, **kwargs):
-        # Here, not in `call`: Keras makes the mask of what it is given, and before `call` it casts floats to the policy's
-        # dtype.
+        # Not in `call`: Keras makes the mask of what it gets here, and casts floats to the policy's dtype in between.
         if not reverse and hasattr(token_ids, "shape"):
             token_ids = self._checked(token_ids)
         if positions is not None:

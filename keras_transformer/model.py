@@ -59,8 +59,8 @@ class Transformer(DistributedFit, keras.Model):
         **kwargs: `name` and `dtype`, a dtype policy such as `"mixed_bfloat16"`.
 
     Call arguments:
-        inputs: a dict with `encoder_token_ids` (B, S) and `decoder_token_ids` (B, T), or the two in this order as a list
-            or a tuple, in `fit` and the like, too. A call takes them as two arguments as well.
+        inputs: a dict with `encoder_token_ids` (B, S) and `decoder_token_ids` (B, T), or a list or tuple of the two in
+            this order; so in `fit` and the like, too. A call also takes them as two arguments.
         training: whether dropout is active.
 
     Returns:
@@ -163,8 +163,11 @@ class Transformer(DistributedFit, keras.Model):
             name=name,
             **kwargs,
         )
-        as_json = {"activation": keras.activations.serialize(activation), "dtype": keras.dtype_policies.serialize(dtype)}
-        self._config = {**config, **as_json}
+        self._config = {
+            **config,
+            "activation": keras.activations.serialize(activation),
+            "dtype": keras.dtype_policies.serialize(dtype),
+        }
         self.encoder_embedding, self.decoder_embedding = encoder_embedding, decoder_embedding
         self.encoder_blocks, self.decoder_blocks = encoder_blocks, decoder_blocks
         self.encoder_norm, self.decoder_norm = encoder_norm, decoder_norm
@@ -266,9 +269,7 @@ class Transformer(DistributedFit, keras.Model):
         layers = [block.cross_attention for block in self.decoder_blocks]
         return [layer.project_value(encoder_sequence, padding_mask) for layer in layers], bias
 
-    def decode_step(
-        self, token_ids, cache, cache_update_index, cross_cache, ancestors=None, in_place: bool = False
-    ):
+    def decode_step(self, token_ids, cache, cache_update_index, cross_cache, ancestors=None, in_place: bool = False):
         """Logits of the next token, from the newest token and the caches.
 
         Args:
