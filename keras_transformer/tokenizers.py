@@ -34,8 +34,8 @@ class Tokenizer:
     """The surface that every kind has.
 
     A subclass of yours needs `vocabulary_size`, `tokenize`, `detokenize` and `pieces`. To be saved and loaded it also
-    needs a `suffix` of its own, which `load` knows it by, `_serialized`, its file as bytes, and the class method `_load`,
-    which makes a tokenizer of the path of such a file.
+    needs a `suffix` of its own, by which `load` knows it; `_serialized`, which gives its file as bytes; and the class
+    method `_load`, which makes a tokenizer from the path of such a file.
 
     Attributes:
         kind: one of `KINDS`, or the name of your own.
@@ -85,7 +85,7 @@ class Tokenizer:
 
     @staticmethod
     def load(path):
-        """Reads a tokenizer that `save` wrote: `NAME.spm` (SentencePiece), `NAME.vocab` (WordPiece), or a class of yours.
+        """Reads a tokenizer that `save` wrote: `NAME.spm` (SentencePiece), `NAME.vocab` (WordPiece), or one of yours.
 
         Args:
             path: the file, with or without its suffix.
@@ -106,8 +106,8 @@ class Tokenizer:
                     raise TokenizerError(f"{file} cannot be used as a tokenizer: {error}") from error
         stem = path.with_suffix("") if path.suffix in classes else path
         raise TokenizerError(
-            f"No tokenizer at {path}: none of {', '.join(f'{stem}{suffix}' for suffix in classes)} is a file. A tokenizer "
-            "of your own is found once its class is imported."
+            f"No tokenizer at {path}: none of {', '.join(f'{stem}{suffix}' for suffix in classes)} is a file. A "
+            "tokenizer of your own is found once its class is imported."
         )
 
     def save(self, path):

@@ -233,7 +233,7 @@ def test_saved_models_of_every_class_load_in_a_fresh_process(tmp_path):
 def test_names_that_there_are_not_lead_to_those_that_there_are(name, hint):
     import keras_transformer
 
-    with pytest.raises(AttributeError, match=f"has no attribute '{name}'. Did you mean '{hint}'?"):
+    with pytest.raises(AttributeError, match=rf"has no attribute '{name}'\. Did you mean '{hint}'\?"):
         getattr(keras_transformer, name)
     with pytest.raises(AttributeError, match="has no attribute 'xyz'.$"):
         _ = keras_transformer.xyz
