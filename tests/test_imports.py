@@ -235,5 +235,5 @@ def test_names_that_there_are_not_lead_to_those_that_there_are(name, hint):
 
     with pytest.raises(AttributeError, match=rf"has no attribute '{name}'\. Did you mean '{hint}'\?"):
         getattr(keras_transformer, name)
-    with pytest.raises(AttributeError, match="has no attribute 'xyz'.$"):
+    with pytest.raises(AttributeError, match=r"has no attribute 'xyz'\.$"):
         _ = keras_transformer.xyz
