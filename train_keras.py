@@ -67,7 +67,7 @@ def main(argv=None):
             loss=training.LabelSmoothedCrossEntropy(recipe.label_smoothing),
             weighted_metrics=[training.TokenAccuracy(), training.Perplexity()],
             jit_compile=recipe.xla,
-            accumulate=recipe.accumulate,
+            gradient_accumulation_steps=recipe.gradient_accumulation_steps,
         )
 
         limits = recipe.monitor, recipe.patience, recipe.max_minutes

@@ -136,7 +136,9 @@ class TrainingConfig:
         "devices: one, mirrored (all of this machine), multi_worker (TF_CONFIG or Slurm), auto (what there is)",
         ("auto", "one", "mirrored", "multi_worker"),
     )
-    accumulate: int = _setting(1, "micro-batches that a batch is split into, with one update: saves memory")
+    gradient_accumulation_steps: int = _setting(
+        1, "micro-batches that a batch is split into, with one update: saves memory"
+    )
     xla: bool = _setting(False, "compile the training step with XLA; every new batch shape is compiled anew")
     seed: int = _setting(0, "seeds weights, dropout, batch order and tokenizer sampling")
 
@@ -323,7 +325,7 @@ def check_number(name, value):
 
 _COUNTS = (
     "num_layers num_decoder_layers num_heads hidden_dim intermediate_dim epochs warmup_steps num_beams max_length "
-    "tokens_per_batch patience decoding_max_length vocabulary_size steps_per_epoch accumulate "
+    "tokens_per_batch patience decoding_max_length vocabulary_size steps_per_epoch gradient_accumulation_steps "
     "subword_sampling_passes"
 )
 _RULES = (

@@ -4,6 +4,7 @@ One rule: the gradient of N replicas is that of one device on the same global ba
 different numbers of real tokens, and likewise for the micro-batches of gradient accumulation.
 """
 
+import inspect
 import os
 import sys
 from contextlib import contextmanager
@@ -140,42 +141,71 @@ class DistributedFit:
 
     `Transformer` has it. With one replica and no accumulation, training is Keras' own. Otherwise
 
-    - the loss of each replica and of each micro-batch counts by its share of the sample weights of the global batch,
-      so that the sum of the gradients is the gradient of the global batch. Losses have to be means over the sample
-      weights (`reduction="mean_with_sample_weight"`, as `LabelSmoothedCrossEntropy` has it), or, without sample
-      weights, over the batch;
+    - the loss of each replica and of each micro-batch counts by its share of the global batch, so that the sum of the
+      gradients is the gradient of the global batch. For a loss that is the mean over the sample weights
+      (`reduction="mean_with_sample_weight"`, as `LabelSmoothedCrossEntropy` has it) that is the share of the weights,
+      for a mean over the batch (Keras' default) the share of the rows. A `compute_loss` of your own has to be the mean
+      that the loss says, or without a loss the mean over the sample weights. Where the output carries a Keras mask, the
+      sample weights must be 0 where the mask is False;
     - gradients are summed over the replicas before the optimizer sees them: clipping, loss scaling and the check for
       overflow are those of one device;
     - XLA compiles forward and backward pass of each replica: Keras would have it compile the communication, too, and
       fail;
     - several workers work: Keras 3 alone fails there.
+
+    A model that is saved compiled is loaded compiled, and `fit` goes on with the optimizer's state.
     """
 
-    _accumulate = 1  # Until it is compiled.
+    _accumulation_steps = 1  # Until it is compiled.
 
-    def compile(self, *args, accumulate=1, jit_compile="auto", **kwargs):
+    def compile(self, *args, gradient_accumulation_steps: int = 1, jit_compile="auto", **kwargs):
         """`keras.Model.compile` with one argument more.
 
         Args:
-            accumulate: number of micro-batches that each batch is split into, one after the other on each replica, with
-                one update for all of them: the memory of a small batch, the gradient of a large one. Defaults to 1.
+            gradient_accumulation_steps: number of micro-batches that each batch is split into, one after the other on
+                each replica, with one update for all of them: the memory of a small batch, the gradient of a large one.
+                An optimizer's argument of that name waits for as many batches instead. Defaults to 1.
+
+        Raises:
+            ValueError: batches are to be split, by micro-batches or replicas, but the loss is no mean that can be put
+                together from its parts, or a `train_step` does not call that of this class.
         """
-        if accumulate < 1:
-            raise ValueError(f"`accumulate` must be at least 1. Received: accumulate={accumulate}.")
-        if accumulate > 1 and keras.backend.backend() != "tensorflow":
+        steps = gradient_accumulation_steps
+        if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
             raise ValueError(
-                "`accumulate` needs the TensorFlow backend. "
-                f"Received: accumulate={accumulate}, backend {keras.backend.backend()}. "
-                "Pass gradient_accumulation_steps to the optimizer instead."
+                "`gradient_accumulation_steps` must be an integer of at least 1. "
+                f"Received: gradient_accumulation_steps={steps!r}."
             )
-        self._accumulate, self._inner_xla = accumulate, False
+        if steps > 1 and keras.backend.backend() != "tensorflow":
+            raise ValueError(
+                "`gradient_accumulation_steps` of `compile` needs the TensorFlow backend. "
+                f"Received: gradient_accumulation_steps={steps}, backend {keras.backend.backend()}. "
+                "Give it to the optimizer instead; a model that was saved with it loads with compile=False."
+            )
+        self._accumulation_steps, self._inner_xla, self._jit_compile_asked = steps, False, jit_compile
         if self._splits_batches():
             self._inner_xla, jit_compile = jit_compile is True, False
         super().compile(*args, jit_compile=jit_compile, **kwargs)
+        if self._splits_batches():
+            _check_train_steps(type(self))
+            self._reductions = _checked_reductions(getattr(self, "loss", None))
         if self._splits_batches() and self.optimizer is not None:
             # `train_step` has done it already.
             inner = getattr(self.optimizer, "inner_optimizer", self.optimizer)
             inner._all_reduce_sum_gradients = lambda gradients_and_variables: gradients_and_variables
+
+    def get_compile_config(self):
+        config = super().get_compile_config()
+        ours = {"gradient_accumulation_steps": self._accumulation_steps}
+        # What was asked for: what became of it is different on other devices.
+        return {**config, **ours, "jit_compile": self._jit_compile_asked} if config else config
+
+    def compile_from_config(self, config):
+        if type(self).compile is not DistributedFit.compile:
+            return super().compile_from_config(config)  # Keras says that such a class has to do it itself.
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        if self.optimizer is not None and self.built:
+            self.optimizer.build(self.trainable_variables)
 
     def make_train_function(self, force=False):
         """Keras', with an optimizer that has its variables: made in the first step, they have it traced twice."""
@@ -187,7 +217,7 @@ class DistributedFit:
     def _splits_batches(self):
         if keras.backend.backend() != "tensorflow":
             return False
-        return self._accumulate > 1 or self.distribute_strategy.num_replicas_in_sync > 1
+        return self._accumulation_steps > 1 or self.distribute_strategy.num_replicas_in_sync > 1
 
     def train_step(self, *args):
         if not self._splits_batches():
@@ -195,6 +225,8 @@ class DistributedFit:
         import tensorflow as tf
 
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(args[0])
+        if not all(layer.built for layer in self._flatten_layers()):
+            self(x)  # Makes the weights. Nothing uses the result, so TensorFlow leaves it out.
         variables = self.trainable_weights
 
         # Made anew in every trace: each replica has variables of its own.
@@ -202,6 +234,7 @@ class DistributedFit:
         def gradients_of(x, y, sample_weight, share):
             with tf.GradientTape() as tape:
                 y_pred = self(x, training=True)
+                self._check_masks(y_pred, sample_weight)
                 loss = self._compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=True)
                 replicas = tf.distribute.get_strategy().num_replicas_in_sync  # Keras has divided by it.
                 loss = loss * share * tf.cast(replicas, loss.dtype)
@@ -209,32 +242,56 @@ class DistributedFit:
             self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
             return loss, [tf.convert_to_tensor(gradient) for gradient in tape.gradient(scaled, variables)]
 
-        total = _all_reduce(_weight_of(y, sample_weight))
+        total = _all_reduce(self._weight_of(x, sample_weight))
         loss, gradients = 0.0, None
-        for part in _micro_batches((x, y, sample_weight), self._accumulate):
-            share = tf.math.divide_no_nan(_weight_of(*part[1:]), total)
+        for part in _micro_batches((x, y, sample_weight), self._accumulation_steps):
+            share = tf.math.divide_no_nan(self._weight_of(part[0], part[2]), total)
             part_loss, part_gradients = gradients_of(*part, share)
             loss += part_loss
             gradients = part_gradients if gradients is None else list(map(tf.add, gradients, part_gradients))
         loss, *gradients = _all_reduce([loss, *gradients])
         self.optimizer.apply_gradients(zip(gradients, variables, strict=True))
-        return self._logs(loss, y)
+        return self._logs(loss, x)
 
     def test_step(self, *args):
         if not self._splits_batches():
             return super().test_step(*args)
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(args[0])
         y_pred = self(x, training=False)
+        self._check_masks(y_pred, sample_weight)
         loss = self._compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=False)
-        weight = _weight_of(y, sample_weight)
+        weight = self._weight_of(x, sample_weight)
         replicas = self.distribute_strategy.num_replicas_in_sync
         self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
         share = ops.divide_no_nan(weight, _all_reduce(weight))
-        return self._logs(_all_reduce(loss * replicas * share), y)
+        return self._logs(_all_reduce(loss * replicas * share), x)
 
-    def _logs(self, loss, y):
+    def _weight_of(self, x, sample_weight):
+        """What a part of a batch weighs in the loss: its sample weights, or its rows."""
+        if sample_weight is None or self._reductions <= {"sum_over_batch_size", "mean"}:
+            return _rows(x)
+        weights = keras.tree.flatten(sample_weight)
+        if len(weights) > 1 or len(self._reductions) > 1:
+            raise ValueError(
+                "With sample weights, several replicas or `gradient_accumulation_steps` need one array of weights and "
+                "one kind of mean for all losses: each part of a batch has one share. Received: "
+                f"{len(weights)} arrays of weights, losses with the reductions {sorted(self._reductions)}."
+            )
+        return ops.sum(ops.cast(weights[0], "float32"))
+
+    def _check_masks(self, y_pred, sample_weight):
+        masked = any(getattr(y, "_keras_mask", None) is not None for y in keras.tree.flatten(y_pred))
+        if masked and (sample_weight is None or self._reductions <= {"sum_over_batch_size", "mean"}):
+            raise ValueError(
+                "The output of the model carries a Keras mask, so the loss is a mean over real tokens, of which the "
+                "parts of a batch have different numbers. With several replicas or `gradient_accumulation_steps` pass "
+                "sample weights, 0 at padding, and a loss with reduction='mean_with_sample_weight'. Received: "
+                f"{'no' if sample_weight is None else 'with'} sample weights, reductions {sorted(self._reductions)}."
+            )
+
+    def _logs(self, loss, x):
         """The metrics, with the loss of the global batch, which weighs as many rows as it has."""
-        self._loss_tracker.update_state(loss, sample_weight=ops.cast(ops.shape(y)[0], "float32"))
+        self._loss_tracker.update_state(loss, sample_weight=_rows(x))
         logs = self.get_metrics_result()
         # Keras averages what several workers return along an axis that numbers lack.
         return {k: ops.reshape(v, (1,)) for k, v in logs.items()} if _multi_worker(self.distribute_strategy) else logs
@@ -249,11 +306,47 @@ class DistributedFit:
         super()._maybe_symbolic_build(iterator=iterator, data_batch=data_batch)
 
 
-def _weight_of(y, sample_weight):
-    """What a part of a batch weighs: its real tokens, or without sample weights its rows."""
-    if sample_weight is None:
-        return ops.cast(ops.shape(y)[0], "float32")
-    return ops.sum(ops.cast(sample_weight, "float32"))
+def _check_train_steps(model_class):
+    """An overridden `train_step` that does not call the next one would train without splitting anything."""
+
+    def calls_next(code):
+        return "train_step" in code.co_names or any(inspect.iscode(c) and calls_next(c) for c in code.co_consts)
+
+    for cls in model_class.__mro__[: model_class.__mro__.index(DistributedFit)]:
+        code = getattr(inspect.unwrap(vars(cls).get("train_step")), "__code__", None)
+        if code is not None and not calls_next(code):
+            raise ValueError(
+                "Several replicas and `gradient_accumulation_steps` need the `train_step` of `DistributedFit`, which "
+                f"splits the batch. Received: {cls.__name__}.train_step, which does not call super().train_step. Call "
+                "it there, or override `compute_loss` instead."
+            )
+
+
+def _checked_reductions(losses):
+    """How the losses make one number of many: the set of their reductions. Only a mean has parts that add up to it."""
+    losses = [loss for loss in keras.tree.flatten(losses) if loss is not None]
+    for loss in losses:
+        if getattr(loss, "ignore_class", None) is not None:
+            raise ValueError(
+                "With several replicas or `gradient_accumulation_steps` a loss may not have `ignore_class`: each part "
+                "of a batch would be a mean over another number of tokens. Received: "
+                f"{type(loss).__name__}(ignore_class={loss.ignore_class}). Pass sample weights instead, 0 for that "
+                "class, and reduction='mean_with_sample_weight'."
+            )
+    # Functions and names of functions become losses with Keras' default.
+    reductions = {getattr(loss, "reduction", "sum_over_batch_size") for loss in losses}
+    unknown = reductions - {"sum_over_batch_size", "mean", "mean_with_sample_weight"}
+    if unknown:
+        raise ValueError(
+            "With several replicas or `gradient_accumulation_steps` a loss must be a mean, so that those of the parts "
+            f"of a batch add up to that of the batch. Received: reduction={unknown.pop()!r}. "
+            "Use reduction='mean_with_sample_weight'."
+        )
+    return reductions or {"mean_with_sample_weight"}
+
+
+def _rows(x):
+    return ops.cast(ops.shape(keras.tree.flatten(x)[0])[0], "float32")
 
 
 def _all_reduce(values):

@@ -7,11 +7,14 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_transformer.base import positive_integer, rate
+
 LAYOUTS = ("interleaved", "concatenated")
 POSITION_TYPES = ("sinusoidal", "learned")
 
 
 def _check_sinusoids(hidden_dim, max_wavelength, layout):
+    positive_integer("hidden_dim", hidden_dim)
     if hidden_dim < 2 or hidden_dim % 2:
         raise ValueError(
             "`hidden_dim` must be an even number of at least 2: every frequency takes a sine and a cosine. "
@@ -28,7 +31,9 @@ def _frequencies(hidden_dim, max_wavelength):
     return np.power(float(max_wavelength), -np.arange(0, hidden_dim, 2) / hidden_dim)
 
 
-def positional_encoding(length, hidden_dim, max_wavelength=10000, layout="interleaved"):
+def positional_encoding(
+    length: int, hidden_dim: int, max_wavelength: float = 10000, layout: str = "interleaved"
+) -> np.ndarray:
     """The table of sinusoidal positions of section 3.5.
 
         PE(pos, 2i)     = sin(pos / max_wavelength^(2i / hidden_dim))
@@ -54,7 +59,9 @@ def positional_encoding(length, hidden_dim, max_wavelength=10000, layout="interl
     return pair([np.sin(angles), np.cos(angles)], axis=-1).reshape(length, hidden_dim).astype("float32")
 
 
-def positional_rotation(offset, hidden_dim, max_wavelength=10000, layout="interleaved"):
+def positional_rotation(
+    offset: int, hidden_dim: int, max_wavelength: float = 10000, layout: str = "interleaved"
+) -> np.ndarray:
     """The matrix M that moves every position by an offset: PE(pos + offset) = M PE(pos), whatever pos is.
 
     Each pair of sine and cosine turns by its own angle, offset / max_wavelength^(2i / hidden_dim). That M depends on
@@ -90,8 +97,10 @@ class PositionalEmbedding(keras.layers.Layer):
     themselves. Sinusoidal positions have no maximum length. Positions are kept and added in float32 whatever the
     dtype policy, since bfloat16 cannot tell position 300 from 301.
 
+    Without a vocabulary it adds positions to features, such as spectrograms or patches, without scaling them.
+
     Args:
-        vocabulary_size: number of token ids, V.
+        vocabulary_size: number of token ids, V; `None` for positions alone, added to features (B, L, D).
         hidden_dim: width of the embedding, D.
         position_type: `"sinusoidal"` (the paper's) or `"learned"`.
         max_length: number of positions of the learned table; required for `"learned"`, unused for `"sinusoidal"`.
@@ -100,72 +109,97 @@ class PositionalEmbedding(keras.layers.Layer):
         dropout: rate in [0, 1) on the sum. Defaults to 0.
         pad_token_id: the id that is masked. Defaults to 0.
         tie_weights: whether `project` reuses the embedding matrix (section 3.4) or owns a second one. Defaults to True.
+        embeddings_initializer: of the token embeddings. Defaults to `None`, a normal distribution with the standard
+            deviation hidden_dim^-0.5: after the scaling the rows have unit variance.
+        embeddings_regularizer: of the token embeddings. Defaults to `None`.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
-        token_ids: integers of shape (B, L).
+        token_ids: integers of shape (B, L), or features of shape (B, L, D) where there is no vocabulary. Keras makes
+            float32 of what it does not know to be integers, so those are taken for ids, too, as
+            `keras.layers.Embedding` does; float16 and bfloat16 are refused: they cannot count to a vocabulary.
         start_index: the position of the first column, an integer or a scalar integer tensor. Defaults to 0; cached
             decoding passes the step.
+        positions: integers (B, L) or (L,), the position of each token, for packed or left-padded batches. Defaults to
+            `None`: start_index, start_index + 1, ... Of a learned table each must be a row; in tensors, whose values
+            are not looked at, others give what the backend makes of them.
         training: whether dropout is active.
         reverse: take hidden states (..., D) and return logits (..., V); see `project`. Defaults to False.
 
     Returns:
-        Floats of shape (B, L, D) with a Keras mask of shape (B, L).
+        Floats of shape (B, L, D) with a Keras mask of shape (B, L); of features, with the mask that they carry.
+
+    Raises:
+        ValueError: an argument or a shape that cannot be, or a position beyond the learned table.
 
     Example:
         >>> layer = PositionalEmbedding(vocabulary_size=50, hidden_dim=8)
         >>> layer(np.array([[4, 9, 0]])).shape
         TensorShape([1, 3, 8])
+        >>> layer(np.array([[0, 4, 9]]), positions=np.array([[0, 0, 1]])).shape  # padded on the left
+        TensorShape([1, 3, 8])
+        >>> PositionalEmbedding(vocabulary_size=None, hidden_dim=8)(np.ones((1, 3, 8), "float32")).shape
+        TensorShape([1, 3, 8])
     """
 
     def __init__(
         self,
-        vocabulary_size,
-        hidden_dim,
-        position_type="sinusoidal",
-        max_length=None,
-        max_wavelength=10000,
-        layout="interleaved",
-        dropout=0.0,
-        pad_token_id=0,
-        tie_weights=True,
+        vocabulary_size: int | None,
+        hidden_dim: int,
+        position_type: str = "sinusoidal",
+        max_length: int | None = None,
+        max_wavelength: float = 10000,
+        layout: str = "interleaved",
+        dropout: float = 0.0,
+        pad_token_id: int = 0,
+        tie_weights: bool = True,
+        embeddings_initializer=None,
+        embeddings_regularizer=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
         if position_type not in POSITION_TYPES:
             raise ValueError(f"`position_type` must be one of {POSITION_TYPES}. Received: {position_type!r}.")
-        if position_type == "learned" and not max_length:
+        if position_type == "learned" and max_length is None:
             raise ValueError(
                 "`max_length` must be given for learned positions: each position is a row of a table. "
                 f"Received: max_length={max_length}. Pass the longest length, or use position_type='sinusoidal'."
             )
         if position_type == "sinusoidal":
             _check_sinusoids(hidden_dim, max_wavelength, layout)
-        self.vocabulary_size = vocabulary_size
-        self.hidden_dim = hidden_dim
+        self.vocabulary_size = None if vocabulary_size is None else positive_integer("vocabulary_size", vocabulary_size)
+        self.hidden_dim = positive_integer("hidden_dim", hidden_dim)
         self.position_type = position_type
-        self.max_length = max_length
+        self.max_length = None if max_length is None else positive_integer("max_length", max_length)
         self.max_wavelength = max_wavelength
         self.layout = layout
-        self.dropout = dropout
+        self.dropout = rate("dropout", dropout)
         self.pad_token_id = pad_token_id
         self.tie_weights = tie_weights
-        # N(0, 1 / hidden_dim): after the scaling by sqrt(hidden_dim) the rows have unit variance, and the tied
-        # projection starts with logits of unit variance too.
-        initializer = keras.initializers.RandomNormal(stddev=hidden_dim**-0.5)
-        self.token_embedding = keras.layers.ReversibleEmbedding(
-            vocabulary_size,
-            hidden_dim,
-            tie_weights=tie_weights,
-            embeddings_initializer=initializer,
-            dtype=self.dtype_policy,
-            name="token_embedding",
-        )
-        self.token_embedding.supports_masking = True  # So that `project` does not warn that it ends a mask's way.
+        self.embeddings_initializer = keras.initializers.get(embeddings_initializer)
+        self.embeddings_regularizer = keras.regularizers.get(embeddings_regularizer)
+        self.supports_masking = True
+        # Features must not be rounded before the positions are added; the sublayers cast by themselves.
+        self.autocast = self.vocabulary_size is not None
+        self.token_embedding = None
+        if self.vocabulary_size is not None:
+            # N(0, 1 / hidden_dim): the tied projection, too, starts with logits of unit variance.
+            default = keras.initializers.RandomNormal(stddev=self.hidden_dim**-0.5)
+            self.token_embedding = keras.layers.ReversibleEmbedding(
+                self.vocabulary_size,
+                self.hidden_dim,
+                tie_weights=tie_weights,
+                embeddings_initializer=self.embeddings_initializer or default,
+                embeddings_regularizer=self.embeddings_regularizer,
+                dtype=self.dtype_policy,
+                name="token_embedding",
+            )
+            self.token_embedding.supports_masking = True  # So that `project` does not warn that it ends a mask's way.
         self.dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, token_ids_shape):
-        self.token_embedding.build(token_ids_shape)
+        if self.token_embedding is not None:
+            self.token_embedding.build(token_ids_shape)
         if self.position_type == "learned":
             self.position_table = self.add_weight(
                 name="position_table",
@@ -174,16 +208,68 @@ class PositionalEmbedding(keras.layers.Layer):
                 autocast=False,
             )
 
-    def call(self, token_ids, start_index=0, training=None, reverse=False):
-        if reverse:
-            return self.token_embedding(token_ids, reverse=True)
-        if keras.backend.is_float_dtype(token_ids.dtype):
+    def __call__(self, token_ids, *args, positions=None, reverse=False, **kwargs):
+        # Not in `call`: Keras makes the mask of what it gets here, and casts floats to the policy's dtype in between.
+        if not reverse and hasattr(token_ids, "shape"):
+            token_ids = self._checked(token_ids)
+        if positions is not None:
+            kwargs["positions"] = self._checked_positions(positions)
+        return super().__call__(token_ids, *args, **kwargs, **({"reverse": True} if reverse else {}))
+
+    def _checked(self, inputs):
+        """Token ids as integers, or features as they are."""
+        dtype, shape = keras.backend.standardize_dtype(inputs.dtype), tuple(inputs.shape)
+        if self.vocabulary_size is None:
+            if len(shape) != 3 or shape[-1] != self.hidden_dim or not keras.backend.is_float_dtype(dtype):
+                raise ValueError(
+                    f"Without a vocabulary, positions are added to floats of shape (B, L, {self.hidden_dim}). "
+                    f"Received: shape={shape}, dtype={dtype}. For token ids pass `vocabulary_size`."
+                )
+            return inputs
+        if dtype in ("float16", "bfloat16"):
             raise ValueError(
                 f"Token ids must be integers: floats of half precision cannot count to {self.vocabulary_size}. "
-                f"Received: dtype={token_ids.dtype}. Declare the input with keras.Input(..., dtype='int32')."
+                f"Received: dtype={dtype}. Declare the input with keras.Input(..., dtype='int32')."
             )
-        x = ops.cast(self.token_embedding(token_ids), "float32") * self.hidden_dim**0.5
-        x = x + self._positions(token_ids, start_index)
+        if len(shape) != 2:
+            raise ValueError(
+                f"Token ids must have shape (B, L), a row for each sentence. Received: shape={shape}. For features of "
+                "shape (B, L, D) pass vocabulary_size=None."
+            )
+        return ops.cast(inputs, "int32") if keras.backend.is_float_dtype(dtype) else inputs
+
+    def _checked_positions(self, positions):
+        """Explicit positions; those that are no tensors are looked at."""
+        if not hasattr(positions, "shape"):
+            positions = np.asarray(positions)
+        dtype = keras.backend.standardize_dtype(positions.dtype)
+        if "int" not in dtype or len(positions.shape) not in (1, 2):
+            raise ValueError(
+                "`positions` must be integers of shape (B, L) or (L,), one for each token. "
+                f"Received: shape={tuple(positions.shape)}, dtype={dtype}."
+            )
+        if self.position_type == "learned" and isinstance(positions, np.ndarray) and positions.size:
+            least, last = int(positions.min()), int(positions.max())
+            if least < 0 or last >= self.max_length:
+                raise ValueError(
+                    "`positions` must be in [0, max_length) when positions are learned: each is a row of a table. "
+                    f"Received: positions from {least} to {last}, max_length={self.max_length}."
+                )
+        return positions
+
+    def call(self, token_ids, start_index=0, positions=None, training=None, reverse=False):
+        if reverse:
+            if self.token_embedding is None:
+                raise ValueError(
+                    f"Layer {self.name!r} has no vocabulary to project to. Received: vocabulary_size=None. "
+                    "Use a keras.layers.Dense."
+                )
+            return self.token_embedding(token_ids, reverse=True)
+        if self.token_embedding is None:
+            x = ops.cast(token_ids, "float32")
+        else:
+            x = ops.cast(self.token_embedding(token_ids), "float32") * self.hidden_dim**0.5
+        x = x + self._positions(token_ids, start_index, positions)
         return self.dropout_layer(ops.cast(x, self.compute_dtype), training=training)
 
     def project(self, hidden):
@@ -192,53 +278,76 @@ class PositionalEmbedding(keras.layers.Layer):
         return self(hidden, reverse=True)
 
     def compute_mask(self, token_ids, mask=None):
+        if self.token_embedding is None:
+            return mask
         if keras.backend.is_float_dtype(token_ids.dtype):
             return None  # `project`: logits carry no mask, weights in the data say which tokens count.
         return ops.not_equal(token_ids, self.pad_token_id)
 
     def compute_output_shape(self, token_ids_shape, reverse=False):
-        return (*token_ids_shape[:-1], self.vocabulary_size) if reverse else (*token_ids_shape, self.hidden_dim)
+        if reverse:
+            return (*token_ids_shape[:-1], self.vocabulary_size)
+        return (*token_ids_shape[:2], self.hidden_dim)
 
-    def compute_output_spec(self, token_ids, start_index=0, training=None, reverse=False):
+    def compute_output_spec(self, token_ids, start_index=0, positions=None, training=None, reverse=False):
+        if not reverse:
+            self._check_length(token_ids.shape[1], start_index, positions)
         return keras.KerasTensor(self.compute_output_shape(token_ids.shape, reverse), dtype=self.compute_dtype)
 
-    def _positions(self, token_ids, start_index):
-        """Rows start_index .. start_index + L - 1 of the position table, float32, (L, D)."""
-        length, static_start = token_ids.shape[1], isinstance(start_index, int)
-        if self.position_type == "learned" and length is not None:
-            last = length + (start_index if static_start else 0)
+    def _check_length(self, length, start_index, positions):
+        """Raises a ValueError for positions that cannot be, as far as shapes and integers tell."""
+        if positions is not None:
+            if not isinstance(start_index, int) or start_index:
+                raise ValueError(
+                    "`positions` and `start_index` exclude each other: both say where a token stands. "
+                    f"Received: both, start_index={start_index}. Add it to the positions."
+                )
+            given = positions.shape[-1]
+            if length is not None and given is not None and given != length:
+                raise ValueError(
+                    f"`positions` must have a position for each token. Received: {given} positions for {length} tokens."
+                )
+        elif self.position_type == "learned" and length is not None:
+            last = length + (start_index if isinstance(start_index, int) else 0)
             if last > self.max_length:
                 raise ValueError(
                     f"A sequence may not be longer than `max_length` when positions are learned. Received: {last} "
                     f"positions, max_length={self.max_length}. Cut the text, or train with sinusoidal positions."
                 )
-        if self.position_type == "sinusoidal" and length is not None and static_start:
-            table = positional_encoding(start_index + length, self.hidden_dim, self.max_wavelength, self.layout)
-            return ops.convert_to_tensor(table[start_index:])
-        positions = ops.arange(ops.shape(token_ids)[1], dtype="int32") + start_index
+
+    def _positions(self, token_ids, start_index, positions):
+        """The rows of the position table that are added, float32: (L, D), or (B, L, D) for positions (B, L)."""
+        length, static_start = token_ids.shape[1], isinstance(start_index, int)
+        self._check_length(length, start_index, positions)
+        if positions is None:
+            if self.position_type == "sinusoidal" and length is not None and static_start:
+                table = positional_encoding(start_index + length, self.hidden_dim, self.max_wavelength, self.layout)
+                return ops.convert_to_tensor(table[start_index:])
+            positions = ops.arange(ops.shape(token_ids)[1], dtype="int32") + start_index
         if self.position_type == "learned":
             return ops.take(self.position_table, positions, axis=0)
         return self._sinusoids(positions)
 
     def _sinusoids(self, positions):
-        """`positional_encoding` for positions known only at run time, exact to float32 up to position 65,536.
+        """`positional_encoding` for positions known only at run time, (...) -> (..., D), exact to float32 up to 65,536.
 
         pos * frequency in float32 would lose 1e-3 radians at position 10,000. So the frequency, in turns instead of
         radians, is split into three parts; the first two have 8 significant bits, hence their products with a 16-bit
         position are exact, and whole turns can be dropped before anything is rounded.
         """
         turns = _frequencies(self.hidden_dim, self.max_wavelength) / (2 * np.pi)
-        positions = ops.cast(positions, "float32")[:, None]
+        positions = ops.cast(positions, "float32")[..., None]
         phase = 0.0
         for significant_bits in (8, 8, 24):
             part = _round_to_bits(turns, significant_bits)
             turns = turns - part
-            product = positions * ops.convert_to_tensor(part.astype("float32"))  # (L, d/2)
+            product = positions * ops.convert_to_tensor(part.astype("float32"))  # (..., d/2)
             phase = phase + (product - ops.round(product))
         phase = phase - ops.round(phase)  # Within half a turn, where a float32 angle is finest.
         angles = phase * (2 * np.pi)
         pair = ops.stack if self.layout == "interleaved" else ops.concatenate
-        return ops.reshape(pair([ops.sin(angles), ops.cos(angles)], axis=-1), (-1, self.hidden_dim))
+        rows = pair([ops.sin(angles), ops.cos(angles)], axis=-1)
+        return ops.reshape(rows, (*ops.shape(angles)[:-1], self.hidden_dim))
 
     def get_config(self):
         return {
@@ -252,6 +361,8 @@ class PositionalEmbedding(keras.layers.Layer):
             "dropout": self.dropout,
             "pad_token_id": self.pad_token_id,
             "tie_weights": self.tie_weights,
+            "embeddings_initializer": keras.initializers.serialize(self.embeddings_initializer),
+            "embeddings_regularizer": keras.regularizers.serialize(self.embeddings_regularizer),
         }
 
 

@@ -9,6 +9,7 @@ import keras
 from keras import ops
 
 from keras_transformer import masks
+from keras_transformer.base import positive_integer, rate
 from keras_transformer.blocks import DecoderBlock, EncoderBlock
 from keras_transformer.distribution import DistributedFit
 from keras_transformer.embeddings import PositionalEmbedding
@@ -35,8 +36,8 @@ TIE_EMBEDDINGS = ("all", "target", "none")
 class Transformer(DistributedFit, keras.Model):
     """A functional model from `encoder_token_ids` (B, S) and `decoder_token_ids` (B, T) to logits (B, T, V).
 
-    `decoder_token_ids` is the target shifted right: it begins with the start token. Padding (`pad_token_id`) is
-    masked by itself. The defaults are the paper's base model.
+    `decoder_token_ids` is the target shifted right: it begins with the start token. Padding, id 0, is masked by itself.
+    The defaults are the paper's base model.
 
     Args:
         vocabulary_size: number of token ids of the source, and of the target unless `target_vocabulary_size` is given.
@@ -56,8 +57,15 @@ class Transformer(DistributedFit, keras.Model):
             Defaults to `"all"`.
         position_type: `"sinusoidal"` or `"learned"`. Defaults to `"sinusoidal"`.
         max_length: number of learned positions; sinusoidal ones need none and have no limit.
-        pad_token_id: Defaults to 0.
         **kwargs: `name` and `dtype`, a dtype policy such as `"mixed_bfloat16"`.
+
+    Call arguments:
+        inputs: a dict with `encoder_token_ids` (B, S) and `decoder_token_ids` (B, T), or a list or tuple of the two in
+            this order; so in `fit` and the like, too. A call also takes them as two arguments.
+        training: whether dropout is active.
+
+    Returns:
+        Logits (B, T, V).
 
     Example:
         >>> model = Transformer(vocabulary_size=100, num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=32)
@@ -69,31 +77,37 @@ class Transformer(DistributedFit, keras.Model):
 
     def __init__(
         self,
-        vocabulary_size,
-        target_vocabulary_size=None,
-        num_layers=6,
-        num_decoder_layers=None,
-        num_heads=8,
-        hidden_dim=512,
-        intermediate_dim=2048,
-        dropout=0.1,
-        attention_dropout=0.0,
+        vocabulary_size: int,
+        target_vocabulary_size: int | None = None,
+        num_layers: int = 6,
+        num_decoder_layers: int | None = None,
+        num_heads: int = 8,
+        hidden_dim: int = 512,
+        intermediate_dim: int = 2048,
+        dropout: float = 0.1,
+        attention_dropout: float = 0.0,
         activation="relu",
-        normalize_first=False,
-        layer_norm_epsilon=1e-6,
-        tie_embeddings="all",
-        position_type="sinusoidal",
-        max_length=None,
-        pad_token_id=0,
-        name="transformer",
+        normalize_first: bool = False,
+        layer_norm_epsilon: float = 1e-6,
+        tie_embeddings: str = "all",
+        position_type: str = "sinusoidal",
+        max_length: int | None = None,
+        name: str = "transformer",
         dtype=None,
         **kwargs,
     ):
         config = {key: value for key, value in locals().items() if key not in ("self", "kwargs", "__class__")}
+        for size in ("vocabulary_size", "num_layers", "num_heads", "hidden_dim", "intermediate_dim"):
+            config[size] = positive_integer(size, config[size])
+        for size in ("target_vocabulary_size", "num_decoder_layers", "max_length"):
+            config[size] = None if config[size] is None else positive_integer(size, config[size])
+        for name_of_rate in ("dropout", "attention_dropout"):
+            rate(name_of_rate, config[name_of_rate])
+        activation = keras.activations.get(activation)
         dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         num_decoder_layers = num_layers if num_decoder_layers is None else num_decoder_layers
         target_vocabulary_size = target_vocabulary_size or vocabulary_size
-        _check(tie_embeddings, vocabulary_size, target_vocabulary_size, num_layers, num_decoder_layers)
+        _check_ties(tie_embeddings, vocabulary_size, target_vocabulary_size)
 
         def embedding(vocabulary_size, tie_weights, name):
             return PositionalEmbedding(
@@ -102,7 +116,6 @@ class Transformer(DistributedFit, keras.Model):
                 position_type=position_type,
                 max_length=max_length,
                 dropout=dropout,
-                pad_token_id=pad_token_id,
                 tie_weights=tie_weights,
                 dtype=dtype,
                 name=name,
@@ -151,23 +164,46 @@ class Transformer(DistributedFit, keras.Model):
             name=name,
             **kwargs,
         )
-        self._config = {**config, "dtype": keras.dtype_policies.serialize(dtype)}
+        self._config = {
+            **config,
+            "activation": keras.activations.serialize(activation),
+            "dtype": keras.dtype_policies.serialize(dtype),
+        }
         self.encoder_embedding, self.decoder_embedding = encoder_embedding, decoder_embedding
         self.encoder_blocks, self.decoder_blocks = encoder_blocks, decoder_blocks
         self.encoder_norm, self.decoder_norm = encoder_norm, decoder_norm
         self.dtype_policy = dtype
-        self.pad_token_id = pad_token_id
         self.max_length = max_length if position_type == "learned" else None
         self.vocabulary_size, self.target_vocabulary_size = vocabulary_size, target_vocabulary_size
+
+    def __call__(self, inputs, *args, **kwargs):
+        if args and hasattr(args[0], "shape"):
+            inputs, args = (inputs, args[0]), args[1:]
+        if not isinstance(inputs, dict):
+            if not isinstance(inputs, list | tuple) or len(inputs) != 2 or not all(hasattr(x, "shape") for x in inputs):
+                raise ValueError(
+                    "A `Transformer` takes the token ids of source and target: a dict with `encoder_token_ids` and "
+                    "`decoder_token_ids`, or a list of two arrays. "
+                    f"Received: {keras.tree.map_structure(lambda x: getattr(x, 'shape', type(x).__name__), inputs)}."
+                )
+            inputs = dict(zip(("encoder_token_ids", "decoder_token_ids"), inputs, strict=True))
+        return super().__call__(inputs, *args, **kwargs)
 
     def get_config(self):
         return dict(self._config)
 
     @classmethod
     def from_config(cls, config):
-        return cls(**config)
+        # Of files from before padding was 0 without an argument.
+        pad_token_id = config.get("pad_token_id", 0)
+        if pad_token_id != 0:
+            raise ValueError(
+                "Padding is id 0 for data, search and exports, so a `Transformer` has no `pad_token_id`. Received: a "
+                f"saved model with pad_token_id={pad_token_id}. Exchange rows 0 and {pad_token_id} of its embeddings."
+            )
+        return cls(**{key: value for key, value in config.items() if key != "pad_token_id"})
 
-    def attention_scores(self, encoder_token_ids, decoder_token_ids):
+    def attention_scores(self, encoder_token_ids, decoder_token_ids) -> AttentionScores:
         """What every head of every layer attends to.
 
         Args:
@@ -179,13 +215,13 @@ class Transformer(DistributedFit, keras.Model):
         """
         found = AttentionScores([], [], [])
         x = self.encoder_embedding(encoder_token_ids)
-        encoder_mask = masks.padding_mask(encoder_token_ids, self.pad_token_id)
+        encoder_mask = masks.padding_mask(encoder_token_ids)
         for block in self.encoder_blocks:
             x, scores = block(x, mask=encoder_mask, return_attention_scores=True)
             found.encoder.append(scores)
         encoder_sequence = self.encoder_norm(x) if self.encoder_norm else x
         x = self.decoder_embedding(decoder_token_ids)
-        decoder_mask = masks.padding_mask(decoder_token_ids, self.pad_token_id)
+        decoder_mask = masks.padding_mask(decoder_token_ids)
         for block in self.decoder_blocks:
             x, scores, cross_scores = block(
                 x,
@@ -210,12 +246,12 @@ class Transformer(DistributedFit, keras.Model):
             The encoder sequence (B, S, D) and the padding mask (B, S).
         """
         x = self.encoder_embedding(encoder_token_ids)
-        padding_mask = masks.padding_mask(encoder_token_ids, self.pad_token_id)
+        padding_mask = masks.padding_mask(encoder_token_ids)
         for block in self.encoder_blocks:
             x = block(x, mask=padding_mask)
         return (self.encoder_norm(x) if self.encoder_norm else x), padding_mask
 
-    def init_cache(self, batch_size, max_length, num_beams=1):
+    def init_cache(self, batch_size, max_length, num_beams: int = 1):
         """Empty self-attention caches: per decoder block keys (B * N, H, L * K) and values (B * N, L * K, H)."""
         return [block.self_attention.init_cache(batch_size, max_length, num_beams) for block in self.decoder_blocks]
 
@@ -234,7 +270,7 @@ class Transformer(DistributedFit, keras.Model):
         layers = [block.cross_attention for block in self.decoder_blocks]
         return [layer.project_value(encoder_sequence, padding_mask) for layer in layers], bias
 
-    def decode_step(self, token_ids, cache, cache_update_index, cross_cache, ancestors=None, in_place=False):
+    def decode_step(self, token_ids, cache, cache_update_index, cross_cache, ancestors=None, in_place: bool = False):
         """Logits of the next token, from the newest token and the caches.
 
         Args:
@@ -276,7 +312,7 @@ class Transformer(DistributedFit, keras.Model):
             mask = filled if mask is None else ops.logical_and(mask, filled)
         return None if mask is None else masks.bias(mask)
 
-    def start_decoding(self, encoder_token_ids, max_length, num_beams=1, in_place=False):
+    def start_decoding(self, encoder_token_ids, max_length, num_beams: int = 1, in_place: bool = False):
         """Everything that `keras_transformer.decoding` needs for a batch.
 
         Args:
@@ -318,12 +354,7 @@ class Transformer(DistributedFit, keras.Model):
         return step, cache, lengthen
 
 
-def _check(tie_embeddings, vocabulary_size, target_vocabulary_size, num_layers, num_decoder_layers):
-    if num_layers < 1 or num_decoder_layers < 1:
-        raise ValueError(
-            "`num_layers` and `num_decoder_layers` must be at least 1. "
-            f"Received: num_layers={num_layers}, num_decoder_layers={num_decoder_layers}."
-        )
+def _check_ties(tie_embeddings, vocabulary_size, target_vocabulary_size):
     if tie_embeddings not in TIE_EMBEDDINGS:
         raise ValueError(f"`tie_embeddings` must be one of {TIE_EMBEDDINGS}. Received: {tie_embeddings!r}.")
     if tie_embeddings == "all" and vocabulary_size != target_vocabulary_size:

@@ -14,6 +14,7 @@ import math
 import re
 import unicodedata
 from bisect import bisect
+from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 from random import Random
@@ -32,8 +33,12 @@ class TokenizerError(ValueError):
 class Tokenizer:
     """The surface that every kind has.
 
+    A subclass of yours needs `vocabulary_size`, `tokenize`, `detokenize` and `pieces`. To be saved and loaded it also
+    needs a `suffix` of its own, by which `load` knows it; `_serialized`, which gives its file as bytes; and the class
+    method `_load`, which makes a tokenizer from the path of such a file.
+
     Attributes:
-        kind: one of `KINDS`.
+        kind: one of `KINDS`, or the name of your own.
         vocabulary_size: number of ids, the four special ones included.
         suffix: of the file that `save` writes.
 
@@ -43,6 +48,8 @@ class Tokenizer:
         >>> tokenizer.detokenize(ids)
         ['a small cat']
     """
+
+    suffix = None
 
     @staticmethod
     def train(texts, vocabulary_size=None, kind="unigram", seed=0):
@@ -78,28 +85,51 @@ class Tokenizer:
 
     @staticmethod
     def load(path):
-        """Reads a tokenizer that `save` wrote: `NAME.spm` (SentencePiece) or `NAME.vocab` (WordPiece).
+        """Reads a tokenizer that `save` wrote: `NAME.spm` (SentencePiece), `NAME.vocab` (WordPiece), or one of yours.
 
         Args:
             path: the file, with or without its suffix.
+
+        Raises:
+            TokenizerError: there is no such file, or it cannot be read.
         """
-        path = Path(path)
-        for cls in (SentencePieceTokenizer, WordPieceTokenizer):
+        path, classes = Path(path), {}
+        for cls in _subclasses(Tokenizer):
+            if vars(cls).get("suffix") is not None:  # One that inherits its suffix is not what `load` looks for.
+                classes[cls.suffix] = cls  # Of a class that is defined again, as notebooks do, the newer one.
+        for cls in classes.values():
             file = path if path.suffix == cls.suffix else path.with_name(path.name + cls.suffix)
             if file.is_file():
                 try:
                     return cls._load(file)
                 except (RuntimeError, ValueError) as error:
                     raise TokenizerError(f"{file} cannot be used as a tokenizer: {error}") from error
-        stem = path.with_suffix("") if path.suffix in (".spm", ".vocab") else path
-        raise TokenizerError(f"No tokenizer at {path}: neither {stem}.spm nor {stem}.vocab is a file.")
+        stem = path.with_suffix("") if path.suffix in classes else path
+        raise TokenizerError(
+            f"No tokenizer at {path}: none of {', '.join(f'{stem}{suffix}' for suffix in classes)} is a file. A "
+            "tokenizer of your own is found once its class is imported."
+        )
 
     def save(self, path):
         """Writes `path` + `suffix` and returns that file's path."""
+        if self.suffix is None:
+            raise TokenizerError(
+                "A tokenizer that is saved needs a `suffix`, which `Tokenizer.load` knows its class by. "
+                f"Received: {type(self).__name__} without one. Give the class a suffix, `_serialized` and `_load`."
+            )
         path = Path(path)
         file = path if path.suffix == self.suffix else path.with_name(path.name + self.suffix)
         file.write_bytes(self._serialized())
         return file
+
+    def _serialized(self):
+        """The content of the file, bytes."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be saved: it has no `_serialized`.")
+
+    @classmethod
+    def _load(cls, path):
+        """A tokenizer from the path of a file that `save` wrote."""
+        raise NotImplementedError(f"{cls.__name__} cannot be loaded: it has no `_load`.")
 
     def tokenize(self, texts):
         """A list of strings -> a list of lists of ids."""
@@ -139,6 +169,18 @@ class Tokenizer:
     def graph_resources(self):
         """TensorFlow objects that a SavedModel has to track for the graph methods to work there."""
         return []
+
+
+def _subclasses(cls):
+    """All of them, the oldest first."""
+    return [found for sub in cls.__subclasses__() for found in (sub, *_subclasses(sub))]
+
+
+def _sentences(texts):
+    """A list of strings; one string would be taken for a list of its characters."""
+    if isinstance(texts, str):
+        raise TypeError(f"`texts` must be a list of strings. Received: one string, {texts[:40]!r}. Pass [text].")
+    return list(texts)
 
 
 def _sentencepiece_kind(model):
@@ -181,7 +223,8 @@ class SentencePieceTokenizer(Tokenizer):
                 f"Received: {special}. Train it with `Tokenizer.train`."
             )
         self._graph = None
-        self._sampled = {}
+        # Of the usual words, not of all that a corpus of any size has: each takes up to 64 segmentations.
+        self._segmentations = lru_cache(maxsize=50_000)(self._find_segmentations)
 
     @classmethod
     def _train(cls, texts, vocabulary_size, kind, seed):
@@ -211,7 +254,7 @@ class SentencePieceTokenizer(Tokenizer):
         return self.model
 
     def tokenize(self, texts):
-        return self._processor.encode(list(texts))
+        return self._processor.encode(_sentences(texts))
 
     def sample(self, texts, alpha, seed):
         if self.kind != "unigram":
@@ -219,7 +262,7 @@ class SentencePieceTokenizer(Tokenizer):
         # Not by SentencePiece's own sampling: its generator mixes in something of the process, whatever the seed.
         random = Random(seed).random
         rows = []
-        for pieces in self._processor.encode(list(texts), out_type=str):
+        for pieces in self._processor.encode(_sentences(texts), out_type=str):
             row = []
             for word in "".join(pieces).split("\u2581")[1:]:
                 segmentations, cumulated = self._segmentations(word, alpha)
@@ -227,16 +270,12 @@ class SentencePieceTokenizer(Tokenizer):
             rows.append(row)
         return rows
 
-    def _segmentations(self, word, alpha):
+    def _find_segmentations(self, word, alpha):
         """The best segmentations of a word, and the running sum of their probabilities to the power of alpha."""
-        found = self._sampled.get((word, alpha))
-        if found is None:
-            # A piece never reaches beyond a word, so that words can be drawn one by one.
-            segmentations = self._processor.nbest_encode(word, nbest_size=64) or [[]]
-            scores = [alpha * sum(map(self._processor.get_score, ids)) for ids in segmentations]
-            found = segmentations, list(accumulate(math.exp(score - max(scores)) for score in scores))
-            self._sampled[word, alpha] = found
-        return found
+        # A piece never reaches beyond a word, so that words can be drawn one by one.
+        segmentations = self._processor.nbest_encode(word, nbest_size=64) or [[]]
+        scores = [alpha * sum(map(self._processor.get_score, ids)) for ids in segmentations]
+        return segmentations, list(accumulate(math.exp(score - max(scores)) for score in scores))
 
     def detokenize(self, token_ids):
         rows = [[int(i) for i in ids] for ids in token_ids]
@@ -393,7 +432,7 @@ class WordPieceTokenizer(Tokenizer):
     # One implementation, the graph's: called eagerly it serves Python too, so the ids cannot differ.
 
     def tokenize(self, texts):
-        texts = list(texts)
+        texts = _sentences(texts)
         return self.graph_tokenize(texts).to_list() if texts else []
 
     def detokenize(self, token_ids):

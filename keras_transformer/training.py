@@ -29,6 +29,9 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
     Logits are the largest tensor of a step, and reading it is what the loss costs: so the gradient is written out, and
     takes the exponentials from the forward pass.
 
+    A label outside 0 .. V - 1 makes the loss and the gradient NaN, on every backend and whatever its weight: labels at
+    padding have to be token ids, too, such as 0.
+
     Args:
         label_smoothing: e in [0, 1). Defaults to 0.1, the paper's.
         reduction: Defaults to `"mean_with_sample_weight"`: the weighted sum over the sum of weights.
@@ -52,6 +55,11 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         name="label_smoothed_cross_entropy",
         **kwargs,
     ):
+        if "from_logits" in kwargs:
+            raise TypeError(
+                "`LabelSmoothedCrossEntropy` has no `from_logits`: it always takes logits. "
+                f"Received: from_logits={kwargs['from_logits']}. Leave it out, and end the model without a softmax."
+            )
         super().__init__(name=name, reduction=reduction, **kwargs)
         if not 0 <= label_smoothing < 1:
             raise ValueError(
@@ -70,10 +78,11 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
                 loss = loss - self.label_smoothing * ops.mean(logits, axis=-1)
 
             def gradient(upstream):
-                upstream = upstream[:, None]
+                known, indices = _known(labels, logits.shape[-1])
+                upstream = ops.where(known, upstream, np.nan)[:, None]
                 smooth = exponentials * (upstream / total[:, None]) - upstream * self.label_smoothing / logits.shape[-1]
                 rows = ops.arange(ops.shape(labels)[0], dtype="int32")
-                indices = ops.stack([rows, labels], axis=1)
+                indices = ops.stack([rows, indices], axis=1)
                 return ops.scatter_update(
                     smooth, indices, -(1 - self.label_smoothing) * upstream[:, 0], reduction="add"
                 )
@@ -96,9 +105,19 @@ def _flat(y_true, y_pred, sample_weight=None):
     return logits, ops.reshape(ops.cast(y_true, "int32"), (-1,)), weights
 
 
+def _known(labels, vocabulary_size):
+    """Which labels are in the vocabulary, bool (M,), and the labels, with others moved into it.
+
+    Backends differ in what an index out of bounds gives: an error, NaN, or, with XLA, the value at the nearest one.
+    """
+    inside = ops.clip(labels, 0, vocabulary_size - 1)
+    return labels == inside, inside
+
+
 def _pick(logits, labels):
-    """logits[i, labels[i]]: (M, V), (M,) -> (M,)."""
-    return ops.squeeze(ops.take_along_axis(logits, labels[:, None], axis=1), axis=1)
+    """logits[i, labels[i]]: (M, V), (M,) -> (M,); NaN for a label outside the vocabulary."""
+    known, indices = _known(labels, logits.shape[-1])
+    return ops.where(known, ops.squeeze(ops.take_along_axis(logits, indices[:, None], axis=1), axis=1), np.nan)
 
 
 def _largest(logits):

@@ -18,7 +18,7 @@ from keras import ops
 
 from keras_transformer import decoding
 from keras_transformer.config import DecodingConfig, check_number
-from keras_transformer.model import Transformer  # noqa: F401  (registers the classes that a saved model needs)
+from keras_transformer.model import Transformer
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID, Tokenizer
 
 SPECIAL_IDS = decoding.SpecialIds(START_TOKEN_ID, END_TOKEN_ID, PAD_TOKEN_ID)
@@ -177,6 +177,11 @@ class Translator:
     def __init__(
         self, model, source_tokenizer, target_tokenizer=None, max_source_length=128, jit_compile=None, **settings
     ):
+        if not isinstance(model, Transformer):
+            raise TypeError(
+                "`Translator` needs a `keras_transformer.Transformer`: it decodes with the model's caches. "
+                f"Received: {type(model).__name__}. Of another model, search with `keras_transformer.decoding`."
+            )
         self.model = model
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer or source_tokenizer

@@ -19,8 +19,8 @@ FAST_TO_COMPILE = "--xla_backend_optimization_level=0"
 CASES = {
     "plain": {},
     "clip, EMA, ragged, XLA": {"clip_norm": 0.1, "ema_momentum": 0.9, "rows": 13, "jit_compile": True},
-    "accumulate, clip, ragged": {"accumulate": 3, "clip_norm": 0.1, "rows": 13},
-    "float16": {"dtype": "mixed_float16", "accumulate": 2},
+    "accumulate, clip, ragged": {"gradient_accumulation_steps": 3, "clip_norm": 0.1, "rows": 13},
+    "float16": {"dtype": "mixed_float16", "gradient_accumulation_steps": 2},
     "bfloat16": {"dtype": "mixed_bfloat16", "jit_compile": True, "rows": 13},
 }
 # Weights move by 0.01 a step; what half precision rounds away differs with the order of additions.
@@ -45,7 +45,7 @@ def train(kinds, folder, cases, **environment):
 
 
 def without_accumulation(case):
-    return {key: value for key, value in case.items() if key != "accumulate"}
+    return {key: value for key, value in case.items() if key != "gradient_accumulation_steps"}
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def one(tmp_path_factory):
 @pytest.mark.parametrize("kind", ["one", "mirrored", "multi_worker"])
 def test_every_strategy_ends_with_the_weights_of_one_device(kind, one, tmp_path):
     """Also of the optimizer, and with the same losses and metrics."""
-    cases = {name: case for name, case in CASES.items() if kind != "one" or "accumulate" in case}
+    cases = {name: case for name, case in CASES.items() if kind != "one" or "gradient_accumulation_steps" in case}
     for (_, name), (arrays, history) in train(kind, tmp_path / "x", cases).items():
         expected, expected_history = one["one", name]
         tolerance = TOLERANCE.get(name, 1e-5)
@@ -112,12 +112,121 @@ def test_a_cluster_without_workers_is_an_error(monkeypatch):
         make_strategy("multi_worker")
 
 
-def test_no_batch_is_split_into_less_than_one_part():
-    from keras_transformer.model import Transformer
+@pytest.mark.parametrize("steps", [0, 1.5, True])
+def test_no_batch_is_split_into_less_than_one_part(steps):
+    match = f"`gradient_accumulation_steps` must be an integer of at least 1. Received: .*={steps}"
+    with pytest.raises(ValueError, match=match):
+        dense_model(gradient_accumulation_steps=steps)
 
-    model = Transformer(9, num_layers=1, num_heads=1, hidden_dim=4, intermediate_dim=4)
-    with pytest.raises(ValueError, match="`accumulate` must be at least 1"):
-        model.compile("sgd", "mse", accumulate=0)
+
+def dense_model(train_step=None, **arguments):
+    """y = w x, compiled; with a `train_step` of its own if one is given."""
+    import keras
+
+    class Plain(DistributedFit, keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = keras.layers.Dense(V, kernel_initializer="ones")
+
+        def call(self, x):
+            return self.dense(x)
+
+    if train_step is not None:
+        Plain.train_step = train_step
+    model = Plain()
+    model.compile("sgd", **{"loss": "mse", "jit_compile": False, "gradient_accumulation_steps": 2, **arguments})
+    return model
+
+
+V = 5
+
+
+def sparse(**arguments):
+    import keras
+
+    return keras.losses.SparseCategoricalCrossentropy(from_logits=True, **arguments)
+
+
+@pytest.mark.parametrize("reduction", ["sum_over_batch_size", "mean", "mean_with_sample_weight"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_parts_of_a_batch_add_up_for_every_kind_of_mean(reduction, weighted):
+    """Seven rows in two parts, weights that differ: the weights after a step are those of the whole batch."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(7, 3, 2)).astype("float32"), rng.integers(0, V, (7, 3))
+    weights = {"sample_weight": rng.integers(0, 4, (7, 3)).astype("float32")} if weighted else {}
+    found = []
+    for steps in (1, 2):
+        model = dense_model(loss=sparse(reduction=reduction), gradient_accumulation_steps=steps)
+        model.fit(x, y, **weights, batch_size=7, verbose=0)
+        found.append(model.get_weights()[0])
+    assert np.abs(found[0] - 1).max() > 1e-3
+    np.testing.assert_allclose(found[1], found[0], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"ignore_class": 0}, r"may not have `ignore_class`.*Crossentropy\(ignore_class=0\). Pass sample weights"),
+        ({"reduction": "sum"}, r"a loss must be a mean.*Received: reduction='sum'"),
+        ({"reduction": None}, r"a loss must be a mean.*Received: reduction=None"),
+    ],
+)
+def test_losses_whose_parts_do_not_add_up_are_errors(arguments, match):
+    dense_model(loss=sparse(**arguments), gradient_accumulation_steps=1)
+    with pytest.raises(ValueError, match=match):
+        dense_model(loss=sparse(**arguments))
+
+
+def test_a_mask_without_sample_weights_is_an_error():
+    import keras
+
+    class Masked(DistributedFit, keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.embedding = keras.layers.Embedding(V, V, mask_zero=True)
+
+        def call(self, x):
+            return self.embedding(x)
+
+    model = Masked()
+    model.compile("sgd", sparse(), jit_compile=False, gradient_accumulation_steps=2)
+    ids = np.array([[1, 0, 0], [1, 2, 3]])
+    with pytest.raises(ValueError, match=r"carries a Keras mask.*Received: no sample weights"):
+        model.fit(ids, ids, verbose=0)
+    model.compile("sgd", sparse(reduction="mean_with_sample_weight"), jit_compile=False, gradient_accumulation_steps=2)
+    model.fit(ids, ids, sample_weight=(ids != 0) * 1.0, verbose=0)
+
+
+def test_weights_per_output_are_an_error():
+    import keras
+
+    class Two(DistributedFit, keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = keras.layers.Dense(V)
+
+        def call(self, x):
+            return self.dense(x), self.dense(x)
+
+    model, mean = Two(), "mean_with_sample_weight"
+    losses = [sparse(reduction=mean), sparse(reduction=mean)]
+    model.compile("sgd", losses, jit_compile=False, gradient_accumulation_steps=2)
+    x, y = np.ones((4, 3), "float32"), np.ones(4, "int32")
+    with pytest.raises(ValueError, match=r"one array of weights and one kind of mean.*Received: 2 arrays of weights"):
+        model.fit(x, (y, y), sample_weight=(np.ones(4), np.ones(4)), verbose=0)
+
+
+def test_a_train_step_that_does_not_call_ours_is_an_error():
+    def own(self, data):
+        return {"loss": 0.0}
+
+    def ours(self, data):
+        return DistributedFit.train_step(self, data)
+
+    dense_model(own, gradient_accumulation_steps=1)
+    dense_model(ours)
+    with pytest.raises(ValueError, match=r"Received: Plain.train_step, which does not call super\(\).train_step"):
+        dense_model(own)
 
 
 def test_the_training_step_is_traced_once():

@@ -1,5 +1,7 @@
 """Positional encodings and the embedding layer that adds them."""
 
+import json
+
 import keras
 import numpy as np
 import pytest
@@ -147,6 +149,152 @@ def test_sinusoidal_positions_have_no_maximum_length():
     np.testing.assert_allclose(added, float64_table(np.array([50_000]), D, 10000, "interleaved"), atol=1e-6)
 
 
+# Explicit positions
+
+ROWS = np.array([[0, 0, 1, 2, 3], [4, 5, 6, 0, 1], [0, 1, 0, 1, 2]], "int32")  # Left-padded and packed.
+
+
+def position_rows(layer):
+    """What the layer adds at positions 0, 1, ..., 30."""
+    if layer.position_type == "learned":
+        return to_numpy(layer.position_table)
+    return float64_table(np.arange(31), D, layer.max_wavelength, layer.layout)
+
+
+@pytest.mark.parametrize("position_type", ["sinusoidal", "learned"])
+@pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
+@pytest.mark.parametrize("rows", [ROWS, ROWS[1]], ids=["(B, L)", "(L,)"])
+@pytest.mark.parametrize("as_tensor", [False, True], ids=["array", "tensor"])
+def test_explicit_positions_are_the_rows_that_are_added(position_type, layout, rows, as_tensor):
+    layer = make_layer(position_type=position_type, max_length=31, layout=layout)
+    ids = random_ids()
+    layer.build((None, None))
+    silence_tokens(layer)
+    added = layer(ids, positions=ops.convert_to_tensor(rows) if as_tensor else rows)
+    expected = np.broadcast_to(position_rows(layer)[rows], (B, L, D))
+    np.testing.assert_allclose(to_numpy(added), expected, atol=1e-6)
+
+
+def test_left_padding_with_explicit_positions_gives_what_right_padding_gives():
+    layer = make_layer()
+    left, right = np.array([[0, 0, 7, 4, 9]]), np.array([[7, 4, 9, 0, 0]])
+    found = layer(left, positions=[[0, 0, 0, 1, 2]])
+    np.testing.assert_allclose(to_numpy(found)[:, 2:], to_numpy(layer(right))[:, :3], atol=1e-6)
+    np.testing.assert_array_equal(ops.convert_to_numpy(found._keras_mask), left != 0)
+
+
+def test_positions_are_an_input_of_a_functional_model(tmp_path):
+    ids, positions = keras.Input((None,), dtype="int32"), keras.Input((None,), dtype="int32")
+    layer = make_layer()
+    model = keras.Model([ids, positions], layer(ids, positions=positions))
+    model.save(tmp_path / "model.keras")
+    batch = [random_ids(), ROWS]
+    expected = to_numpy(layer(batch[0], positions=ROWS))
+    np.testing.assert_allclose(to_numpy(model(batch)), expected, atol=1e-6)
+    np.testing.assert_allclose(to_numpy(keras.saving.load_model(tmp_path / "model.keras")(batch)), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("positions", "match"),
+    [
+        (ROWS.astype("float32"), r"must be integers of shape \(B, L\) or \(L,\).*shape=\(3, 5\), dtype=float32"),
+        (ROWS[None], r"must be integers of shape \(B, L\) or \(L,\).*shape=\(1, 3, 5\)"),
+        (ROWS[:, :3], "must have a position for each token. Received: 3 positions for 5 tokens"),
+        (ROWS + 1, r"must be in \[0, max_length\).*Received: positions from 1 to 7, max_length=7"),
+        (ROWS - 1, r"must be in \[0, max_length\).*Received: positions from -1 to 5, max_length=7"),
+    ],
+)
+def test_positions_that_cannot_be_are_named(positions, match):
+    layer = make_layer(position_type="learned", max_length=7)
+    with pytest.raises(ValueError, match=match):
+        layer(random_ids(), positions=positions)
+
+
+def test_positions_and_start_index_exclude_each_other():
+    with pytest.raises(ValueError, match=r"`positions` and `start_index` exclude each other.*start_index=2"):
+        make_layer()(random_ids(), positions=ROWS, start_index=2)
+
+
+# Positions alone
+
+
+@pytest.mark.parametrize("position_type", ["sinusoidal", "learned"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_without_a_vocabulary_positions_are_added_to_features(position_type, policy):
+    layer = make_layer(vocabulary_size=None, position_type=position_type, max_length=31, dtype=policy)
+    features = np.random.default_rng(0).normal(size=(B, L, D)).astype("float32")
+    found = layer(features, start_index=3)
+    assert keras.backend.standardize_dtype(found.dtype) == layer.compute_dtype
+    assert len(layer.weights) == (position_type == "learned")
+    tolerance = {"float32": 1e-6, "mixed_bfloat16": 2**-6, "mixed_float16": 2**-9}[policy]
+    np.testing.assert_allclose(to_numpy(found), features + position_rows(layer)[3 : 3 + L], atol=tolerance)
+
+
+def test_features_keep_their_mask():
+    layer = make_layer(vocabulary_size=None)
+    masked = keras.layers.Masking()(np.pad(np.ones((B, L - 2, D), "float32"), [(0, 0), (0, 2), (0, 0)]))
+    np.testing.assert_array_equal(ops.convert_to_numpy(layer(masked)._keras_mask)[0], [1, 1, 1, 0, 0])
+    assert getattr(layer(np.ones((B, L, D), "float32")), "_keras_mask", None) is None
+
+
+@pytest.mark.parametrize(
+    "features", [np.ones((B, L, D + 1), "float32"), np.ones((B, D), "float32"), np.ones((B, L, D), "int32")]
+)
+def test_features_have_three_axes_and_are_floats(features):
+    match = r"positions are added to floats of shape \(B, L, 14\). Received: shape=\(3, .*`vocabulary_size`"
+    with pytest.raises(ValueError, match=match):
+        make_layer(vocabulary_size=None)(features)
+
+
+def test_without_a_vocabulary_there_is_nothing_to_project_to():
+    with pytest.raises(ValueError, match=r"has no vocabulary to project to. Received: vocabulary_size=None"):
+        make_layer(vocabulary_size=None).project(np.ones((B, L, D), "float32"))
+
+
+# Token ids
+
+
+def test_sequential_without_an_input_takes_ids():
+    """Keras makes float32 of them there; the mask is that of the ids."""
+    ids = np.array([[300, 301, 0], [7, 0, 0]])
+    layer = make_layer(vocabulary_size=302)
+    seen = {}
+
+    class Head(keras.layers.Layer):
+        supports_masking = True
+
+        def call(self, x, mask=None):
+            seen["mask"] = mask
+            return x
+
+    model = keras.Sequential([layer, Head()])
+    np.testing.assert_array_equal(to_numpy(model(ids)), to_numpy(layer(ids.astype("int32"))))
+    np.testing.assert_array_equal(ops.convert_to_numpy(seen["mask"]), ids != 0)
+    assert layer(ids.astype("float32"))._keras_mask.shape == ids.shape
+
+
+def test_sequential_without_an_input_makes_half_precision_of_ids_which_is_refused():
+    model = keras.Sequential([make_layer(dtype="mixed_bfloat16")])
+    with pytest.raises(ValueError, match=r"dtype=bfloat16. Declare the input with keras.Input\(..., dtype='int32'\)"):
+        model(random_ids())
+    model = keras.Sequential([keras.Input((None,), dtype="int32"), make_layer(dtype="mixed_bfloat16")])
+    assert model(random_ids()).shape == (B, L, D)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_ids_of_half_precision_are_refused(dtype):
+    with pytest.raises(ValueError, match=f"cannot count to 23. Received: dtype={dtype}. Declare the input"):
+        make_layer()(ops.cast(random_ids(), dtype))
+
+
+@pytest.mark.parametrize("shape", [(L,), (B, L, 1), (B, L, 2, 2)])
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_ids_have_two_axes(shape, symbolic):
+    ids = keras.KerasTensor(shape, "int32") if symbolic else np.ones(shape, "int32")
+    with pytest.raises(ValueError, match=r"Token ids must have shape \(B, L\).*Received: shape=\("):
+        make_layer()(ids)
+
+
 # The layer
 
 
@@ -253,6 +401,63 @@ def test_dropout_is_active_in_training_only():
     np.testing.assert_allclose(dropped[~zeros], 2 * plain[~zeros], rtol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["vocabulary_size", "hidden_dim", "max_length"])
+@pytest.mark.parametrize("value", [0, -3, 4.0, True, "6"])
+def test_sizes_are_positive_integers(name, value):
+    with pytest.raises(ValueError, match=f"`{name}` must be (a positive integer|an even number)"):
+        make_layer(**{name: value})
+    with pytest.raises(ValueError, match=f"`{name}` must be a positive integer"):
+        make_layer(**{"position_type": "learned", "max_length": 7, name: value})
+
+
+@pytest.mark.parametrize("rate", [1.0, -0.1, True, "0.1", float("nan")])
+def test_dropout_is_a_rate(rate):
+    with pytest.raises(ValueError, match=r"`dropout` must be a number in \[0, 1\)"):
+        make_layer(dropout=rate)
+
+
+def test_sizes_of_numpy_become_plain_integers():
+    config = make_layer(vocabulary_size=np.int64(V), hidden_dim=np.int32(D)).get_config()
+    assert type(config["vocabulary_size"]) is type(config["hidden_dim"]) is int
+
+
+def test_initializer_and_regularizer_are_those_of_the_token_embeddings():
+    layer = make_layer(embeddings_initializer="ones", embeddings_regularizer=keras.regularizers.L2(0.5))
+    layer(random_ids())
+    np.testing.assert_array_equal(to_numpy(layer.token_embedding.embeddings), np.ones((V, D)))
+    np.testing.assert_allclose(float(layer.losses[0]), 0.5 * V * D, rtol=1e-6)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    ("settings", "inputs"),
+    [
+        ({}, random_ids()),
+        ({"position_type": "learned", "max_length": 7}, random_ids()),
+        ({"vocabulary_size": None}, np.ones((B, L, D), "float32")),
+        ({"vocabulary_size": None, "position_type": "learned", "max_length": 7}, np.ones((B, L, D), "float32")),
+    ],
+    ids=["ids", "ids, learned", "features", "features, learned"],
+)
+def test_the_layer_keeps_keras_contract(settings, inputs, policy):
+    """Config round trip, symbolic == eager, the output's shape, a training step, under three dtype policies."""
+    layer = make_layer(dropout=0.1, dtype=policy, **settings)
+    copy = PositionalEmbedding.from_config(json.loads(json.dumps(layer.get_config())))
+    assert copy.get_config() == layer.get_config()
+    symbolic = keras.Input(inputs.shape[1:], dtype=str(inputs.dtype))
+    output = layer(symbolic)
+    eager = layer(inputs)
+    assert output.shape == (None, L, D) and eager.shape == layer.compute_output_shape(inputs.shape) == (B, L, D)
+    assert output.dtype == keras.backend.standardize_dtype(eager.dtype) == layer.compute_dtype
+    model = keras.Model(symbolic, keras.layers.Dense(1, dtype=policy)(output))
+    np.testing.assert_array_equal(to_numpy(keras.Model(symbolic, output)(inputs)), to_numpy(eager))
+    model.compile("adam", "mse", jit_compile=False)
+    before = [to_numpy(w) for w in layer.trainable_weights]
+    model.fit(inputs, np.ones((B, L, 1)), verbose=0)
+    for weight, old in zip(layer.trainable_weights, before, strict=True):
+        assert np.any(to_numpy(weight) != old), weight.path
+
+
 # The projection to logits
 
 
@@ -296,6 +501,8 @@ CONFIG = {
     "dropout": 0.25,
     "pad_token_id": 4,
     "tie_weights": False,
+    "embeddings_initializer": None,
+    "embeddings_regularizer": None,
 }
 
 

@@ -42,8 +42,8 @@ def logits(model, source=SOURCE, target=TARGET):
     return to_numpy(model({"encoder_token_ids": source, "decoder_token_ids": target}))
 
 
-def pad(token_ids, columns, pad_token_id=0):
-    return np.pad(token_ids, ((0, 0), (0, columns)), constant_values=pad_token_id)
+def pad(token_ids, columns):
+    return np.pad(token_ids, ((0, 0), (0, columns)))
 
 
 def weight_gradients(model, inputs):
@@ -213,8 +213,16 @@ def test_logits_are_over_the_target_vocabulary(tie_embeddings):
         ({"num_heads": 1, "hidden_dim": 21}, r"`hidden_dim` must be an even number.*hidden_dim=21.*hidden_dim=22"),
         ({"position_type": "rotary"}, r"`position_type` must be one of .*Received: 'rotary'"),
         ({"position_type": "learned"}, r"`max_length` must be given for learned positions.*max_length=None"),
-        ({"dropout": 1.5}, r"(rate|dropout).*1\.5"),
-        ({"attention_dropout": -0.1}, r"(rate|dropout).*-0\.1"),
+        ({"dropout": 1.5}, r"`dropout` must be a number in \[0, 1\).*dropout=1\.5"),
+        ({"attention_dropout": -0.1}, r"`attention_dropout` must be a number in .*=-0\.1"),
+        *(
+            ({name: value}, f"`{name}` must be a positive integer. Received: {name}={value}")
+            for name in ("vocabulary_size", "num_layers", "num_decoder_layers", "num_heads", "intermediate_dim")
+            for value in (0, 2.0, True)
+        ),
+        ({"hidden_dim": 22.0}, r"`hidden_dim` must be a positive integer. Received: hidden_dim=22\.0"),
+        ({"target_vocabulary_size": 0}, "`target_vocabulary_size` must be a positive integer"),
+        ({"max_length": 7.5}, "`max_length` must be a positive integer"),
         ({"activation": "no_such"}, "no_such"),
         ({"dtype": "float31"}, "float31"),
     ],
@@ -244,16 +252,14 @@ norms = pytest.mark.parametrize("normalize_first", [False, True], ids=["post-nor
 
 
 @norms
-@pytest.mark.parametrize("pad_token_id", [0, 21])
-def test_padding_never_changes_a_result(normalize_first, pad_token_id):
-    model = make(num_layers=3, normalize_first=normalize_first, pad_token_id=pad_token_id)
-    source, target = (np.where(ids == 0, pad_token_id, ids) for ids in (SOURCE, TARGET))
-    real = target != pad_token_id
-    expected = logits(model, source, target)
-    padded = logits(model, pad(source, 4, pad_token_id), pad(target, 6, pad_token_id))
+def test_padding_never_changes_a_result(normalize_first):
+    model = make(num_layers=3, normalize_first=normalize_first)
+    real = TARGET != 0
+    expected = logits(model)
+    padded = logits(model, pad(SOURCE, 4), pad(TARGET, 6))
     np.testing.assert_allclose(padded[:, :T][real], expected[real], atol=1e-5)
-    s, t = (source[1] != pad_token_id).sum(), real[1].sum()
-    alone = logits(model, source[1:2, :s], target[1:2, :t])
+    s, t = (SOURCE[1] != 0).sum(), real[1].sum()
+    alone = logits(model, SOURCE[1:2, :s], TARGET[1:2, :t])
     np.testing.assert_allclose(alone[0], expected[1, :t], atol=1e-5)
 
 
@@ -301,6 +307,46 @@ def test_inputs_are_taken_by_name_whatever_their_order():
     model = make()
     inputs = {"decoder_token_ids": TARGET, "encoder_token_ids": SOURCE}
     np.testing.assert_allclose(to_numpy(model(inputs)), logits(model), atol=1e-6)
+
+
+def test_inputs_are_taken_as_a_list_a_tuple_or_two_arguments():
+    """Source first; Keras itself would sort the names of the dict."""
+    model = make()
+    for inputs in ([SOURCE, TARGET], (SOURCE, TARGET)):
+        np.testing.assert_allclose(to_numpy(model(inputs)), logits(model), atol=1e-6)
+        np.testing.assert_allclose(to_numpy(model(inputs, training=False)), logits(model), atol=1e-6)
+    np.testing.assert_allclose(to_numpy(model(SOURCE, TARGET)), logits(model), atol=1e-6)
+    np.testing.assert_allclose(to_numpy(model(SOURCE, TARGET, training=False)), logits(model), atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_a_list_of_inputs_trains_evaluates_and_predicts_as_a_dict_does(kind):
+    inputs, found = kind([SOURCE, TARGET]), []
+    for x in (inputs, {"encoder_token_ids": SOURCE, "decoder_token_ids": TARGET}):
+        model = make()
+        model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True), jit_compile=False)
+        loss = model.fit(x, TARGET, verbose=0, shuffle=False).history["loss"]
+        found.append([*loss, model.evaluate(x, TARGET, verbose=0), model.predict(x, verbose=0).sum()])
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-5)
+
+
+def test_a_list_of_symbolic_inputs_makes_a_larger_functional_model(tmp_path):
+    source, target = keras.Input((None,), dtype="int32"), keras.Input((None,), dtype="int32")
+    inner = make()
+    model = keras.Model([source, target], keras.layers.Softmax()(inner(source, target)))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    expected = ops.convert_to_numpy(ops.softmax(logits(inner)))
+    for found in (model, loaded):
+        np.testing.assert_allclose(to_numpy(found([SOURCE, TARGET])), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "inputs", [SOURCE, [SOURCE], [SOURCE, TARGET, TARGET], "a dog"], ids=["one", "[one]", "3", "text"]
+)
+def test_inputs_that_cannot_be_are_named(inputs):
+    with pytest.raises(ValueError, match=r"takes the token ids of source and target: a dict with.*Received: "):
+        make()(inputs)
 
 
 def test_dropout_is_active_in_training_only():
@@ -411,7 +457,6 @@ SAVED = [
         "max_length": 11,
         "tie_embeddings": "none",
         "target_vocabulary_size": V_TARGET,
-        "pad_token_id": 4,
         "attention_dropout": 0.25,
         "layer_norm_epsilon": 1e-3,
     },
@@ -454,13 +499,51 @@ def test_config_round_trip(settings):
     config = model.get_config()
     copy = Transformer.from_config(config)
     assert copy.get_config() == config
-    assert {key: config[key] for key in settings if key != "dtype"} == {
-        key: value for key, value in settings.items() if key != "dtype"
+    assert {key: config[key] for key in settings if key not in ("dtype", "activation")} == {
+        key: value for key, value in settings.items() if key not in ("dtype", "activation")
     }
+    assert config["activation"] == (
+        "silu" if callable(settings.get("activation")) else settings.get("activation", "relu")
+    )
     assert copy.dtype_policy.name == settings.get("dtype", "float32")
     assert [w.path for w in copy.weights] == [w.path for w in model.weights]
     copy.set_weights(model.get_weights())
     np.testing.assert_array_equal(logits(copy), logits(model))
+
+
+@keras.saving.register_keras_serializable(package="tests")
+def cubed(x):
+    return x**3
+
+
+@pytest.mark.parametrize("activation", [keras.activations.gelu, cubed], ids=["Keras'", "registered"])
+def test_the_config_of_a_callable_activation_is_json(activation, tmp_path):
+    model = make(activation=activation)
+    copy = Transformer.from_config(json.loads(json.dumps(model.get_config())))
+    copy.set_weights(model.get_weights())
+    np.testing.assert_array_equal(logits(copy), logits(model))
+    model.save(tmp_path / "model.keras")
+    np.testing.assert_array_equal(logits(keras.saving.load_model(tmp_path / "model.keras")), logits(model))
+    assert np.abs(logits(make()) - logits(model)).max() > 1e-3
+
+
+def test_configs_that_hold_the_pad_token_id_of_older_files_are_loaded():
+    config = Transformer(**SMALL).get_config()
+    assert Transformer.from_config({**config, "pad_token_id": 0}).get_config() == config
+    with pytest.raises(ValueError, match=r"has no `pad_token_id`.*pad_token_id=4. Exchange rows 0 and 4"):
+        Transformer.from_config({**config, "pad_token_id": 4})
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_symbolic_and_eager_calls_have_one_shape_and_one_dtype(policy):
+    model = make(dtype=policy, target_vocabulary_size=V_TARGET, tie_embeddings="target")
+    inputs = {"encoder_token_ids": SOURCE, "decoder_token_ids": TARGET}
+    shapes = {name: ids.shape for name, ids in inputs.items()}
+    symbolic = model({name: keras.Input(shape[1:], dtype="int32") for name, shape in shapes.items()})
+    eager = model(inputs)
+    assert symbolic.shape == (None, T, V_TARGET) and tuple(eager.shape) == (B, T, V_TARGET)
+    assert tuple(model.compute_output_shape(shapes)) == (B, T, V_TARGET)
+    assert symbolic.dtype == keras.backend.standardize_dtype(eager.dtype) == model.dtype_policy.compute_dtype
 
 
 def test_config_keeps_the_policy_that_was_the_default_when_the_model_was_made():

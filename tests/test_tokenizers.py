@@ -1,5 +1,6 @@
 """Tokenizers: one id sequence in Python and in the graph, four special ids that text never has, exact files."""
 
+import functools
 import re
 import subprocess
 import sys
@@ -430,6 +431,63 @@ def test_a_saved_tokenizer_comes_back_exactly(tokenizer, tmp_path, with_suffix):
         texts = [*IN_VOCABULARY, *HOSTILE.values()]
         assert loaded.tokenize(texts) == tokenizer.tokenize(texts)
     assert loaded.save(tmp_path / "again").read_bytes() == file.read_bytes()
+
+
+class Words(Tokenizer):
+    """As docs/how-to.md says."""
+
+    suffix, kind = ".words", "words"
+
+    def __init__(self, words):
+        self.words = words
+        self.vocabulary_size = 4 + len(words)
+
+    def tokenize(self, texts):
+        return [[4 + self.words.index(word) for word in text.split()] for text in texts]
+
+    def detokenize(self, token_ids):
+        return [" ".join(self.words[i - 4] for i in ids if i > 3) for ids in token_ids]
+
+    def _serialized(self):
+        return "\n".join(self.words).encode()
+
+    @classmethod
+    def _load(cls, path):
+        return cls(path.read_text(encoding="utf-8").split("\n"))
+
+
+@pytest.mark.parametrize("with_suffix", [False, True])
+def test_a_tokenizer_of_ones_own_is_loaded_by_its_suffix(tmp_path, with_suffix):
+    file = Words(["a", "dog", "cat"]).save(tmp_path / "mine")
+    assert file == tmp_path / "mine.words"
+    loaded = Tokenizer.load(file if with_suffix else tmp_path / "mine")
+    assert type(loaded) is Words
+    assert loaded.detokenize(loaded.tokenize(["a cat"])) == ["a cat"]
+    with pytest.raises(TokenizerError, match=r"No tokenizer at .*: none of .*no.spm, .*no.vocab.*no.words"):
+        Tokenizer.load(tmp_path / "no")
+
+
+def test_a_tokenizer_without_a_suffix_is_not_saved(tmp_path):
+    class Unsaved(Tokenizer):
+        pass
+
+    with pytest.raises(TokenizerError, match=r"needs a `suffix`.*Received: Unsaved without one"):
+        Unsaved().save(tmp_path / "mine")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_string_is_not_a_list_of_texts(trained, kind):
+    with pytest.raises(TypeError, match=r"`texts` must be a list of strings. Received: one string, 'a dog'. Pass \["):
+        trained[kind].tokenize("a dog")
+
+
+def test_segmentations_that_are_kept_are_bounded_and_draw_the_same(texts, trained):
+    tokenizer = trained["unigram"]
+    small = type(tokenizer)(tokenizer.model)
+    assert tokenizer._segmentations.cache_parameters()["maxsize"] == 50_000
+    small._segmentations = functools.lru_cache(maxsize=3)(small._find_segmentations)
+    assert small.sample(texts[:50], 0.3, seed=1) == tokenizer.sample(texts[:50], 0.3, seed=1)
+    assert small._segmentations.cache_info().currsize == 3
 
 
 def test_wordpiece_vocabularies_may_have_windows_line_ends(tmp_path):

@@ -8,6 +8,7 @@ import pytest
 from keras import ops
 
 from keras_transformer import training
+from keras_transformer.distribution import DistributedFit
 from keras_transformer.model import Transformer
 
 B, T, V = 3, 5, 11
@@ -111,6 +112,28 @@ def test_loss_does_not_depend_on_the_keras_mask():
     np.testing.assert_allclose(loss, expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("label", [V, V + 3, -1, -100])
+def test_a_label_outside_the_vocabulary_makes_loss_gradient_and_perplexity_nan(label, jit_compile):
+    """Never a number, which backends have for some of these: an index from the end, or the nearest one."""
+    inputs = keras.Input((None, V))
+    model = keras.Model(inputs, keras.layers.Dense(V)(inputs))
+    loss, metrics = training.LabelSmoothedCrossEntropy(), [training.Perplexity()]
+    model.compile("sgd", loss, weighted_metrics=metrics, jit_compile=jit_compile)
+    logits, labels, _ = logits_labels_weights()
+    labels[1, 2] = label
+    logs = model.train_on_batch(logits, labels, return_dict=True)
+    assert np.isnan(logs["loss"]) and np.isnan(logs["perplexity"])
+    assert np.isnan(model.get_weights()[0]).all()
+    eager = training.LabelSmoothedCrossEntropy()(labels, logits)
+    assert np.isnan(float(eager))
+
+
+def test_the_loss_always_takes_logits():
+    with pytest.raises(TypeError, match=r"always takes logits.*Received: from_logits=True. Leave it out"):
+        training.LabelSmoothedCrossEntropy(from_logits=True)
+
+
 def test_perplexity_is_the_exponential_of_the_unsmoothed_cross_entropy():
     logits, labels, weights = logits_labels_weights()
     metric = training.Perplexity()
@@ -168,6 +191,83 @@ def test_optimizer_has_the_papers_constants_and_clips_by_global_norm():
     config = optimizer.get_config()
     assert (config["beta_1"], config["beta_2"], config["epsilon"], config["global_clipnorm"]) == (0.9, 0.98, 1e-9, 0.5)
     assert training.make_optimizer(0.1, clip_norm=0).global_clipnorm is None
+
+
+# A compiled model in a file of Keras' own
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class OwnModel(DistributedFit, keras.Model):
+    """What a user writes."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.embedding, self.dense = keras.layers.Embedding(V, 6), keras.layers.Dense(V)
+
+    def build(self, shape):
+        self.embedding.build(shape)
+        self.dense.build((*shape, 6))
+
+    def call(self, ids):
+        return self.dense(self.embedding(ids))
+
+
+ACCUMULATED = pytest.param(
+    2, marks=pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow accumulates")
+)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
+@pytest.mark.parametrize("steps", [1, ACCUMULATED])
+@pytest.mark.parametrize("kind", ["transformer", "own"])
+def test_a_saved_compiled_model_goes_on_training_exactly(kind, steps, dtype, tmp_path):
+    """Three epochs in one go equal two, a file, and one: weights and optimizer, with ModelCheckpoint.
+
+    Without dropout: Keras' files hold no random states, `RunCheckpoint`'s do.
+    """
+    ids = np.random.default_rng(0).integers(1, V, (12, T)).astype("int32")
+    inputs = {"encoder_token_ids": ids, "decoder_token_ids": ids} if kind == "transformer" else ids
+
+    def fit(model, epochs, **settings):
+        weights = np.ones(ids.shape, "float32")
+        model.fit(inputs, ids, sample_weight=weights, batch_size=4, epochs=epochs, shuffle=False, verbose=0, **settings)
+
+    def begin():
+        keras.utils.set_random_seed(1)
+        sizes = {"num_layers": 1, "num_heads": 1, "hidden_dim": 6, "intermediate_dim": 7, "dropout": 0.0}
+        model = Transformer(V, **sizes, dtype=dtype) if kind == "transformer" else OwnModel(dtype=dtype)
+        optimizer = training.make_optimizer(training.InverseSquareRootSchedule(0.01, 3))
+        loss, metrics = training.LabelSmoothedCrossEntropy(0.2), [training.Perplexity(), training.TokenAccuracy()]
+        extra = {"gradient_accumulation_steps": steps} if steps > 1 else {}
+        jit_compile = keras.backend.backend() == "jax"
+        model.compile(optimizer, loss, weighted_metrics=metrics, jit_compile=jit_compile, **extra)
+        return model
+
+    straight, stopped = begin(), begin()
+    fit(straight, 3)
+    fit(stopped, 2, callbacks=[keras.callbacks.ModelCheckpoint(tmp_path / "m.keras")])
+    keras.utils.set_random_seed(99)
+    loaded = keras.saving.load_model(tmp_path / "m.keras")
+    assert loaded.get_compile_config()["gradient_accumulation_steps"] == steps
+    assert loaded.loss.label_smoothing == 0.2
+    fit(loaded, 1)
+    found, expected = ([*model.weights, *model.optimizer.variables] for model in (loaded, straight))
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(training.to_numpy(a), training.to_numpy(b))
+    assert loaded.evaluate(inputs, ids, verbose=0, return_dict=True).keys() == {"loss", "perplexity", "token_accuracy"}
+
+
+def test_a_model_that_was_never_compiled_is_loaded_so(tmp_path):
+    model = Transformer(V, num_layers=1, num_heads=1, hidden_dim=6, intermediate_dim=7)
+    model.save(tmp_path / "m.keras")
+    assert not keras.saving.load_model(tmp_path / "m.keras").compiled
+
+
+def test_the_compile_config_holds_what_was_asked_for():
+    """Not what became of it on these devices: with replicas, XLA is off for Keras and on in our step."""
+    model = tiny()
+    model.compile("adam", training.LabelSmoothedCrossEntropy(), jit_compile="auto")
+    assert model.get_compile_config()["jit_compile"] == "auto"
 
 
 # Checkpoints, on a model small enough to train in a test.

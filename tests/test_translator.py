@@ -357,3 +357,9 @@ def test_xla_writes_one_position_of_a_cache_and_copies_none(rows):
     for shape in (f"f32[{rows * 2},11,{length}]", f"f32[{rows * 2},{length},11]"):
         assert any(shape in text for text in loops)
         assert not [line for text in loops for line in text.splitlines() if shape in line and " copy(" in line]
+
+
+def test_a_translator_needs_a_transformer(golden):
+    model = keras.Sequential([keras.layers.Dense(3)])
+    with pytest.raises(TypeError, match=r"needs a `keras_transformer.Transformer`.*Received: Sequential"):
+        Translator(model, golden.tokenizer)
