@@ -186,9 +186,9 @@ def parse(argv):
         description="Trains a translator, scores it on held-out sentences and exports a SavedModel. Without flags: "
         "on the embedded corpus, in a few minutes.",
         epilog="What wins over what: a flag, then --config, then the data set's recipe, then the preset, then the "
-        "default. `--config RUN/config.json --dataset NAME` (or --preset NAME) takes from that run what its author "
-        "chose; where it has the values of its own recipe and preset, those of the new ones are taken. With --resume, the "
-        "run's own settings hold. It may go on with another "
+        "default. `--config RUN/config.json --dataset NAME` (or --preset NAME) takes what "
+        "that run's author chose; where it has the values of its own recipe and preset, it takes the new ones. With --resume, "
+        "the run's own settings hold. It may go on with another "
         + ", ".join("--" + name.replace("_", "-") for name in sorted(CHANGEABLE))
         + "; the others would make it another run.",
     )

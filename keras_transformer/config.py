@@ -297,7 +297,8 @@ class RunConfig:
                 )
             return cls.of_flat(_flat(path, content))
         except ConfigError as error:
-            raise ConfigError(f"{error} Restore the file from a copy, or train again with --overwrite.") from error
+            message = str(error) if str(path) in str(error) else f"{path}: {error}"
+            raise ConfigError(f"{message} Restore the file from a copy, or train again with --overwrite.") from error
 
     def resumed(self, settings):
         """These settings of a run with others that it is to go on with, flat.

@@ -6,6 +6,7 @@ Reference: "Attention Is All You Need" (Vaswani et al., 2017), section 6.1 (beam
 import functools
 import itertools
 import os
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -204,6 +205,8 @@ class Translator:
         tokenizers = load_tokenizers(folder, config.tokenizer.separate_vocabularies)
         settings = {"max_source_length": config.data.max_length, **config.decoding.search_settings()}
         with _damage_named(folder / "model.keras"):
+            if not zipfile.is_zipfile(folder / "model.keras"):
+                raise ValueError("a `.keras` file is a zip file, and this is none, or its end is missing.")
             model = keras.saving.load_model(folder / "model.keras", compile=False)
         translator = cls(model, *tokenizers, **{**settings, **kwargs})
         translator.folder = folder
@@ -591,12 +594,13 @@ def _damage_named(path):
     except MemoryError:
         raise
     except Exception as error:  # Of zip, HDF5, JSON and Keras: too many kinds to name.
-        reason = " ".join(str(error).split())[:200]
-        raise ValueError(
-            f"{path} cannot be loaded: it is missing, damaged, or of other versions of the packages (see versions.json "
-            f"beside it). Received: {type(error).__name__}: {reason} Restore it from a copy, or train again with "
-            "--overwrite."
-        ) from error
+        reason = " ".join(str(error).split())[:200].rstrip(".")
+        if str(path) not in reason:
+            reason = (
+                f"{path} cannot be loaded: it is damaged, or of other versions of the packages (see versions.json "
+                f"beside it). Received: {type(error).__name__}: {reason}"
+            )
+        raise ValueError(f"{reason}. Restore it from a copy, or train again with --overwrite.") from error
 
 
 def save_tokenizers(folder, tokenizers):
