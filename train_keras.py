@@ -4,6 +4,7 @@ Read `main` from top to bottom: it is the whole recipe, made of ordinary Keras p
 """
 
 import argparse
+import errno
 import hashlib
 import json
 import math
@@ -116,7 +117,7 @@ def main(argv=None):
     if recipe.ema_momentum:
         callbacks.insert(0, keras.callbacks.SwapEMAWeights())  # Validates the averaged weights.
     try:
-        with worker_errors(strategy, to_resume):
+        with worker_errors(strategy, to_resume), disk_errors(run_dir, to_resume):
             model.fit(
                 batches.dataset,
                 steps_per_epoch=batches.steps_per_epoch,
@@ -134,23 +135,16 @@ def main(argv=None):
                 training.save_model(model, run_dir / "model.keras")
             print(f"\nInterrupted. {run_dir} holds the best model so far. To go on:\n  {to_resume}")
         return 130
-    except OSError as error:  # Such as a full disk.
-        hint = f"{error.strerror or error}. When that is mended, go on with `{to_resume}`"
-        with user_errors():
-            raise OSError(error.errno or 0, hint, error.filename or str(run_dir)) from error
     if not chief:
         with worker_errors(strategy, to_resume):
             agree(strategy, 0)  # Until the first worker has done the rest: it would miss this one.
         return 0
 
     if checkpoint.state["best"] is None:
-        begin = (
-            f"Go on with `{to_resume}`" if checkpoint.state["epoch"] else f"{run_dir} has no checkpoint to go on from"
-        )
         print(
             f"error: no epoch ended with a {recipe.monitor} that is a number, so there is no model to score or export. "
-            f"{begin}, or begin again with `{command(run_dir, '--overwrite')}` and other settings, such as a lower "
-            "--learning-rate.",
+            f"{run_dir} holds {checkpoint.state['epoch'] or 'no'} finished epochs. Begin again with --overwrite and "
+            "other settings, such as a lower --learning-rate.",
             file=sys.stderr,
         )
         agree(strategy, 0)
@@ -186,9 +180,9 @@ def parse(argv):
         description="Trains a translator, scores it on held-out sentences and exports a SavedModel. Without flags: "
         "on the embedded corpus, in a few minutes.",
         epilog="What wins over what: a flag, then --config, then the data set's recipe, then the preset, then the "
-        "default. `--config RUN/config.json --dataset NAME` (or --preset NAME) takes what "
-        "that run's author chose; where it has the values of its own recipe and preset, it takes the new ones. With --resume, "
-        "the run's own settings hold. It may go on with another "
+        "default. `--config RUN/config.json --dataset NAME` (or --preset NAME) keeps what was chosen for that run; "
+        "what came from its data set's recipe or preset is taken from the new ones. With --resume, the run's own "
+        "settings hold. It may go on with another "
         + ", ".join("--" + name.replace("_", "-") for name in sorted(CHANGEABLE))
         + "; the others would make it another run.",
     )
@@ -318,6 +312,21 @@ def stored_scores(run_dir):
         return json.loads((run_dir / "scores.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
+
+
+@contextmanager
+def disk_errors(run_dir, to_resume):
+    """Within, a disk that is full or gone ends the command with one message that names the file and how to go on."""
+    full = os.strerror(errno.ENOSPC)
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, OSError) and full not in str(error):  # TensorBoard's writer has errors of TensorFlow.
+            raise
+        reason, path = getattr(error, "strerror", None) or full, getattr(error, "filename", None) or str(run_dir)
+        with user_errors():
+            hint = f"{reason}. When that is mended, go on with `{to_resume}`"
+            raise OSError(getattr(error, "errno", None) or 0, hint, path) from error
 
 
 def encode(text, tokenizers, data):
