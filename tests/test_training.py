@@ -364,15 +364,17 @@ def test_values_that_are_not_numbers_are_no_better_epochs(tmp_path, capsys):
     assert not (tmp_path / "model.keras").exists()
 
 
-def test_a_run_that_has_come_to_its_end_knows_it_after_a_restart(tmp_path):
-    fit_scripted(tmp_path, [1.0, 2.0, 2.0], patience=2)
-    checkpoint = training.RunCheckpoint(tmp_path, patience=2)
-    assert checkpoint.reason_to_stop() is None
-    assert checkpoint.restore(tiny()) == 3
-    assert checkpoint.reason_to_stop() == "2 epochs without a better val_loss"
-    for kwargs, reason in (({"patience": 3}, None), ({"max_minutes": 1e-9}, "1e-09 minutes are over")):
+def test_a_run_that_has_come_to_its_end_knows_it_from_its_state(tmp_path):
+    _, state = fit_scripted(tmp_path, [1.0, 2.0, 2.0], patience=2)
+    for kwargs, reason in (
+        ({"patience": 2}, "2 epochs without a better val_loss"),
+        ({"patience": 3}, None),
+        ({"max_minutes": 1e-9}, "1e-09 minutes are over"),
+        ({}, None),
+    ):
         checkpoint = training.RunCheckpoint(tmp_path, **kwargs)
-        checkpoint.restore(tiny())
+        assert checkpoint.reason_to_stop() is None  # Nothing is done yet.
+        checkpoint.state = state
         assert checkpoint.reason_to_stop() == reason
 
 
