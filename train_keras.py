@@ -14,7 +14,7 @@ import shlex
 import shutil
 import sys
 import time
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from importlib import metadata
 from pathlib import Path
 
@@ -130,11 +130,14 @@ def main(argv=None):
             )
     except KeyboardInterrupt:
         if chief:
-            log.on_train_end()  # Keras calls no callback now, and the file would stay open.
             if not (run_dir / "model.keras").exists():
                 training.save_model(model, run_dir / "model.keras")
             print(f"\nInterrupted. {run_dir} holds the best model so far. To go on:\n  {to_resume}")
         return 130
+    finally:
+        if chief and log.csv_file:  # Where `fit` fails, Keras calls no callback, and the file would stay open.
+            with suppress(OSError):
+                log.csv_file.close()
     if not chief:
         with worker_errors(strategy, to_resume):
             agree(strategy, 0)  # Until the first worker has done the rest: it would miss this one.
