@@ -343,7 +343,9 @@ def test_a_full_disk_ends_training_with_the_file_and_the_way_to_go_on(tmp_path, 
     assert list(json.loads((run_dir / "scores.json").read_text())) == ["before_training", "after_training"]
 
 
-@pytest.mark.parametrize("call", [["translate"], ["score"], ["export", "saved_model"], ["plot"], ["explore"], None])
+@pytest.mark.parametrize(
+    "call", [["translate"], ["score"], ["export", "saved_model"], ["plot", "curves"], ["explore"], None]
+)
 def test_a_damaged_run_is_named_by_every_command(tmp_path, capsys, call):
     run_dir = old_run(tmp_path / "run")
     with pytest.raises(SystemExit, match="2"):
