@@ -4,6 +4,8 @@ Read `main` from top to bottom: it is the whole recipe, made of ordinary Keras p
 """
 
 import argparse
+import errno
+import hashlib
 import json
 import math
 import os
@@ -12,11 +14,11 @@ import shlex
 import shutil
 import sys
 import time
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from importlib import metadata
 from pathlib import Path
 
-from keras_transformer.config import ConfigError, RunConfig, add_flags, read_config_file, user_errors
+from keras_transformer.config import CHANGEABLE, ConfigError, RunConfig, add_flags, read_config_file, user_errors
 
 SETTING_UP = ".setting-up"  # Where in a run folder a new run is written before it takes the place of an old one.
 
@@ -47,7 +49,9 @@ def main(argv=None):
         chief = is_chief(strategy)
         keras.utils.set_random_seed(recipe.seed)
         corpus = load_corpus(config.data)
-        if chief and not resume:
+        if resume:
+            check_text(run_dir, corpus)
+        elif chief:
             prepare_run(folder, config, corpus)
         agree(strategy, 0)  # The other workers read what the first has written.
         tokenizers = load_tokenizers(folder, config.tokenizer.separate_vocabularies)
@@ -73,6 +77,9 @@ def main(argv=None):
         limits = recipe.monitor, recipe.patience, recipe.max_minutes
         checkpoint = training.RunCheckpoint(run_dir, *limits, write=chief, agree=lambda value: agree(strategy, value))
         epochs_done = checkpoint.restore(model) if resume else 0
+        if resume and chief:
+            training.trim_log(run_dir / "log.csv", epochs_done)
+            keep_changes(run_dir, config)
         batches = make_batches(
             resampler(corpus.train, train, tokenizers, config) if recipe.subword_sampling else train,
             config.data.tokens_per_batch,
@@ -89,28 +96,32 @@ def main(argv=None):
         f"batches: {batches.steps_per_epoch:,} an epoch, of at most {config.data.tokens_per_batch:,} target tokens, "
         f"{batches.padding:.1%} padding" + (f", split among {replicas} replicas" if replicas > 1 else "")
     )
-    scores, tokenize = {}, config.data.sacrebleu_tokenizer()
+    scores, tokenize = stored_scores(run_dir) if epochs_done else {}, config.data.sacrebleu_tokenizer()
     if epochs_done:
         print(f"resuming: {epochs_done} of {recipe.epochs} epochs are done", flush=True)
     elif chief:
-        scores["before_training"] = score(translator, corpus.test, tokenize, "before training")
+        scores["before_training"] = score(translator, corpus.test, tokenize, "before training")._asdict()
+        write_json(run_dir / "scores.json", scores)  # Now: a run that goes on cannot measure it again.
+    over = checkpoint.reason_to_stop()  # Of a run that had come to its end.
+    if over and chief:
+        print(f"No more epochs: {over}.", flush=True)
 
     callbacks = [checkpoint]
-    if chief:
+    if chief:  # The log comes before the checkpoint: what a kill leaves too much in it is cut off by `trim_log`.
         log = keras.callbacks.CSVLogger(str(run_dir / "log.csv"), append=epochs_done > 0)
         board = keras.callbacks.TensorBoard(str(run_dir / "tensorboard"), write_graph=False)
-        callbacks += [log, board, training.TimeLeft()]
+        callbacks = [log, board, checkpoint, training.TimeLeft()]
     if recipe.monitor == "val_bleu":  # It must come first: the others read what it adds to the logs.
         val_bleu = training.BLEUCallback(lambda: agree(strategy, score(translator, corpus.validation, tokenize).bleu))
         callbacks.insert(0, val_bleu)
     if recipe.ema_momentum:
         callbacks.insert(0, keras.callbacks.SwapEMAWeights())  # Validates the averaged weights.
     try:
-        with worker_errors(strategy, to_resume):
+        with worker_errors(strategy, to_resume), disk_errors(run_dir, to_resume):
             model.fit(
                 batches.dataset,
                 steps_per_epoch=batches.steps_per_epoch,
-                epochs=recipe.epochs,
+                epochs=epochs_done if over else recipe.epochs,
                 initial_epoch=epochs_done,
                 validation_data=val_batches.dataset,
                 shuffle=False,  # The batches come shuffled.
@@ -119,20 +130,32 @@ def main(argv=None):
             )
     except KeyboardInterrupt:
         if chief:
-            log.on_train_end()  # Keras calls no callback now, and the file would stay open.
             if not (run_dir / "model.keras").exists():
                 training.save_model(model, run_dir / "model.keras")
             print(f"\nInterrupted. {run_dir} holds the best model so far. To go on:\n  {to_resume}")
         return 130
+    finally:
+        if chief and log.csv_file:  # Where `fit` fails, Keras calls no callback, and the file would stay open.
+            with suppress(OSError):
+                log.csv_file.close()
     if not chief:
         with worker_errors(strategy, to_resume):
             agree(strategy, 0)  # Until the first worker has done the rest: it would miss this one.
         return 0
 
+    if checkpoint.state["best"] is None:
+        print(
+            f"error: no epoch ended with a {recipe.monitor} that is a number, so there is no model to score or export. "
+            f"{run_dir} holds {checkpoint.state['epoch'] or 'no'} finished epochs. Begin again with --overwrite and "
+            "other settings, such as a lower --learning-rate.",
+            file=sys.stderr,
+        )
+        agree(strategy, 0)
+        return 1
     translator = Translator.load(run_dir)  # The best epoch, as everybody else will load it.
-    scores["after_training"] = score(translator, corpus.test, tokenize, "after training")
+    scores["after_training"] = score(translator, corpus.test, tokenize, "after training")._asdict()
+    write_json(run_dir / "scores.json", scores)
     show_samples(translator, corpus.test)
-    write_json(run_dir / "scores.json", {name: value._asdict() for name, value in scores.items()})
     exported = export_saved_model(translator, run_dir / "export" / "saved_model", overwrite=True) if export else "none"
     print(f"\n{(time.monotonic() - began) / 60:.1f} minutes in all. Run folder: {run_dir}   SavedModel: {exported}")
     print("To translate with it:")
@@ -159,7 +182,12 @@ def parse(argv):
         prog="train_keras.py",
         description="Trains a translator, scores it on held-out sentences and exports a SavedModel. Without flags: "
         "on the embedded corpus, in a few minutes.",
-        epilog="What wins over what: a flag, then --config, then the data set's recipe, then the preset.",
+        epilog="What wins over what: a flag, then --config, then the data set's recipe, then the preset, then the "
+        "default. `--config RUN/config.json --dataset NAME` (or --preset NAME) keeps what was chosen for that run; "
+        "what came from its data set's recipe or preset is taken from the new ones. With --resume, the run's own "
+        "settings hold. It may go on with another "
+        + ", ".join("--" + name.replace("_", "-") for name in sorted(CHANGEABLE))
+        + "; the others would make it another run.",
     )
     parser.add_argument("--run-dir", metavar="DIR", help="run folder to write (default: runs/DATASET-PRESET)")
     parser.add_argument("--preset", default=argparse.SUPPRESS, help="size of the model: tiny, small, base or big")
@@ -172,14 +200,14 @@ def parse(argv):
     names = ("run_dir", "config", "resume", "overwrite", "no_export")
     run_dir, file, resume, overwrite, no_export = (flags.pop(name) for name in names)
     with user_errors():
-        settings = [flags, read_config_file(file) if file else {}]
-        config = RunConfig.make(*settings)
+        file = read_config_file(file) if file else {}
+        config = RunConfig.make(flags, file)
         own = "own" if config.data.train_source else config.data.dataset
         run_dir = Path(run_dir or Path("runs", f"{own}-{config.preset}"))
         if resume:
             if not (run_dir / "config.json").is_file():
                 raise ConfigError(f"{run_dir} has no run to go on with: no config.json. Start it without --resume.")
-            config = RunConfig.make(*settings, read_config_file(run_dir / "config.json"))
+            config = RunConfig.of_run(run_dir).resumed({**file, **flags})
         alpha, passes = config.training.subword_sampling, config.training.subword_sampling_passes
         if alpha and config.tokenizer.tokenizer != "unigram":
             raise ConfigError(
@@ -246,9 +274,62 @@ def prepare_run(run_dir, config, corpus):
     save_tokenizers(run_dir, tokenizers)
     packages = ("tensorflow", "tensorflow-text", "keras", "keras-nlp", "sentencepiece", "sacrebleu", "numpy")
     versions = {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}
+    versions.update(text_digests(corpus))
     write_json(run_dir / "versions.json", versions)
     write_json(run_dir / "config.json", config.to_dict())
     print(f"tokenizer: {settings.tokenizer}, " + " and ".join(f"{t.vocabulary_size:,} ids" for t in tokenizers))
+
+
+def text_digests(corpus):
+    """SHA-256 of the texts that a run learns from and chooses by, whatever the names of their files."""
+    texts = {"training text": corpus.train, "validation text": corpus.validation}
+    return {name: hashlib.sha256(json.dumps(text.pairs).encode()).hexdigest() for name, text in texts.items()}
+
+
+def check_text(run_dir, corpus):
+    """Raises a ConfigError unless a run that goes on has the text that it began with."""
+    try:
+        begun_with = json.loads((run_dir / "versions.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return  # It is there for people.
+    for name, digest in text_digests(corpus).items():
+        if digest != begun_with.get(name, digest):
+            raise ConfigError(
+                f"The {name} must be that which the run in {run_dir} began with: with another it is another run. "
+                "Received: a text with another checksum. Put the old files back, or begin a run with --overwrite."
+            )
+
+
+def keep_changes(run_dir, config):
+    """Writes the settings with which a run goes on into its config.json, and says which are new."""
+    old, new = RunConfig.of_run(run_dir).flat(), config.flat()
+    changes = [f"{name} {old[name]} -> {new[name]}" for name in new if new[name] != old[name]]
+    if changes:
+        write_json(run_dir / "config.json", config.to_dict())
+        print(f"changed settings: {', '.join(changes)}")
+
+
+def stored_scores(run_dir):
+    """What `scores.json` holds so far."""
+    try:
+        return json.loads((run_dir / "scores.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+@contextmanager
+def disk_errors(run_dir, to_resume):
+    """Within, a disk that is full or gone ends the command with one message that names the file and how to go on."""
+    full = os.strerror(errno.ENOSPC)
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, OSError) and full not in str(error):  # TensorBoard's writer has errors of TensorFlow.
+            raise
+        reason, path = getattr(error, "strerror", None) or full, getattr(error, "filename", None) or str(run_dir)
+        with user_errors():
+            hint = f"{reason}. When that is mended, go on with `{to_resume}`"
+            raise OSError(getattr(error, "errno", None) or 0, hint, path) from error
 
 
 def encode(text, tokenizers, data):
@@ -271,9 +352,7 @@ def resampler(text, plain, tokenizers, config):
     from keras_transformer.data import encode_pairs
 
     recipe = config.training
-    passes = recipe.subword_sampling_passes
-    if passes is None:
-        passes = math.inf if recipe.steps_per_epoch else math.ceil(5 / 8 * recipe.epochs)
+    passes = math.inf if recipe.subword_sampling_passes is None else recipe.subword_sampling_passes
 
     def resample(number):
         if number >= passes:

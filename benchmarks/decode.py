@@ -24,8 +24,9 @@ from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 # How CTranslate2 uses the cores: all for one batch, or one for each of several batches.
-MODES = {"float32": ("float32", 1), "float32, batch per core": ("float32", os.cpu_count()), "int8": ("int8", 1)}
+MODES = {"float32": ("float32", 1), "float32, batch per core": ("float32", CORES), "int8": ("int8", 1)}
 SAVED_MODELS = {"ours, SavedModel": False, "ours, SavedModel with XLA": True}
 TFLITE = {"ours, TFLite": "none", "ours, TFLite int8": "int8"}
 PEERS = (
@@ -198,7 +199,7 @@ def ours_or_ctranslate2(peer, translator, texts, batch_size):
 
 def parallel_batches(peer):
     """How many batches a peer translates at a time."""
-    return MODES[peer.removeprefix("CTranslate2 ")][1] if peer.startswith("CTranslate2") else os.cpu_count()
+    return MODES[peer.removeprefix("CTranslate2 ")][1] if peer.startswith("CTranslate2") else CORES
 
 
 def random_translator(preset, vocabulary_size, num_beams, length):
@@ -268,7 +269,7 @@ def saved_model(translator, texts, batch_size, xla):
     with tempfile.TemporaryDirectory() as folder:
         served = ServedModel(export_saved_model(translator, Path(folder) / "servable", num_hypotheses=1, xla=xla))
     batches = [np.array(texts[i : i + batch_size], object) for i in range(0, len(texts), batch_size)]
-    pool = ThreadPoolExecutor(min(os.cpu_count(), len(batches)))
+    pool = ThreadPoolExecutor(min(CORES, len(batches)))
 
     def call():
         found = pool.map(lambda batch: served("translate", text=batch)["translation"], batches)
@@ -310,7 +311,7 @@ def ctranslate2(translator, texts, mode, batch_size):
             device=os.environ.get("BENCHMARK_DEVICE", "cpu"),
             compute_type=compute_type,
             inter_threads=batches,
-            intra_threads=max(1, os.cpu_count() // batches),
+            intra_threads=max(1, CORES // batches),
         )
     source, target, settings = translator.source_tokenizer, translator.target_tokenizer, translator.settings
     limits = {"max_decoding_length": settings.max_length} if settings.max_length else {}

@@ -24,7 +24,7 @@ from concurrent.futures import ProcessPoolExecutor
 from operator import eq
 from pathlib import Path
 
-from decode import peak_memory
+from decode import CORES, peak_memory
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
@@ -188,7 +188,7 @@ def ctranslate2(arguments, path, kind, stack):
     import ctranslate2 as theirs
     import sentencepiece
 
-    translator = theirs.Translator(str(path), compute_type=kind, intra_threads=os.cpu_count())
+    translator = theirs.Translator(str(path), compute_type=kind, intra_threads=CORES)
     folder = Path(arguments.run)
     files = sorted(folder.glob("*tokenizer.spm"))
     source, target = (sentencepiece.SentencePieceProcessor(model_file=str(files[i])) for i in (0, -1))

@@ -1,6 +1,9 @@
 """Every setting of a run: frozen dataclasses, JSON beside the weights, command-line flags made from the fields.
 
 What wins over what: a flag, then the `--config` file, then the data set's recipe, then the preset, then the default.
+A file that names a preset and a data set, as the config.json of a run does, says only what differs from what these two
+give. So with another `--dataset` or `--preset`, what its author chose stays, and the rest is that of the new one.
+A data set's name on the command line also replaces the file's own texts.
 """
 
 import argparse
@@ -8,6 +11,7 @@ import contextlib
 import dataclasses
 import json
 import math
+import numbers
 import os
 import signal
 import sys
@@ -16,6 +20,8 @@ import typing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+# Settings that name the user's own texts; where there are such, they are the data set.
+OWN_FILES = ("train_source", "train_target", "val_source", "val_target", "test_source", "test_target")
 # What `plot` draws, and which of it needs no trained run.
 PICTURES = ("positions", "embeddings", "masks", "attention", "schedule", "curves", "beam")
 PICTURES_WITHOUT_RUN = ("positions", "masks", "schedule")
@@ -25,8 +31,15 @@ class ConfigError(ValueError):
     """A setting that does not exist or cannot be."""
 
 
-def _setting(default, help, choices=None, also=()):
-    return field(default=default, metadata={"help": help, "choices": choices, "also": also})
+def _setting(default, help, choices=None, also=(), changeable=False):
+    """A field and its flag. With another value, finished epochs would be other ones: `--resume` refuses it."""
+    metadata = {"help": help, "choices": choices, "also": also, "changeable": changeable}
+    return field(default=default, metadata=metadata)
+
+
+def _changeable(*args, **kwargs):
+    """A field that `--resume` may change: what finished epochs are does not depend on it."""
+    return _setting(*args, **kwargs, changeable=True)
 
 
 @dataclass(frozen=True)
@@ -61,29 +74,28 @@ class DataConfig:
     dataset: str = _setting(
         "phrasebook", "phrasebook: embedded; multi30k: downloaded, or read from --data-dir", ("phrasebook", "multi30k")
     )
-    data_dir: str | None = _setting(None, "folder with the Multi30k files (default: download and cache)")
+    data_dir: str | None = _changeable(None, "folder with the Multi30k files (default: download and cache)")
     variant: str = _setting("", "Multi30k text: empty for raw, lc.norm.tok for the lower-cased, tokenised form")
-    test_set: str = _setting("test_2016_flickr", "Multi30k test set")
+    test_set: str = _changeable("test_2016_flickr", "Multi30k test set")
     source_language: str = _setting("en", "language code of the source, a part of Multi30k's file names")
     target_language: str = _setting("de", "language code of the target")
-    train_source: str | None = _setting(None, "own training text, one sentence a line, .gz too")
-    train_target: str | None = _setting(None, "its translation, line by line")
-    val_source: str | None = _setting(None, "own validation text")
-    val_target: str | None = _setting(None, "its translation")
-    test_source: str | None = _setting(None, "own test text (default: the validation text)")
-    test_target: str | None = _setting(None, "its translation")
+    train_source: str | None = _changeable(None, "own training text, one sentence a line, .gz too")
+    train_target: str | None = _changeable(None, "its translation, line by line")
+    val_source: str | None = _changeable(None, "own validation text")
+    val_target: str | None = _changeable(None, "its translation")
+    test_source: str | None = _changeable(None, "own test text (default: the validation text)")
+    test_target: str | None = _changeable(None, "its translation")
     max_length: int = _setting(128, "longest sentence, in tokens, the end token included")
     over_long: str = _setting("drop", "what becomes of longer training pairs", ("drop", "cut"))
     tokens_per_batch: int = _setting(4096, "padded target tokens of a batch; source tokens, up to twice as many")
-    bleu_tokenize: str | None = _setting(
+    bleu_tokenize: str | None = _changeable(
         None, "sacreBLEU's tokenizer (default: none for lc.norm.tok, which is tokenised, else 13a)"
     )
 
     @classmethod
     def of_run(cls, run):
         """What a run was trained on: from the `config.json` in its folder."""
-        settings = read_config_file(Path(run) / "config.json")
-        return cls(**{key: settings[key] for key in cls.__dataclass_fields__ if key in settings})
+        return RunConfig.of_run(run).data
 
     def sacrebleu_tokenizer(self):
         """What BLEU is to be computed with: on tokenised text, nothing may split it again."""
@@ -105,11 +117,11 @@ class TokenizerConfig:
 class TrainingConfig:
     """The recipe: section 5 of the paper unless said otherwise."""
 
-    epochs: int = _setting(30, "passes over the training pairs at most")
+    epochs: int = _changeable(30, "passes over the training pairs at most")
     steps_per_epoch: int | None = _setting(
         None, "batches until the next validation and checkpoint, which are then an epoch (default: one pass)"
     )
-    max_minutes: float | None = _setting(None, "stop after the epoch in which they are over (default: never)")
+    max_minutes: float | None = _changeable(None, "stop after the epoch in which they are over (default: never)")
     learning_rate: float | None = _setting(
         None,
         "peak learning rate; a data set's is for the tiny preset, and for others divided by how much wider they are "
@@ -122,7 +134,7 @@ class TrainingConfig:
         None, "validate and keep an exponential moving average of the weights, e.g. 0.998 (default: the weights)"
     )
     monitor: str = _setting("val_loss", "what chooses the best epoch", ("val_loss", "val_bleu"))
-    patience: int | None = _setting(None, "stop after this many epochs without a better one (default: never)")
+    patience: int | None = _changeable(None, "stop after this many epochs without a better one (default: never)")
     subword_sampling: float = _setting(
         0.0, "subword regularisation: alpha in (0, 1) of segmentations drawn anew in every pass; 0 for none"
     )
@@ -131,15 +143,15 @@ class TrainingConfig:
         "passes with drawn segmentations; later ones have those of translation "
         "(default: five eighths of --epochs; with --steps-per-epoch all)",
     )
-    strategy: str = _setting(
+    strategy: str = _changeable(
         "auto",
         "devices: one, mirrored (all of this machine), multi_worker (TF_CONFIG or Slurm), auto (what there is)",
         ("auto", "one", "mirrored", "multi_worker"),
     )
-    gradient_accumulation_steps: int = _setting(
+    gradient_accumulation_steps: int = _changeable(
         1, "micro-batches that a batch is split into, with one update: saves memory"
     )
-    xla: bool = _setting(False, "compile the training step with XLA; every new batch shape is compiled anew")
+    xla: bool = _changeable(False, "compile the training step with XLA; every new batch shape is compiled anew")
     seed: int = _setting(0, "seeds weights, dropout, batch order and tokenizer sampling")
 
 
@@ -147,19 +159,21 @@ class TrainingConfig:
 class DecodingConfig:
     """How a trained model translates."""
 
-    num_beams: int = _setting(4, "beams of the search; 1 is greedy search")
-    length_penalty: float = _setting(0.6, "scores are divided by ((5 + length) / 6)^this")
-    decoding_max_length: int | None = _setting(None, "most tokens of a translation (default: see --max-length-ratio)")
-    max_length_ratio: float = _setting(2.0, "most tokens of a translation, per source token; 16 more are allowed")
-    min_length: int = _setting(0, "least tokens of a translation, the end token included")
-    no_repeat_ngram_size: int = _setting(0, "no so many tokens in a row occur twice (0: no such rule)")
-    repetition_penalty: float = _setting(1.0, "log probabilities of tokens that occurred are multiplied by this")
-    allow_unknown: bool = _setting(False, "let translations have the unknown token, written as ⁇")
-    sampling: bool = _setting(False, "draw tokens at random instead of searching for the best")
-    temperature: float = _setting(1.0, "sampling: log probabilities are divided by this")
-    top_k: int = _setting(0, "sampling: only so many of the most probable tokens (0: all)")
-    top_p: float = _setting(1.0, "sampling: only the most probable tokens that together have this probability")
-    sampling_seed: int = _setting(0, "sampling: seed of the drawing")
+    num_beams: int = _changeable(4, "beams of the search; 1 is greedy search")
+    length_penalty: float = _changeable(0.6, "scores are divided by ((5 + length) / 6)^this")
+    decoding_max_length: int | None = _changeable(
+        None, "most tokens of a translation (default: see --max-length-ratio)"
+    )
+    max_length_ratio: float = _changeable(2.0, "most tokens of a translation, per source token; 16 more are allowed")
+    min_length: int = _changeable(0, "least tokens of a translation, the end token included")
+    no_repeat_ngram_size: int = _changeable(0, "no so many tokens in a row occur twice (0: no such rule)")
+    repetition_penalty: float = _changeable(1.0, "log probabilities of tokens that occurred are multiplied by this")
+    allow_unknown: bool = _changeable(False, "let translations have the unknown token, written as ⁇")
+    sampling: bool = _changeable(False, "draw tokens at random instead of searching for the best")
+    temperature: float = _changeable(1.0, "sampling: log probabilities are divided by this")
+    top_k: int = _changeable(0, "sampling: only so many of the most probable tokens (0: all)")
+    top_p: float = _changeable(1.0, "sampling: only the most probable tokens that together have this probability")
+    sampling_seed: int = _changeable(0, "sampling: seed of the drawing")
 
     def search_settings(self):
         """The arguments of `Translator` that these are; two have a longer name here, beside all other settings."""
@@ -176,6 +190,12 @@ class DecodingConfig:
 _SEARCH_NAMES = {"decoding_max_length": "max_length", "sampling_seed": "seed"}
 
 
+def checked_search_setting(name, value):
+    """`value`, as the type of the search setting of that name, or a ConfigError that names it."""
+    names = {short: long for long, short in _SEARCH_NAMES.items()}
+    return _checked(DecodingConfig, names.get(name, name), value, name)
+
+
 SECTIONS = {
     "model": ModelConfig,
     "data": DataConfig,
@@ -183,6 +203,8 @@ SECTIONS = {
     "training": TrainingConfig,
     "decoding": DecodingConfig,
 }
+# What `--resume` may change.
+CHANGEABLE = {f.name for section in SECTIONS.values() for f in dataclasses.fields(section) if f.metadata["changeable"]}
 
 # Sizes; `base` and `big` are the paper's (table 3), `tiny` is the usual one for Multi30k.
 PRESETS = {
@@ -235,35 +257,72 @@ class RunConfig:
     decoding: DecodingConfig = DecodingConfig()
 
     @classmethod
-    def make(cls, *settings):
-        """A config from flat dictionaries of settings; where several name one setting, the first wins."""
-        named = {key: value for layer in reversed(settings) for key, value in layer.items()}
-        defaults = {"preset": "tiny", "dataset": "phrasebook"}
-        given = {}
-        for layer in reversed([*settings, {key: value for key, value in defaults.items() if key not in named}]):
-            # A preset or data set that is named here changes what was said further back, not what is said here.
-            dataset = _one_of("dataset", layer.get("dataset", given.get("dataset", "phrasebook")), RECIPES)
-            recipe = {} if named.keys() & {"train_source", "train_target"} else _recipe(dataset, named)
-            if "preset" in layer:
-                sizes = PRESETS[_one_of("preset", layer["preset"], PRESETS)]
-                given.update({key: recipe.get(key, value) for key, value in sizes.items()})
-            if "dataset" in layer:
-                given.update(recipe)
-            given.update(layer)
-        preset = given.pop("preset")
-        if given.get("separate_vocabularies") and given.setdefault("tie_embeddings", "target") == "all":
+    def make(cls, settings, file=None):
+        """A config from settings of the command line and those of a file, both flat: see the top of this module."""
+        file = _said(file or {})
+        if "dataset" in settings and not settings.keys() & {"train_source", "train_target"}:
+            file = {key: value for key, value in file.items() if key not in OWN_FILES}
+        return cls.of_flat(_completed({**file, **settings}))
+
+    @classmethod
+    def of_flat(cls, flat):
+        """A config from one flat dictionary; settings that it does not name have the fields' defaults.
+
+        Raises:
+            ConfigError: a setting that does not exist or cannot be.
+        """
+        sections = _sections(flat)
+        if sections["tokenizer"].separate_vocabularies and sections["model"].tie_embeddings == "all":
             # The model knows sizes alone, and two vocabularies can have one size.
             raise ConfigError(
                 "`tie_embeddings='all'` needs one vocabulary: source and target share a matrix. Received: "
                 "separate_vocabularies=True. Use tie_embeddings='target', or a shared vocabulary."
             )
-        sections = {}
-        for name, section in SECTIONS.items():
-            fields = [f.name for f in dataclasses.fields(section)]
-            sections[name] = section(**{key: _checked(section, key, given.pop(key)) for key in fields if key in given})
-        if given:
-            raise ConfigError(f"No such setting: {', '.join(sorted(given))}. `--help` lists all of them.")
-        return cls(preset=preset, **sections)
+        recipe = sections["training"]
+        if recipe.subword_sampling and not recipe.steps_per_epoch and recipe.subword_sampling_passes is None:
+            # As a number, so that a run that goes on for more epochs does not begin to draw again.
+            passes = math.ceil(5 / 8 * recipe.epochs)
+            sections["training"] = dataclasses.replace(recipe, subword_sampling_passes=passes)
+        return cls(preset=flat.get("preset", "tiny"), **sections)
+
+    @classmethod
+    def of_run(cls, run):
+        """The settings of a run: from the `config.json` in its folder.
+
+        Raises:
+            ConfigError: the file is missing or is not what a run writes.
+        """
+        path = Path(run) / "config.json"
+        try:
+            content = read_json(path)
+            missing = [name for name in SECTIONS if not isinstance(content.get(name), dict)]
+            if missing or "preset" not in content:
+                raise ConfigError(
+                    f"{path} must have the sections of a run. Missing: {', '.join(missing or ['preset'])}."
+                )
+            return cls.of_flat(_flat(path, content))
+        except ConfigError as error:
+            message = str(error) if str(path) in str(error) else f"{path}: {error}"
+            raise ConfigError(f"{message} Restore the file from a copy, or train again with --overwrite.") from error
+
+    def resumed(self, settings):
+        """These settings of a run with others that it is to go on with, flat.
+
+        Raises:
+            ConfigError: one of them would make it another run.
+        """
+        config = self.of_flat({**self.flat(), **settings})
+        old, new = self.flat(), config.flat()
+        others = [name for name in settings if new[name] != old[name] and name not in CHANGEABLE]
+        if others:
+            raise ConfigError(
+                f"{', '.join(f'`{name}`' for name in others)} must stay as the run began: with another value, its "
+                "finished epochs would be other ones. "
+                f"Received: {', '.join(f'{name}={new[name]!r} (the run has {old[name]!r})' for name in others)}. Leave "
+                f"out {', '.join('--' + name.replace('_', '-') for name in others)}, or begin another run: --overwrite "
+                "instead of --resume, or another --run-dir."
+            )
+        return config
 
     def to_dict(self):
         """Nested plain values, as in `config.json`."""
@@ -277,15 +336,52 @@ class RunConfig:
         return flat
 
 
-def _recipe(dataset, named):
-    """What the data set needs, as the preset and the tokenizer that are named want it."""
+def _sections(flat):
+    """The sections of a flat dictionary, in which each setting was checked alone."""
+    flat = dict(flat)
+    _one_of("preset", flat.pop("preset", "tiny"), PRESETS)
+    sections = {}
+    for name, section in SECTIONS.items():
+        fields = [f.name for f in dataclasses.fields(section)]
+        sections[name] = section(**{key: _checked(section, key, flat.pop(key)) for key in fields if key in flat})
+    if flat:
+        raise ConfigError(f"No such setting: {', '.join(sorted(flat))}. `--help` lists all of them.")
+    return sections
+
+
+def _completed(settings):
+    """`settings`, and what the preset and the data set that they name give where they say nothing."""
+    preset = _one_of("preset", settings.get("preset", "tiny"), PRESETS)
+    dataset = _one_of("dataset", settings.get("dataset", "phrasebook"), RECIPES)
+    own = settings.get("train_source") or settings.get("train_target")  # Nobody knows what these need.
+    completed = {**PRESETS[preset], **({} if own else _recipe(dataset, preset, settings)), **settings}
+    if completed.get("separate_vocabularies"):
+        completed.setdefault("tie_embeddings", "target")
+    return completed
+
+
+def _recipe(dataset, preset, settings):
+    """What the data set needs, as the preset and the tokenizer want it."""
     recipe = dict(RECIPES[dataset])
     # With Adam, wider models want smaller steps ("Tensor Programs V", Yang et al., 2022, table 3).
-    width = PRESETS[_one_of("preset", named.get("preset", "tiny"), PRESETS)]["hidden_dim"]
-    recipe["learning_rate"] *= PRESETS["tiny"]["hidden_dim"] / width
-    if named.get("tokenizer", "unigram") != "unigram":
+    recipe["learning_rate"] *= PRESETS["tiny"]["hidden_dim"] / PRESETS[preset]["hidden_dim"]
+    if settings.get("tokenizer", "unigram") != "unigram":
         recipe.pop("subword_sampling", None)  # Others know no probabilities to draw segmentations by.
     return recipe
+
+
+def _said(file):
+    """What a file says: of one that names a preset and a data set, what differs from what these two give."""
+    if not {"preset", "dataset"} <= file.keys():
+        return file
+    kept = {"preset", "dataset", "tokenizer", *OWN_FILES}  # On these, what the others are by themselves depends.
+    named = {key: value for key, value in file.items() if key in kept}
+    drawn = {key: file[key] for key in ("epochs", "steps_per_epoch", "subword_sampling") if key in file}
+    given = RunConfig.of_flat(_completed(named)).flat()
+    given["subword_sampling_passes"] = RunConfig.of_flat(
+        _completed({**named, **drawn})
+    ).training.subword_sampling_passes
+    return {key: value for key, value in file.items() if key in kept or key not in given or value != given[key]}
 
 
 def _one_of(name, value, choices):
@@ -299,22 +395,24 @@ def _types(section, name):
     return typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
 
 
-def _checked(section, name, value):
+def _checked(section, field_name, value, name=None):
     """`value`, as the field's type, or a ConfigError that names the setting."""
-    allowed = _types(section, name)
-    if float in allowed and type(value) is int:
-        value = float(value)
+    name = name or field_name
+    allowed = _types(section, field_name)
+    if isinstance(value, numbers.Real) and not isinstance(value, bool):  # NumPy's, too.
+        integral = isinstance(value, numbers.Integral)
+        value = int(value) if integral and int in allowed else float(value) if float in allowed else value
     if type(value) not in allowed:
         expected = " or ".join("null" if t is types.NoneType else t.__name__ for t in allowed)
         raise ConfigError(f"`{name}` must be {expected}. Received: {value!r}.")
-    choices = next(f for f in dataclasses.fields(section) if f.name == name).metadata["choices"]
+    choices = next(f for f in dataclasses.fields(section) if f.name == field_name).metadata["choices"]
     if choices:
         _one_of(name, value, choices)
-    check_number(name, value)
+    _check_number(name, value)
     return value
 
 
-def check_number(name, value):
+def _check_number(name, value):
     """Raises a ConfigError unless a number, or None, is what a setting of that name may be."""
     for names, holds, rule in _RULES:
         if name in names and value is not None and not holds(value):
@@ -330,6 +428,7 @@ _COUNTS = (
 )
 _RULES = (
     (_COUNTS.split(), lambda value: value >= 1, "at least 1"),
+    (["num_beams"], lambda value: value <= 256, "at most 256: each beam takes memory for logits and caches of its own"),
     (
         ("dropout", "attention_dropout", "label_smoothing", "ema_momentum", "subword_sampling"),
         lambda value: 0 <= value < 1,
@@ -355,12 +454,9 @@ def read_config_file(path):
     """Settings of a JSON file, flat: a `config.json` of a run, or any part of one.
 
     Raises:
-        ConfigError: the file is missing or is not a JSON object.
+        ConfigError: the file is missing, is not a JSON object, or has a setting that does not exist or cannot be.
     """
-    flat = {}
-    for key, value in read_json(path).items():
-        flat.update(value if key in SECTIONS and isinstance(value, dict) else {key: value})
-    return flat
+    return _flat(path, read_json(path))
 
 
 def read_json(path):
@@ -369,17 +465,29 @@ def read_json(path):
     Raises:
         ConfigError: the file is missing or is not a JSON object.
     """
-    path = Path(path)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ConfigError(f"Cannot read the config file {path}: {reason}.") from error
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path}, line {error.lineno}: not JSON: {error.msg}.") from error
+    except RecursionError as error:
+        raise ConfigError(f"{path} must hold a JSON object of settings. Received: lists in lists, too many.") from error
     if not isinstance(content, dict):
         raise ConfigError(f"{path} must hold a JSON object of settings. Received: {type(content).__name__}.")
     return content
+
+
+def _flat(path, content):
+    flat = {}
+    for key, value in content.items():
+        flat.update(value if key in SECTIONS and isinstance(value, dict) else {key: value})
+    try:
+        _sections(flat)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
+    return flat
 
 
 def add_flags(parser, *sections):

@@ -15,7 +15,7 @@ import keras
 import numpy as np
 
 from keras_transformer import decoding, visualize
-from keras_transformer.config import PICTURES, PICTURES_WITHOUT_RUN, DataConfig, read_config_file
+from keras_transformer.config import PICTURES, PICTURES_WITHOUT_RUN, DataConfig, RunConfig
 from keras_transformer.datasets import DataError, load_corpus
 from keras_transformer.embeddings import positional_encoding, positional_rotation
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID
@@ -175,9 +175,9 @@ def _schedule(translator, text, reference):
         schedules = {f"hidden_dim {dim}, {steps:,} steps": make_schedule(dim, steps) for dim, steps in sizes}
         warmup_steps = 4000
     else:
-        config = read_config_file(translator.folder / "config.json")
-        warmup_steps = config["warmup_steps"]
-        schedules = {"": make_schedule(config["hidden_dim"], warmup_steps, config["learning_rate"])}
+        config = RunConfig.of_run(translator.folder)
+        warmup_steps = config.training.warmup_steps
+        schedules = {"": make_schedule(config.model.hidden_dim, warmup_steps, config.training.learning_rate)}
     steps = np.arange(5 * warmup_steps)
     rates = {name: _numpy(schedule(steps)) for name, schedule in schedules.items()}
     yield "learning_rate", visualize.learning_rate(rates, warmup_steps)
@@ -197,7 +197,7 @@ def _curves(translator, text, reference):
     }
     probabilities = _numpy(keras.ops.softmax(keras.ops.cast(translator.model(inputs), "float32")))[0]
     names = translator.target_tokenizer.pieces(range(probabilities.shape[-1]))
-    smoothing = read_config_file(translator.folder / "config.json")["label_smoothing"]
+    smoothing = RunConfig.of_run(translator.folder).training.label_smoothing
     yield "label_smoothing", visualize.label_smoothing(probabilities, target, names, smoothing)
     try:
         by_length = _bleu_by_length(translator)

@@ -311,6 +311,9 @@ class RunCheckpoint(keras.callbacks.Callback):
         Returns:
             The number of epochs that are done; 0 if there is no checkpoint.
         """
+        if self.write:  # What a kill left half-written.
+            for path in (self.folder / "checkpoints" / "writing.tmp", *self.folder.glob(".writing-*")):
+                path.unlink(missing_ok=True)
         for path in sorted((self.folder / "checkpoints").glob("epoch-*.npz"), reverse=True):
             try:
                 with open(path, "rb") as opened, np.load(opened) as file:
@@ -341,17 +344,26 @@ class RunCheckpoint(keras.callbacks.Callback):
             self._stop(f"the loss is {logs['loss']}. Try a lower --learning-rate, or --dtype float32")
             return
         value, best = float(logs[self.monitor]), self.state["best"]
-        if best is None or (value > best if self.monitor == "val_bleu" else value < best):
+        better = best is None or (value > best if self.monitor == "val_bleu" else value < best)
+        if better and np.isfinite(value):
             self.state |= {"best": value, "best_epoch": epoch}
             if self.write:
                 self._plain = save_model(self.model, self.folder / "model.keras", self._plain)
         self.state |= {"epoch": epoch + 1, "minutes": self.agree((time.monotonic() - self._began) / 60)}
         if self.write:
             self._save_checkpoint(epoch + 1)
-        if self.patience and epoch - self.state["best_epoch"] >= self.patience:
-            self._stop(f"{self.patience} epochs without a better {self.monitor}")
+        if reason := self.reason_to_stop():
+            self._stop(reason)
+
+    def reason_to_stop(self):
+        """Why no more epochs are to follow those that are done, as words; None if they may."""
+        best_epoch = self.state["best_epoch"]
+        without_better = self.state["epoch"] - (0 if best_epoch is None else best_epoch + 1)
+        if self.patience and without_better >= self.patience:
+            return f"{self.patience} epochs without a better {self.monitor}"
         if self.max_minutes and self.state["minutes"] >= self.max_minutes:
-            self._stop(f"{self.max_minutes:g} minutes are over")
+            return f"{self.max_minutes:g} minutes are over"
+        return None
 
     def _stop(self, reason):
         self.model.stop_training, self._reason = True, reason
@@ -365,14 +377,22 @@ class RunCheckpoint(keras.callbacks.Callback):
         folder.mkdir(exist_ok=True)
         arrays = {name: to_numpy(variable) for name, variable in _variables(self.model).items()}
         arrays["state"] = np.frombuffer(json.dumps(self.state).encode(), "uint8")
-        temporary = folder / "writing.tmp"
-        with open(temporary, "wb") as file:
+        path, temporary = folder / f"epoch-{epoch:05d}.npz", folder / "writing.tmp"
+        with _whole_file(path, temporary), open(temporary, "wb") as file:
             np.savez(file, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, folder / f"epoch-{epoch:05d}.npz")
         for old in sorted(folder.glob("epoch-*.npz"))[:-2]:
             old.unlink()
+
+
+def trim_log(path, epochs):
+    """Takes the rows of later epochs, and one that was not written to its end, out of a `log.csv`."""
+    if not path.is_file():
+        return
+    header, *rows = path.read_bytes().splitlines(keepends=True) or [b""]
+    whole = [row for row in rows if row.endswith(b"\n") and row.split(b",")[0].isdigit()]
+    rows = [row for row in whole if int(row.split(b",")[0]) < epochs]
+    with _whole_file(path, path.with_name(f".writing-{path.name}")) as temporary:
+        temporary.write_bytes(header + b"".join(rows))
 
 
 def _variables(model):
@@ -405,16 +425,34 @@ def save_model(model, path, plain=None):
     plain = plain or type(model).from_config(model.get_config())
     with averaged_weights(model):
         plain.set_weights([to_numpy(variable) for variable in model.weights])
-    temporary = path.with_name(f".writing-{path.name}")
-    plain.save(temporary)
-    os.replace(temporary, path)
+    with _whole_file(path, path.with_name(f".writing-{path.name}")) as temporary:
+        plain.save(temporary)
     return plain
+
+
+@contextmanager
+def _whole_file(path, temporary):
+    """Within, `temporary` is written; then it takes the place of `path`, or if writing fails, nothing of it is left."""
+    try:
+        yield temporary
+        with open(temporary, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException as error:
+        temporary.unlink(missing_ok=True)
+        cause = error if isinstance(error, Exception) else None  # And not Ctrl-C.
+        while cause and not isinstance(cause, OSError):  # Closing what could not be written fails in other ways.
+            cause = cause.__cause__ or cause.__context__
+        if cause is None:
+            raise
+        raise OSError(cause.errno or 0, cause.strerror or str(cause), str(path)) from error
 
 
 @contextmanager
 def averaged_weights(model):
     """Within, the model has the moving averages of its weights, if its optimizer keeps them."""
     optimizer = getattr(model, "optimizer", None)
+    optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # Loss scaling wraps the one that keeps averages.
     if optimizer is None or not optimizer.use_ema or not optimizer.built:
         yield
         return

@@ -5,10 +5,11 @@ Reference: "Attention Is All You Need" (Vaswani et al., 2017), section 6.1 (beam
 
 import functools
 import itertools
-import json
 import os
 import warnings
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ import numpy as np
 from keras import ops
 
 from keras_transformer import decoding
-from keras_transformer.config import DecodingConfig, check_number
+from keras_transformer.config import RunConfig, checked_search_setting
 from keras_transformer.model import Transformer
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID, Tokenizer
 
@@ -25,6 +26,8 @@ SPECIAL_IDS = decoding.SpecialIds(START_TOKEN_ID, END_TOKEN_ID, PAD_TOKEN_ID)
 # XLA compiles one function for each shape, so shapes are few: batches of these sizes, sources of these lengths.
 BATCH_SIZES = (32, 8, 1)
 SOURCE_LENGTHS = (8, 16, 24, 32, 48, 64, 96, 128)
+# A full forward pass has logits of all positions of all rows at once: fewer rows at a time.
+FORWARD_ROWS = BATCH_SIZES[0] // 4
 # From this many texts on, the time that XLA takes to compile is won back.
 XLA_PAYS_FROM = 1024
 # Texts that `stream` translates together: enough to fill batches of similar lengths.
@@ -65,14 +68,12 @@ class SearchSettings(NamedTuple):
 
         Raises:
             TypeError: there is no such setting.
-            ValueError: a value that cannot be.
+            ValueError: a value that cannot be, or is of another type.
         """
         unknown = sorted(set(changes) - set(self._fields))
         if unknown:
             raise TypeError(f"No such setting of a search: {', '.join(unknown)}. There are: {', '.join(self._fields)}.")
-        for name, value in changes.items():
-            check_number(name, value)
-        return self._replace(**changes)
+        return self._replace(**{name: checked_search_setting(name, value) for name, value in changes.items()})
 
     def within(self, max_length):
         """These settings for at most so many tokens; None for no such limit."""
@@ -210,6 +211,7 @@ class Translator:
 
         Raises:
             FileNotFoundError: the folder is no run folder, or has no model yet.
+            ValueError: a file of the run is damaged; the message names it.
         """
         folder = Path(folder)
         for name in ("config.json", "model.keras"):
@@ -218,11 +220,13 @@ class Translator:
                     f"{folder} is not the folder of a trained run: it has no {name}. Train one with train_keras.py, "
                     "or look for its folder under runs/."
                 )
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        tokenizers = load_tokenizers(folder, config["tokenizer"]["separate_vocabularies"])
-        settings = {"max_source_length": config["data"]["max_length"]}
-        settings.update(DecodingConfig(**config["decoding"]).search_settings())
-        model = keras.saving.load_model(folder / "model.keras", compile=False)
+        config = RunConfig.of_run(folder)
+        tokenizers = load_tokenizers(folder, config.tokenizer.separate_vocabularies)
+        settings = {"max_source_length": config.data.max_length, **config.decoding.search_settings()}
+        with _damage_named(folder / "model.keras"):
+            if not zipfile.is_zipfile(folder / "model.keras"):
+                raise ValueError("a `.keras` file is a zip file, and this is none, or its end is missing.")
+            model = keras.saving.load_model(folder / "model.keras", compile=False)
         translator = cls(model, *tokenizers, **{**settings, **kwargs})
         translator.folder = folder
         return translator
@@ -354,8 +358,8 @@ class Translator:
             self._compiled[name] = self._compile(lambda inputs: function(**inputs), compile=False)
         results = [None] * len(source_ids)
         order = sorted(range(len(source_ids)), key=lambda i: -len(source_ids[i]) - len(target_ids[i]))
-        for begin in range(0, len(order), BATCH_SIZES[0]):
-            rows = order[begin : begin + BATCH_SIZES[0]]
+        for begin in range(0, len(order), FORWARD_ROWS):
+            rows = order[begin : begin + FORWARD_ROWS]
             labels = [target_ids[i] for i in rows]
             inputs = {
                 "encoder_token_ids": pad([source_ids[i] for i in rows]),
@@ -431,8 +435,8 @@ class Translator:
         return self._to_text(token_ids[: len(rows)], scores[: len(rows)])
 
     def _compiled_search(self, settings, num_hypotheses, compile):
-        """A function of `inputs` and `max_length`, compiled once for all settings but the seed."""
-        settings = settings._replace(seed=0, max_length=None)
+        """A function of `inputs` and `max_length`, compiled once for all settings but the seed and the limits."""
+        settings = settings._replace(seed=0, max_length=None, max_length_ratio=0.0)  # Both make `limits`, an input.
         key = (settings, num_hypotheses, compile)
         if key not in self._compiled:
 
@@ -564,8 +568,15 @@ def _on_all_cores(function, batches):
     """A decoding step is many small operations, which two cores share badly. So each core has a batch of its own."""
     if len(batches) < 2:  # A thread takes longer to start than some sentences.
         return list(map(function, batches))
-    with ThreadPoolExecutor(min(os.cpu_count(), len(batches))) as pool:
+    with ThreadPoolExecutor(min(available_cpus(), len(batches))) as pool:
         return list(pool.map(function, batches))
+
+
+def available_cpus():
+    """How many cores this process may use: an affinity, as containers and job schedulers set it, may allow fewer."""
+    if not hasattr(os, "process_cpu_count") and hasattr(os, "sched_getaffinity"):  # Python before 3.13, on Linux.
+        return len(os.sched_getaffinity(0))
+    return getattr(os, "process_cpu_count", os.cpu_count)() or 1
 
 
 def _batches(rows, fixed_sizes):
@@ -604,7 +615,28 @@ def _until_end(token_ids):
 def load_tokenizers(folder, separate_vocabularies):
     """The tokenizers of a run folder: one for a shared vocabulary, or source and target."""
     names = ("source_tokenizer", "target_tokenizer") if separate_vocabularies else ("tokenizer",)
-    return [Tokenizer.load(Path(folder) / name) for name in names]
+    tokenizers = []
+    for name in names:
+        with _damage_named(Path(folder) / name):
+            tokenizers.append(Tokenizer.load(Path(folder) / name))
+    return tokenizers
+
+
+@contextmanager
+def _damage_named(path):
+    """Within, a file of a run is read; if that fails, the error says in one line which and what can be done."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:  # Of zip, HDF5, JSON and Keras: too many kinds to name.
+        reason = " ".join(str(error).split())[:200].rstrip(".")
+        if str(path) not in reason:
+            reason = (
+                f"{path} cannot be loaded: it is damaged, or of other versions of the packages (see versions.json "
+                f"beside it). Received: {type(error).__name__}: {reason}"
+            )
+        raise ValueError(f"{reason}. Restore it from a copy, or train again with --overwrite.") from error
 
 
 def save_tokenizers(folder, tokenizers):

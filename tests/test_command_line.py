@@ -1,5 +1,6 @@
 """The commands as a user calls them: what they print, write and refuse."""
 
+import errno
 import gzip
 import json
 import os
@@ -326,6 +327,93 @@ def test_without_a_run_there_is_nothing_to_resume(tmp_path, capsys):
     with pytest.raises(SystemExit, match="2"):
         train_keras.main(["--resume", "--run-dir", str(tmp_path / "run")])
     assert "has no run to go on with" in capsys.readouterr().err
+
+
+def small_run(folder, *flags):
+    """Two epochs on small own files; the run folder."""
+    recipe = "--tokens-per-batch 60 --epochs 2 --steps-per-epoch 3 --no-export"
+    argv = [*own_files(folder), *SMALL, *recipe.split(), *flags, "--run-dir", str(folder / "run")]
+    return folder / "run", train_keras.main(argv)
+
+
+def test_a_run_goes_on_with_other_settings_where_they_make_no_other_run(tmp_path, capsys):
+    run_dir, status = small_run(tmp_path)
+    assert status == 0
+    before = json.loads((run_dir / "scores.json").read_text())["before_training"]
+    log = (run_dir / "log.csv").read_bytes()
+    with open(run_dir / "log.csv", "ab") as file:  # As if killed between the log and the checkpoint.
+        file.write(b"2,9.0,9.0,9.0,9.0,9.0,9.0\r\n3,9.0")
+    flags = ["--resume", "--run-dir", str(run_dir)]
+    capsys.readouterr()
+    for name, value in (("learning-rate", "0.5"), ("hidden-dim", "16"), ("preset", "small")):
+        with pytest.raises(SystemExit, match="2"):
+            train_keras.main([*flags, f"--{name}", value])
+        assert f"`{name.replace('-', '_')}` must stay as the run began" in capsys.readouterr().err
+    assert train_keras.main([*flags, "--num-beams", "3", "--epochs", "3"]) == 0
+    assert "changed settings: epochs 2 -> 3, num_beams 1 -> 3" in capsys.readouterr().out
+    config = json.loads((run_dir / "config.json").read_text())
+    assert (config["decoding"]["num_beams"], config["training"]["epochs"]) == (3, 3)
+    assert json.loads((run_dir / "export/saved_model/1/metadata.json").read_text())["settings"]["num_beams"] == 3
+    scores = json.loads((run_dir / "scores.json").read_text())
+    assert list(scores) == ["before_training", "after_training"]
+    assert scores["before_training"] == before
+    rows = (run_dir / "log.csv").read_bytes()
+    assert rows.startswith(log)
+    assert [row.split(b",")[0] for row in rows.splitlines()] == [b"epoch", b"0", b"1", b"2"]
+    # All epochs are done: it is scored again.
+    assert train_keras.main([*flags, "--num-beams", "2", "--no-export"]) == 0
+    assert "after training" in capsys.readouterr().out
+    assert json.loads((run_dir / "config.json").read_text())["decoding"]["num_beams"] == 2
+    assert (run_dir / "log.csv").read_bytes() == rows
+    # The same text under another name is the same run, another text is not.
+    other = tmp_path / "other"
+    other.write_bytes((tmp_path / "train_source").read_bytes())
+    assert train_keras.main([*flags, "--train-source", str(other), "--no-export"]) == 0
+    other.write_bytes(other.read_bytes().replace(b"dog", b"cow"))
+    capsys.readouterr()
+    with pytest.raises(SystemExit, match="2"):
+        train_keras.main(flags)
+    assert "The training text must be that which the run" in capsys.readouterr().err
+
+
+def test_a_training_without_a_number_ends_with_a_message_and_status_1(tmp_path, capsys):
+    run_dir, status = small_run(tmp_path, "--learning-rate", "1e30", "--warmup-steps", "1", "--clip-norm", "0")
+    assert status == 1
+    message = capsys.readouterr().err
+    assert "error: no epoch ended with a val_loss that is a number" in message
+    assert f"{run_dir} holds no finished epochs. Begin again with --overwrite" in message
+    assert not (run_dir / "model.keras").exists()
+    assert small_run(tmp_path, "--overwrite")[1] == 0
+
+
+def test_a_full_disk_ends_training_with_the_file_and_the_way_to_go_on(tmp_path, monkeypatch, capsys):
+    def no_room(*args, **kwargs):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch, pytest.raises(SystemExit, match="2"):
+        patch.setattr("numpy.savez", no_room)
+        small_run(tmp_path)
+    run_dir = tmp_path / "run"
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        f"error: Cannot use {run_dir}/checkpoints/epoch-00001.npz: No space left on device. When that is mended, go on "
+        f"with `python train_keras.py --run-dir {run_dir} --resume`."
+    )
+    assert train_keras.main(["--run-dir", str(run_dir), "--resume", "--no-export"]) == 0
+    assert list(json.loads((run_dir / "scores.json").read_text())) == ["before_training", "after_training"]
+
+
+@pytest.mark.parametrize(
+    "call", [["translate"], ["score"], ["export", "saved_model"], ["plot", "curves"], ["explore"], None]
+)
+def test_a_damaged_run_is_named_by_every_command(tmp_path, capsys, call):
+    run_dir = old_run(tmp_path / "run")
+    with pytest.raises(SystemExit, match="2"):
+        if call:
+            command_line.main([*call, str(run_dir)])
+        else:
+            train_keras.main(["--run-dir", str(run_dir), "--resume"])
+    message = f"error: {run_dir}/config.json must have the sections of a run."
+    assert capsys.readouterr().err.splitlines()[-1].startswith(message)
 
 
 def test_a_run_folder_that_exists_is_never_overwritten_by_itself(golden, tmp_path, capsys):

@@ -10,6 +10,7 @@ import typing
 import pytest
 
 from keras_transformer.config import (
+    CHANGEABLE,
     PRESETS,
     RECIPES,
     SECTIONS,
@@ -131,6 +132,127 @@ def test_a_flag_that_is_given_its_default_still_wins():
     assert RunConfig.make(parse("--epochs", str(default)), {"epochs": 3}).training.epochs == default
 
 
+@pytest.mark.parametrize("changed", [{"dataset": "multi30k"}, {"preset": "small"}, {"tokenizer": "bpe"}])
+@pytest.mark.parametrize("begun_with", [{}, {"dataset": "multi30k"}, {"preset": "base"}])
+def test_what_a_run_did_not_choose_follows_another_data_set_or_preset(tmp_path, begun_with, changed):
+    """A config.json names every setting, those of its own recipe and preset too: they are no choice."""
+    file = read_config_file(write(tmp_path / "config.json", RunConfig.make(begun_with).to_dict()))
+    assert RunConfig.make(changed, file) == RunConfig.make({**begun_with, **changed})
+    assert RunConfig.make({}, file) == RunConfig.make(begun_with)
+
+
+def test_what_a_run_chose_stays_with_another_data_set_and_preset(tmp_path):
+    chosen = {"epochs": 41, "hidden_dim": 64, "learning_rate": None, "ema_momentum": 0.5}
+    file = read_config_file(write(tmp_path / "config.json", RunConfig.make(chosen).to_dict()))
+    config = RunConfig.make({"dataset": "multi30k", "preset": "small"}, file)
+    assert config == RunConfig.make({"dataset": "multi30k", "preset": "small", **chosen})
+    assert config.training.warmup_steps == RECIPES["multi30k"]["warmup_steps"]
+
+
+def test_a_part_of_a_config_wins_over_the_recipe_of_a_data_set_that_is_named(tmp_path):
+    """Such a file was written by hand: all that it says is a choice."""
+    recipe = RECIPES["phrasebook"]
+    file = read_config_file(write(tmp_path / "c.json", {"epochs": recipe["epochs"], "ema_momentum": None}))
+    config = RunConfig.make({"dataset": "multi30k"}, file)
+    assert (config.training.epochs, config.training.ema_momentum) == (recipe["epochs"], None)
+    assert config.training.warmup_steps == RECIPES["multi30k"]["warmup_steps"]
+
+
+def test_a_data_set_that_is_named_replaces_the_texts_of_a_run_with_own_ones(tmp_path):
+    own = RunConfig.make({"train_source": "a", "train_target": "b", "val_source": "c", "val_target": "d"})
+    file = read_config_file(write(tmp_path / "config.json", own.to_dict()))
+    assert RunConfig.make({"dataset": "multi30k"}, file) == RunConfig.make({"dataset": "multi30k"})
+    other = RunConfig.make({"train_source": "e"}, file)
+    assert (other.data.train_source, other.data.train_target, other.training) == ("e", "b", TrainingConfig())
+
+
+# Going on with a run.
+
+
+def test_the_passes_with_drawn_segmentations_are_a_number_that_more_epochs_do_not_move():
+    run = RunConfig.make({"subword_sampling": 0.5, "epochs": 40})
+    assert run.training.subword_sampling_passes == 25
+    assert run.resumed({"epochs": 80}).training == dataclasses.replace(run.training, epochs=80)
+    assert RunConfig.make({"epochs": 80}, run.flat()).training.subword_sampling_passes == 50  # Another run.
+    assert RunConfig.make({"subword_sampling": 0.5, "steps_per_epoch": 7}).training.subword_sampling_passes is None
+
+
+@pytest.mark.parametrize(
+    ("section", "f"), [param for param in FIELDS if kind(*param.values) is not bool]
+)  # fmt: skip
+def test_a_run_goes_on_with_other_settings_or_says_that_it_would_be_another(section, f):
+    run = RunConfig.make({})
+    _, value = other_value(section, f)
+    assert run.resumed({f.name: run.flat()[f.name]}) == run
+    if f.name in CHANGEABLE:
+        assert run.resumed({f.name: value}).flat() == {**run.flat(), f.name: value}
+        return
+    received = rf"{f.name}={value!r} \(the run has {run.flat()[f.name]!r}\)"
+    with pytest.raises(ConfigError, match=f"`{f.name}` must stay as the run began.* Received: {received}. .*{flag(f)}"):
+        run.resumed({f.name: value, "epochs": 99})
+
+
+def test_search_and_length_of_training_may_change_and_sizes_text_and_rates_may_not():
+    may_not = {f.name for _, f in (p.values for p in FIELDS)} - CHANGEABLE
+    assert {"num_beams", "length_penalty", "epochs", "patience", "max_minutes", "strategy", "data_dir"} <= CHANGEABLE
+    assert {"hidden_dim", "dropout", "dataset", "tokenizer", "learning_rate", "seed", "tokens_per_batch"} <= may_not
+    with pytest.raises(ConfigError, match=r"`preset` must stay .*preset='big' \(the run has 'tiny'\)"):
+        RunConfig.make({}).resumed({"preset": "big"})
+
+
+def changed_run(folder, section=None, **changes):
+    """A run folder whose config.json has other values, or, where they are None, lacks them."""
+    content = RunConfig.make({}).to_dict()
+    part = content[section] if section else content
+    part.update(changes)
+    for name in [name for name, value in part.items() if name in changes and value is None]:
+        del part[name]
+    write(folder / "config.json", content)
+    return folder
+
+
+def test_a_run_is_read_from_its_config(tmp_path):
+    assert RunConfig.of_run(changed_run(tmp_path)) == RunConfig.make({})
+    assert RunConfig.of_run(changed_run(tmp_path, "data", max_length=17)).data.max_length == 17
+    assert DataConfig.of_run(tmp_path).max_length == 17
+    assert RunConfig.of_run(changed_run(tmp_path, "decoding", top_k=None)) == RunConfig.make({})  # Of an older version.
+
+
+@pytest.mark.parametrize(
+    ("section", "changes", "message"),
+    [
+        (
+            "decoding",
+            {"num_beams": 10**6},
+            "`num_beams` must be at most 256: each beam takes memory.* Received: 1000000",
+        ),
+        ("data", {"max_length": "long"}, "`max_length` must be int. Received: 'long'"),
+        ("model", {"width": 3}, "No such setting: width"),
+        (None, {"tokenizer": None, "data": None}, "must have the sections of a run. Missing: data, tokenizer"),
+        (None, {"decoding": [1]}, "must have the sections of a run. Missing: decoding"),
+        (None, {"preset": None}, "must have the sections of a run. Missing: preset"),
+        ("tokenizer", {"separate_vocabularies": True}, "`tie_embeddings='all'` needs one vocabulary"),
+    ],
+)
+def test_a_damaged_config_of_a_run_is_named_with_the_repair(tmp_path, section, changes, message):
+    with pytest.raises(
+        ConfigError, match=rf"{tmp_path}/config\.json.*{message}.*Restore the file from a copy, or train"
+    ):
+        RunConfig.of_run(changed_run(tmp_path, section, **changes))
+
+
+@pytest.mark.parametrize("content", ["", "{", "[" * 99999, "[1]", "null"])
+def test_a_config_of_a_run_that_is_no_object_is_named_with_the_repair(tmp_path, content):
+    (tmp_path / "config.json").write_text(content, encoding="utf-8")
+    with pytest.raises(ConfigError, match=rf"{tmp_path}/config\.json.*Restore the file from a copy"):
+        RunConfig.of_run(tmp_path)
+
+
+def test_a_value_in_a_file_that_cannot_be_is_named_with_the_file(tmp_path):
+    with pytest.raises(ConfigError, match=r"c\.json: `epochs` must be int. Received: 'x'"):
+        read_config_file(write(tmp_path / "c.json", {"epochs": "x"}))
+
+
 def test_flags_that_are_not_given_stay_out():
     assert parse() == {}
 
@@ -160,7 +282,8 @@ def test_a_flag_sets_its_field_alone(section, f):
     assert changed[f.name] == value
     if f.name not in ("dataset", "train_source", "train_target"):  # These three also choose the recipe.
         unchanged = RunConfig.make({}).flat()
-        assert {name for name in changed if changed[name] != unchanged[name]} <= {f.name}
+        follows = {"subword_sampling_passes"} if f.name == "subword_sampling" else set()
+        assert {name for name in changed if changed[name] != unchanged[name]} <= {f.name} | follows
 
 
 @pytest.mark.parametrize(("section", "f"), [param for param in FIELDS if kind(*param.values) is bool])
@@ -375,6 +498,12 @@ def test_counts_are_at_least_one(name, value):
     with pytest.raises(ConfigError, match=f"`{name}` must be at least 1. Received: {value}"):
         RunConfig.make({name: value})
     assert RunConfig.make({name: 1}).flat()[name] == 1
+
+
+def test_beams_are_few_enough_for_memory():
+    assert RunConfig.make({"num_beams": 256}).decoding.num_beams == 256
+    with pytest.raises(ConfigError, match=r"`num_beams` must be at most 256: each beam takes memory.* Received: 257"):
+        RunConfig.make({"num_beams": 257})
 
 
 @pytest.mark.parametrize("name", ["dropout", "attention_dropout", "label_smoothing", "ema_momentum"])

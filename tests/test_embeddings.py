@@ -91,7 +91,7 @@ def test_table_of_no_positions_is_empty():
     assert positional_encoding(0, D).shape == (0, D)
 
 
-@pytest.mark.parametrize("hidden_dim", [-2, 0, 1, 7])
+@pytest.mark.parametrize("hidden_dim", [1, 7])
 def test_hidden_dim_must_be_even_for_sinusoids(hidden_dim):
     match = rf"`hidden_dim` must be an even number.*Received: hidden_dim={hidden_dim}\. Try hidden_dim=\d*[02468]\."
     with pytest.raises(ValueError, match=match):

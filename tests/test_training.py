@@ -1,6 +1,8 @@
 """Loss, schedule, metrics, optimizer and the checkpoints."""
 
+import errno
 import math
+import zipfile
 
 import keras
 import numpy as np
@@ -273,9 +275,12 @@ def test_the_compile_config_holds_what_was_asked_for():
 # Checkpoints, on a model small enough to train in a test.
 
 
-def tiny(ema_momentum=None, dropout=0.3):
+DTYPES = ("float32", "mixed_bfloat16", "mixed_float16")
+
+
+def tiny(ema_momentum=None, dtype="float32"):
     keras.utils.set_random_seed(1)
-    model = Transformer(V, num_layers=1, num_heads=1, hidden_dim=6, intermediate_dim=7, dropout=dropout)
+    model = Transformer(V, num_layers=1, num_heads=1, hidden_dim=6, intermediate_dim=7, dropout=0.3, dtype=dtype)
     model.compile(
         optimizer=training.make_optimizer(training.InverseSquareRootSchedule(0.01, 3), ema_momentum=ema_momentum),
         loss=training.LabelSmoothedCrossEntropy(),
@@ -296,15 +301,17 @@ def weights_of(model):
     return [training.to_numpy(v) for v in training._variables(model).values()]
 
 
-@pytest.mark.parametrize("ema_momentum", [None, 0.9])
-def test_resumed_training_ends_with_the_same_weights(tmp_path, ema_momentum):
+@pytest.mark.parametrize(
+    ("ema_momentum", "dtype"), [(None, "float32"), (0.9, "float32"), (None, "mixed_float16"), (0.9, "mixed_float16")]
+)
+def test_resumed_training_ends_with_the_same_weights(tmp_path, ema_momentum, dtype):
     """Weights, optimizer, random states of dropout: three epochs in one go equal two and one, bit for bit."""
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    straight = tiny(ema_momentum)
+    straight = tiny(ema_momentum, dtype)
     fit(straight, training.RunCheckpoint(tmp_path / "a"), epochs=3)
-    fit(tiny(ema_momentum), training.RunCheckpoint(tmp_path / "b"), epochs=2)
-    resumed = tiny(ema_momentum)
+    fit(tiny(ema_momentum, dtype), training.RunCheckpoint(tmp_path / "b"), epochs=2)
+    resumed = tiny(ema_momentum, dtype)
     keras.utils.set_random_seed(99)  # Whatever else happened in the process must not matter.
     checkpoint = training.RunCheckpoint(tmp_path / "b")
     assert checkpoint.restore(resumed) == 2
@@ -346,20 +353,74 @@ def test_without_checkpoints_training_begins_at_the_beginning(tmp_path):
     assert training.RunCheckpoint(tmp_path).restore(tiny()) == 0
 
 
+def test_what_a_kill_left_half_written_is_removed(tmp_path):
+    fit(tiny(), training.RunCheckpoint(tmp_path), epochs=1)
+    left = (tmp_path / "checkpoints" / "writing.tmp", tmp_path / ".writing-model.keras", tmp_path / ".writing-log.csv")
+    for path in left:
+        path.write_bytes(b"half")
+    assert training.RunCheckpoint(tmp_path, write=False).restore(tiny()) == 1
+    assert all(path.exists() for path in left)  # Another worker may be writing them.
+    assert training.RunCheckpoint(tmp_path).restore(tiny()) == 1
+    assert not any(path.exists() for path in left)
+
+
+def no_room(*args, **kwargs):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def no_room_and_closing_fails(*args, **kwargs):
+    try:
+        no_room()
+    finally:
+        raise ValueError("Can't close the ZIP file while there is an open writing handle on it.")
+
+
+@pytest.mark.parametrize("fails", [no_room, no_room_and_closing_fails])
+@pytest.mark.parametrize(
+    ("writer", "path"), [((np, "savez"), "checkpoints/epoch-00001.npz"), ((zipfile.ZipFile, "open"), "model.keras")]
+)
+def test_a_full_disk_is_an_error_with_the_files_name_and_leaves_nothing_half_written(
+    tmp_path, monkeypatch, writer, path, fails
+):
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left on device") as caught:
+        patch.setattr(*writer, fails)
+        fit(tiny(), training.RunCheckpoint(tmp_path), epochs=1)
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path / path))
+    left = {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()}
+    assert left == ({"model.keras"} if path.startswith("checkpoints") else set())
+    checkpoint = training.RunCheckpoint(tmp_path)
+    assert checkpoint.restore(tiny()) == 0
+    fit(tiny(), checkpoint, epochs=1)
+
+
+def test_the_log_loses_the_rows_of_epochs_that_are_computed_again(tmp_path):
+    log = tmp_path / "log.csv"
+    training.trim_log(log, 3)  # There is none yet.
+    log.write_bytes(b"epoch,loss\r\n0,3.5\r\n1,2.5\r\n2,1.5\r\n3,0.")
+    training.trim_log(log, 3)
+    assert log.read_bytes() == b"epoch,loss\r\n0,3.5\r\n1,2.5\r\n2,1.5\r\n"
+    training.trim_log(log, 1)
+    assert log.read_bytes() == b"epoch,loss\r\n0,3.5\r\n"
+    log.write_bytes(b"")
+    training.trim_log(log, 1)
+    assert log.read_bytes() == b""
+    assert [path.name for path in tmp_path.iterdir()] == ["log.csv"]
+
+
 class Script(keras.callbacks.Callback):
     """Replaces the logs of each epoch by given ones, as a wayward training would produce them."""
 
-    def __init__(self, losses):
+    def __init__(self, losses, val_losses):
         super().__init__()
-        self.losses = losses
+        self.losses, self.val_losses = losses, val_losses
 
     def on_epoch_end(self, epoch, logs=None):
-        logs["val_loss"] = logs["loss"] = self.losses[epoch]
+        logs["loss"], logs["val_loss"] = self.losses[epoch], self.val_losses[epoch]
 
 
-def fit_scripted(folder, losses, **kwargs):
+def fit_scripted(folder, losses, val_losses=None, **kwargs):
     model, callback = tiny(), training.RunCheckpoint(folder, **kwargs)
-    script = keras.callbacks.CallbackList([Script(losses), callback], model=model)
+    script = keras.callbacks.CallbackList([Script(losses, val_losses or losses), callback], model=model)
     script.on_train_begin()
     model.stop_training = False
     epochs = 0
@@ -382,6 +443,39 @@ def test_patience_stops_after_epochs_without_a_better_one(tmp_path, capsys):
     epochs, _ = fit_scripted(tmp_path, [3.0, 1.0, 2.0, 2.0, 0.5], patience=2)
     assert epochs == 4
     assert "Stopped: 2 epochs without a better val_loss." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("monitor", ["val_loss", "val_bleu"])
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_a_value_that_is_not_a_number_is_never_the_best(tmp_path, monkeypatch, monitor, bad):
+    monkeypatch.setattr(
+        Script, "on_epoch_end", lambda self, epoch, logs: logs.update(loss=1.0, **{monitor: values[epoch]})
+    )
+    values = [bad, 3.0, bad]
+    epochs, state = fit_scripted(tmp_path, values, monitor=monitor)
+    assert (epochs, state["best"], state["best_epoch"]) == (3, 3.0, 1)
+
+
+def test_values_that_are_not_numbers_are_no_better_epochs(tmp_path, capsys):
+    nan = float("nan")
+    epochs, state = fit_scripted(tmp_path, [1.0] * 5, [nan] * 5, patience=3)
+    assert (epochs, state["best"], state["best_epoch"]) == (3, None, None)
+    assert "Stopped: 3 epochs without a better val_loss." in capsys.readouterr().out
+    assert not (tmp_path / "model.keras").exists()
+
+
+def test_a_run_that_has_come_to_its_end_knows_it_from_its_state(tmp_path):
+    _, state = fit_scripted(tmp_path, [1.0, 2.0, 2.0], patience=2)
+    for kwargs, reason in (
+        ({"patience": 2}, "2 epochs without a better val_loss"),
+        ({"patience": 3}, None),
+        ({"max_minutes": 1e-9}, "1e-09 minutes are over"),
+        ({}, None),
+    ):
+        checkpoint = training.RunCheckpoint(tmp_path, **kwargs)
+        assert checkpoint.reason_to_stop() is None  # Nothing is done yet.
+        checkpoint.state = state
+        assert checkpoint.reason_to_stop() == reason
 
 
 def test_a_loss_that_is_not_a_number_stops_and_saves_nothing(tmp_path, capsys):
@@ -411,9 +505,13 @@ class SaveAtEpochEnd(keras.callbacks.Callback):
             self.averaged = self.model.get_weights()
 
 
-def test_saved_model_is_without_optimizer_and_has_the_averaged_weights(tmp_path):
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_saved_model_is_without_optimizer_and_has_the_averaged_weights(tmp_path, dtype):
     callback = SaveAtEpochEnd(tmp_path / "m.keras")
-    fit(tiny(ema_momentum=0.5), callback, epochs=1)
+    model = tiny(ema_momentum=0.5, dtype=dtype)
+    fit(model, callback, epochs=1)
+    for averaged, final in zip(callback.averaged, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(averaged, final)  # Keras puts the averages into the model when `fit` ends.
     loaded = keras.saving.load_model(tmp_path / "m.keras")
     assert not getattr(loaded, "optimizer", None)
     everything = (callback.raw, callback.raw_after, callback.averaged, loaded.get_weights())

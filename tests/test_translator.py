@@ -1,7 +1,9 @@
 """Strings in, strings out: order, empties, n-best, scores, settings."""
 
 import json
+import os
 import re
+import shutil
 
 import ctranslate2
 import keras
@@ -18,7 +20,15 @@ from keras_transformer.export.tflite import export_tflite
 from keras_transformer.export.verify import ServedModel
 from keras_transformer.model import Transformer
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID, Tokenizer
-from keras_transformer.translator import BATCH_SIZES, SOURCE_LENGTHS, SearchSettings, Translation, Translator, search
+from keras_transformer.translator import (
+    BATCH_SIZES,
+    SOURCE_LENGTHS,
+    SearchSettings,
+    Translation,
+    Translator,
+    available_cpus,
+    search,
+)
 
 
 def test_the_order_of_the_texts_is_kept(golden):
@@ -197,6 +207,34 @@ def test_a_folder_that_is_no_run_is_an_error(tmp_path):
         Translator.load(tmp_path)
 
 
+def copy_of_run(golden, folder):
+    """What `Translator.load` reads of a run."""
+    for name in ("config.json", "model.keras", "tokenizer.spm"):
+        shutil.copy(golden.run_dir / name, folder / name)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("model.keras", lambda old: old[: len(old) // 2], "a `.keras` file is a zip file, and this is none"),
+        ("model.keras", lambda old: b"", "a `.keras` file is a zip file, and this is none"),
+        ("model.keras", lambda old: old[:999] + bytes([old[999] ^ 1]) + old[1000:], "BadZipFile: Bad CRC-32"),
+        ("tokenizer.spm", lambda old: old[:-1], "cannot be used as a tokenizer"),
+        ("config.json", lambda old: old[:-9], "not JSON"),
+        ("config.json", lambda old: b"{}", "must have the sections of a run"),
+    ],
+)
+def test_a_damaged_file_of_a_run_is_named_with_the_repair(golden, tmp_path, file, content, message):
+    run = copy_of_run(golden, tmp_path)
+    (run / file).write_bytes(content((run / file).read_bytes()))
+    with pytest.raises(
+        ValueError, match=rf"^{run / file}.*{message}.*Restore (it|the file) from a copy, or train"
+    ) as caught:
+        Translator.load(run)
+    assert "\n" not in str(caught.value)
+
+
 # Settings
 
 
@@ -222,6 +260,50 @@ def test_a_setting_that_does_not_exist_is_an_error(golden):
 def test_a_setting_that_cannot_be_is_an_error(golden, name, value, rule):
     with pytest.raises(ValueError, match=re.escape(f"`{name}` must be {rule}")):
         golden.translator.translate(["x"], **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("num_beams", 2.5, "int"),
+        ("num_beams", True, "int"),
+        ("max_length", "7", "int or null"),
+        ("max_length_ratio", None, "float"),
+        ("sampling", 1, "bool"),
+        ("seed", 0.5, "int"),
+        ("top_p", "all", "float"),
+    ],
+)
+def test_a_setting_of_another_type_is_an_error(golden, name, value, expected):
+    with pytest.raises(ValueError, match=f"`{name}` must be {expected}. Received: {value!r}"):
+        Translator(golden.model, golden.tokenizer, **{name: value})
+    with pytest.raises(ValueError, match=f"`{name}` must be {expected}. Received: {value!r}"):
+        golden.translator.translate(["x"], **{name: value})
+
+
+def test_numbers_of_numpy_are_settings(golden):
+    settings = Translator(
+        golden.model, golden.tokenizer, num_beams=np.int64(2), length_penalty=np.float32(0.5)
+    ).settings
+    assert (settings.num_beams, settings.length_penalty) == (2, 0.5)
+    assert type(settings.num_beams) is int
+
+
+def test_limits_are_no_reason_to_compile_again(golden):
+    translator = Translator(golden.model, golden.tokenizer, num_beams=1)
+    for settings in ({}, {"max_length_ratio": 1.5}, {"max_length": 9}, {"seed": 3}):
+        translator.translate(golden.texts[:1], **settings)
+    assert len(translator._compiled) == 1
+
+
+def test_a_translator_takes_the_cores_that_its_process_may_use():
+    allowed = os.sched_getaffinity(0)
+    assert available_cpus() == len(allowed)
+    try:
+        os.sched_setaffinity(0, {min(allowed)})
+        assert available_cpus() == 1
+    finally:
+        os.sched_setaffinity(0, allowed)
 
 
 def test_limits_are_per_sentence_and_relative_to_the_source(golden):
@@ -300,6 +382,16 @@ def test_score_is_the_sum_of_the_models_log_probabilities(golden):
         assert penalised == pytest.approx(translation.score, rel=1e-3)
     worse = golden.translator.score(golden.texts, golden.texts)
     assert all(a.log_prob > b.log_prob for a, b in zip(found, worse, strict=True))
+
+
+def test_score_holds_the_logits_of_few_rows_at_a_time(golden):
+    rows = []
+    translator = Translator(golden.model, golden.tokenizer)
+    expected = translator.score(golden.texts * 2, golden.texts * 2)
+    score = translator._compiled["score"]
+    translator._compiled["score"] = lambda inputs: rows.append(len(inputs["labels"])) or score(inputs)
+    assert translator.score(golden.texts * 2, golden.texts * 2) == expected
+    assert rows == [8, 8, 8, 8]
 
 
 def test_score_takes_lists_of_one_length(golden):
