@@ -239,9 +239,11 @@ def test_the_explorers_policy_forbids_what_is_not_its_own(golden, browser, tmp_p
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_explorer_is_no_wider_than_a_phone(golden, browser, tmp_path, scheme):
     path = tmp_path / "explorer.html"
-    path.write_text(explorer(golden.translator, golden.texts[:2], "Attention"), encoding="utf-8")
+    path.write_text(explorer(golden.translator, [*golden.texts[:2], "x" * 99], "Attention" * 9), encoding="utf-8")
     context = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme=scheme)
     page = context.new_page()
     page.goto(path.as_uri())
-    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    for sentence in "02":
+        page.select_option("#sentence", sentence)
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
     context.close()

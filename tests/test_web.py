@@ -320,6 +320,7 @@ def test_a_page_that_is_opened_as_a_file_says_how_to_serve_it(site, opened):
 def test_nothing_is_wider_than_a_phone(golden, site, opened, scheme):
     page = opened(site, viewport={"width": 390, "height": 844}, color_scheme=scheme)
     translate(page, golden.texts[0])
+    page.locator("h1").evaluate("(title) => (title.textContent += 'a'.repeat(99))")  # The name of a run.
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     light = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(246, 247, 249)"
     assert light == (scheme == "light")
