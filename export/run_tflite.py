@@ -19,6 +19,10 @@ class TFLiteTranslator:
     Args:
         path: `translator.tflite`, with `translator.json` and the tokenizers beside it.
         num_threads: Defaults to 1; one sentence is too little work for several.
+
+    Raises:
+        ImportError, FileNotFoundError: what is needed is not there.
+        ValueError: a file is damaged, is not what the export writes, or belongs to another model.
     """
 
     def __init__(self, path, num_threads=1):
@@ -30,10 +34,19 @@ class TFLiteTranslator:
         file = path.with_name("translator.json")
         if not path.is_file() or not file.is_file():
             raise FileNotFoundError(f"{path} must be an exported translator.tflite, with translator.json beside it.")
-        self.settings = json.loads(file.read_text(encoding="utf-8"))
-        self.interpreter = Interpreter(str(path), num_threads=num_threads)
-        names = self.interpreter.get_signature_list()
-        self._runners = {name: self.interpreter.get_signature_runner(name) for name in names}
+        self.settings = _settings(file)
+        try:
+            self.interpreter = Interpreter(str(path), num_threads=num_threads)
+            names = self.interpreter.get_signature_list()
+            self._runners = {name: self.interpreter.get_signature_runner(name) for name in names}
+            shape = tuple(self._runners["translate"].get_input_details()["token_ids"]["shape"])
+        except (ValueError, RuntimeError, KeyError) as error:
+            raise ValueError(f"{path} cannot be used as an exported translator: {_one_line(error)}") from error
+        if shape != (1, self.settings["source_length"]):
+            raise ValueError(
+                f"{file} belongs to another model: the source_length must be that of {path.name}. "
+                f"Received: {self.settings['source_length']}, and a model that takes {list(map(int, shape))}."
+            )
         self._folder, self._tokenizers = path.parent, None
 
     def tokenizers(self):
@@ -45,7 +58,11 @@ class TFLiteTranslator:
             files = [self._folder / name for name in self.settings["tokenizers"]]
             if not all(file.suffix == ".spm" and file.is_file() for file in files):
                 raise FileNotFoundError(f"{self._folder} has no SentencePiece tokenizer. Use `translate_ids`.")
-            found = [sentencepiece.SentencePieceProcessor(model_file=str(file)) for file in files]
+            try:
+                found = [sentencepiece.SentencePieceProcessor(model_file=str(file)) for file in files]
+            except (RuntimeError, OSError) as error:
+                names = " and ".join(map(str, files))
+                raise ValueError(f"{names} cannot be used as a tokenizer: {_one_line(error)}") from error
             self._tokenizers = found[0], found[-1]
         return self._tokenizers
 
@@ -72,6 +89,35 @@ class TFLiteTranslator:
         return [([i for i in row if i != self.settings["pad_token_id"]], score) for row, score in rows if score > -1e8]
 
 
+def _settings(file):
+    """What `translator.json` says, if that is what the export writes."""
+    try:
+        settings = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{file} is damaged: it must be JSON. {_one_line(error)}.") from error
+    settings = settings if isinstance(settings, dict) else {}
+
+    def need(name, right, rule):
+        if not right(settings.get(name)):
+            received = repr(settings.get(name))[:80]
+            raise ValueError(f"{file} is not what the export writes: {name} must be {rule}. Received: {received}.")
+
+    for name in ("source_length", "target_length"):
+        need(name, lambda x: type(x) is int and x > 0, "a whole number from 1 on")
+    for name in ("pad_token_id", "start_token_id", "end_token_id"):
+        need(name, lambda x: type(x) is int and x >= 0, "a whole number from 0 on")
+
+    def names(x):
+        return isinstance(x, list) and len(x) in (1, 2) and all(isinstance(y, str) and Path(y).name == y for y in x)
+
+    need("tokenizers", names, "the names of one or two files beside it")
+    return settings
+
+
+def _one_line(error):
+    return " ".join(str(error).split()).rstrip(".")
+
+
 def main(argv=None):
     parser = argparse.ArgumentParser(
         prog="python -m keras_transformer.export.run_tflite", description="Translate with a TFLite file."
@@ -88,7 +134,7 @@ def main(argv=None):
             found = translator.translate(text, beam=not arguments.greedy)
             for translation, score in found if arguments.nbest else found[:1]:
                 print(f"{score:.4f}\t{translation}" if arguments.nbest else translation)
-    except (ImportError, FileNotFoundError) as error:
+    except (ImportError, FileNotFoundError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0

@@ -5,7 +5,10 @@ The page is `site/`; its worker is built from `web/` and part of the package, so
 
 import functools
 import json
+import os
+import re
 import shutil
+from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -13,6 +16,11 @@ from keras_transformer.export import ExportError
 from keras_transformer.files import new_folder
 
 PAGE = Path(__file__).parent / "site"
+# What the page may do: load from its own address, and run WebAssembly. `index.html` says it, too, for other servers.
+POLICY = (
+    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; "
+    "style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
+)
 
 
 def export_web(translator, path, quantizations=("none", "int8"), overwrite=False, **options):
@@ -64,8 +72,35 @@ def server(path, port=0):
 
 
 class _Handler(SimpleHTTPRequestHandler):
+    # Said here, since the machine's own table may say otherwise.
+    extensions_map = {
+        ".css": "text/css; charset=utf-8",
+        ".html": "text/html; charset=utf-8",
+        ".js": "text/javascript; charset=utf-8",
+        ".json": "application/json",
+        ".wasm": "application/wasm",
+        ".tflite": "application/octet-stream",
+        ".spm": "application/octet-stream",
+    }
+
+    def send_head(self):
+        """Of GET and HEAD: files of the folder alone, and only to this machine's own names."""
+        # A page from elsewhere can let its own name point to 127.0.0.1, and then read what is here: DNS rebinding.
+        hosts = self.headers.get_all("Host", [])
+        if len(hosts) != 1 or not re.fullmatch(r"(127\.0\.0\.1|localhost)(:\d+)?", hosts[0], re.IGNORECASE):
+            return self.send_error(HTTPStatus.MISDIRECTED_REQUEST, "Ask for 127.0.0.1 or localhost")
+        path = self.translate_path(self.path)
+        file = os.path.join(path, "index.html") if os.path.isdir(path) else path
+        # Folders are not listed, and links do not lead out.
+        if not os.path.isfile(file) or not Path(file).resolve().is_relative_to(Path(self.directory).resolve()):
+            return self.send_error(HTTPStatus.NOT_FOUND)
+        return super().send_head()
+
     def end_headers(self):
         self.send_header("Cache-Control", "no-cache")  # What was exported anew is seen at once.
+        self.send_header("Content-Security-Policy", f"{POLICY}; frame-ancestors 'none'")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("X-Content-Type-Options", "nosniff")
         super().end_headers()
 
     def log_message(self, *args):

@@ -3,9 +3,12 @@
 `draw` is what `python -m keras_transformer plot` runs, `explorer` what `explore` runs.
 """
 
+import base64
 import csv
+import hashlib
 import html
 import json
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -333,9 +336,22 @@ def explorer(translator, texts, title):
                 },
             }
         )
-    data = json.dumps(sentences, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
     page = Path(__file__).with_name("explorer.html").read_text(encoding="utf-8")
-    return page.replace("TITLE", html.escape(title)).replace("SENTENCES", data)
+    # The page loads nothing and runs nothing but its own script, whatever stands in a sentence.
+    own = {name: _hash(re.search(f"<{name}>(.*?)</{name}>", page, re.DOTALL)[1]) for name in ("script", "style")}
+    filled = {
+        "policy": f"default-src 'none'; script-src {own['script']}; style-src {own['style']}; base-uri 'none'; "
+        "form-action 'none'",
+        "title": html.escape(title),
+        # Only "<" can end a script element, or begin a comment in it.
+        "sentences": json.dumps(sentences, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda mark: filled[mark[1]], page)  # Once: what was filled in is not searched.
+
+
+def _hash(text):
+    """The source expression of a content security policy for an inline script or style."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def _numpy(x):

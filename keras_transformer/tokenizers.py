@@ -310,6 +310,7 @@ class SentencePieceTokenizer(Tokenizer):
             return self._graph_tokenizer().detokenize(without_special(token_ids))
         if isinstance(token_ids, tf.RaggedTensor):
             token_ids = token_ids.to_tensor(PAD_TOKEN_ID)
+        token_ids = tf.pad(token_ids, [[0, 0], [0, 1]], constant_values=PAD_TOKEN_ID)  # A column to take, also of none.
         # At the beginning SentencePiece removes spaces, FastSentencepiece one character that is a space: it would leave
         # the second of two, and take that of " ⁇ ". So all is taken away that is in front of the text, and one space
         # put in front of " ⁇ ". In operations that TFLite has, too.

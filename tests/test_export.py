@@ -211,6 +211,7 @@ def test_over_long_texts_are_cut_and_say_so(served):
         ("translate_ids", {"token_ids": np.zeros((3, 0), "int32")}, {"score": (3,)}),
         ("translate_ids", {"token_ids": np.zeros((3, 2), "int32")}, {"score": (3,)}),
         ("detokenize", {"token_ids": np.zeros((0, 0), "int32")}, {"text": (0,)}),
+        ("detokenize", {"token_ids": np.zeros((3, 0), "int32")}, {"text": (3,)}),
         ("detokenize", {"token_ids": np.zeros((2, 3), "int32")}, {"text": (2,)}),
         ("score", {"source": texts(), "target": texts()}, {"log_prob": (0,)}),
         ("score", {"source": texts(""), "target": texts("")}, {"log_prob": (1,)}),

@@ -183,6 +183,66 @@ def test_what_lies_beside_the_file_says_what_it_needs(golden, exported):
     assert (exported / "tokenizer.spm").read_bytes() == golden.tokenizer.model
 
 
+def changed(**values):
+    """Writes other values into a translator.json."""
+    return lambda file: file.write_text(json.dumps(json.loads(file.read_text()) | values))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("translator.json", lambda file: file.write_text("{"), r"translator\.json is damaged: it must be JSON\."),
+        (
+            "translator.json",
+            lambda file: file.write_bytes(b"\xff\xfe"),
+            r"translator\.json is damaged: it must be JSON\.",
+        ),
+        (
+            "translator.json",
+            lambda file: file.write_text("[" * 99_999),
+            r"translator\.json is damaged: it must be JSON\.",
+        ),
+        (
+            "translator.json",
+            lambda file: file.write_text("[1]"),
+            r"source_length must be .* from 1 on\. Received: None\.",
+        ),
+        ("translator.json", changed(source_length="40"), r"source_length must be .* from 1 on\. Received: '40'\."),
+        (
+            "translator.json",
+            changed(source_length=17),
+            r"another model: .*Received: 17, and a model that takes \[1, 40\]\.",
+        ),
+        ("translator.json", changed(end_token_id=-1), r"end_token_id must be .* from 0 on\. Received: -1\."),
+        ("translator.json", changed(pad_token_id=True), r"pad_token_id must be .* from 0 on\. Received: True\."),
+        (
+            "translator.json",
+            changed(tokenizers=[]),
+            r"must be the names of one or two files beside it\. Received: \[\]\.",
+        ),
+        (
+            "translator.json",
+            changed(tokenizers=["../a.spm"]),
+            r"must be the names of one or two files beside it\. Received",
+        ),
+        ("translator.json", changed(tokenizers=[None]), r"must be the names of one or two files beside it\. Received"),
+        ("translator.json", changed(tokenizers=["b.spm"]), r"has no SentencePiece tokenizer\. Use `translate_ids`\."),
+        ("translator.tflite", lambda file: file.write_text("a"), r"tflite cannot be used as an exported translator: "),
+        ("tokenizer.spm", lambda file: file.write_text("a"), r"tokenizer\.spm cannot be used as a tokenizer: "),
+        ("tokenizer.spm", lambda file: file.write_text(""), r"tokenizer\.spm cannot be used as a tokenizer: "),
+    ],
+)
+def test_the_runner_says_what_is_wrong_with_a_file(exported, tmp_path, capsys, name, change, message):
+    for file in ("translator.json", "translator.tflite", "tokenizer.spm"):
+        (tmp_path / file).write_bytes((exported / file).read_bytes())
+    change(tmp_path / name)
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        TFLiteTranslator(tmp_path / "translator.tflite").translate("a")
+    assert main([str(tmp_path / "translator.tflite"), "a"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()[-1:]
+    assert line.startswith("error: ") and str(tmp_path) in line
+
+
 @pytest.mark.parametrize("quantize", ["float16", "int8"])
 def test_quantised_files_are_smaller_and_nearly_the_same(golden, exported, tmp_path, quantize):
     lengths = {"source_length": LENGTH, "target_length": LENGTH, "num_beams": 1, "text_file": False}

@@ -180,12 +180,70 @@ def test_explorer_shows_what_each_head_looks_at(golden, browser, tmp_path, capsy
     context.close()
 
 
+HOSTILE = "</title></h1><script>alert(1)</script>"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<!-- <script> a dog",
+        "</script><script>alert(1)</script>",
+        "{{title}} \u2028 \\u003c & <img src=x onerror=alert(1)>",
+    ],
+)
+def test_hostile_sentences_and_titles_are_text(golden, browser, tmp_path, text):
+    """In the page, its options, tokens and title."""
+    path, title = tmp_path / "explorer.html", "{{sentences}} SENTENCES " + HOSTILE
+    path.write_text(explorer(golden.translator, [text, golden.texts[0]], title), encoding="utf-8")
+    context = browser.new_context()
+    page = context.new_page()
+    asked, said = [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: said.append(error))
+    page.on("console", lambda message: said.append(message.text))
+    page.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
+    page.goto(path.as_uri())
+    assert page.locator("#translation").text_content().startswith(f"{text} → ")
+    assert page.locator("#sentence option").first.text_content() == text
+    found = read_attention(golden.translator, text)
+    assert page.locator("#queries button").all_text_contents() == found.target_tokens
+    assert page.title() == page.locator("h1").text_content() == title
+    page.select_option("#sentence", "1")
+    page.locator("#queries button").nth(2).hover()
+    assert page.locator("#grid tbody tr").count() == 4
+    assert page.locator("script").count() == 2 and page.locator("img").count() == 0
+    assert asked == [path.as_uri()] and said == []
+    context.close()
+
+
+def test_the_explorers_policy_forbids_what_is_not_its_own(golden, browser, tmp_path):
+    path = tmp_path / "explorer.html"
+    html = explorer(golden.translator, golden.texts[:1], "Attention")
+    foreign = (
+        '<script>document.title = "changed"</script><img src="x" onerror="document.title = 1"><h1 style="color: red">'
+    )
+    path.write_text(html.replace("<h1>", foreign, 1), encoding="utf-8")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    assert page.title() == "Attention"
+    assert page.evaluate("getComputedStyle(document.querySelector('h1')).color") == "rgb(17, 17, 17)"
+    assert page.locator("#queries button").count()
+    refused = """() => new Promise((answer) => {
+        document.addEventListener("securitypolicyviolation", (event) => answer(event.effectiveDirective));
+        fetch("http://127.0.0.1:9/").catch(() => {});
+    })"""
+    assert page.evaluate(refused) == "connect-src"
+    page.close()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_explorer_is_no_wider_than_a_phone(golden, browser, tmp_path, scheme):
     path = tmp_path / "explorer.html"
-    path.write_text(explorer(golden.translator, golden.texts[:2], "Attention"), encoding="utf-8")
+    path.write_text(explorer(golden.translator, [*golden.texts[:2], "x" * 99], "Attention" * 9), encoding="utf-8")
     context = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme=scheme)
     page = context.new_page()
     page.goto(path.as_uri())
-    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    for sentence in "02":
+        page.select_option("#sentence", sentence)
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
     context.close()

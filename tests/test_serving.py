@@ -4,6 +4,7 @@ No `tensorflow_model_server` is needed: two small servers speak its protocols, i
 over HTTP, and answer from a session with the exported SavedModel. With the real one on the PATH, that is started, too.
 """
 
+import contextlib
 import json
 import shutil
 import socket
@@ -96,6 +97,48 @@ def rest_address(served):
     server.server_close()
 
 
+@pytest.fixture
+def stranger():
+    """`stranger(write)`: the address of an HTTP server of which `write(handler)` writes the answers."""
+    servers = []
+
+    def start(write):
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                with contextlib.suppress(OSError):  # The client may hang up.
+                    write(self)
+
+            def do_GET(self):
+                self.do_POST()
+
+            def log_message(self, *arguments):
+                pass
+
+        servers.append(ThreadingHTTPServer(("127.0.0.1", 0), Handler))
+        servers[-1].daemon_threads = True
+        threading.Thread(target=servers[-1].serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{servers[-1].server_port}"
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def body(content, status=200):
+    """Writes one body, as it is, or as JSON."""
+
+    def write(handler):
+        data = content if isinstance(content, bytes) else json.dumps(content).encode()
+        handler.send_response(status)
+        handler.send_header("Content-Length", str(len(data)))
+        handler.end_headers()
+        handler.wfile.write(data)
+
+    return write
+
+
 def free_port():
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
@@ -147,9 +190,25 @@ def test_a_label_is_asked_for(rest_address, grpc_address, golden):
         RestClient(rest_address, version=1, label="stable")
 
 
-def test_one_string_is_an_error(client):
-    with pytest.raises(TypeError, match="must be a list of strings"):
-        client().translate("a")
+def test_what_is_no_list_of_strings_is_an_error(client):
+    for call in (client().translate, client().translate_nbest):
+        for text in ("abc", b"abc"):
+            with pytest.raises(TypeError, match=r"must be a list of strings\. Received: one string\. Pass \[text\]\."):
+                call(text)
+        with pytest.raises(TypeError, match=r"must be a list of strings\. Received: 7 in the list\."):
+            call(["a", 7])
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), "3", None, True])
+def test_a_timeout_is_a_number_of_seconds(client, timeout):
+    with pytest.raises(ValueError, match=r"`timeout` must be a number of seconds, more than 0\. Received: timeout="):
+        client(timeout=timeout)
+
+
+def test_the_command_refuses_a_timeout_that_is_none(capsys):
+    with pytest.raises(SystemExit):
+        main(["--timeout", "nan", "a"])
+    assert "error: `timeout` must be a number of seconds" in capsys.readouterr().err
 
 
 def test_a_model_that_is_not_there_is_an_error(client):
@@ -172,9 +231,170 @@ def test_a_slow_server_is_an_error(rest_address):
         RestClient(rest_address, timeout=0.2).translate(["slow"])
 
 
-def test_readiness(rest_address):
+def drip(before):
+    """Writes the beginning of an answer, and then a byte now and then, for ten seconds."""
+
+    def write(handler):
+        handler.wfile.write(before)
+        for _ in range(100):
+            handler.wfile.write(b"a")
+            time.sleep(0.1)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    "before",
+    [b"HTTP/1.1 200 OK\r\nX-Header: ", b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n{"],
+    ids=["header", "body", "body of unknown length"],
+)
+def test_a_server_that_drips_is_given_up(stranger, before):
+    client = RestClient(stranger(drip(before)), timeout=0.5)
+    began = time.monotonic()
+    with pytest.raises(ServingError, match=r"did not answer within 0\.5 seconds"):
+        client.translate(["a"])
+    assert time.monotonic() - began < 8  # It drips for ten seconds.
+
+
+def test_an_answer_without_end_is_an_error(stranger):
+    def write(handler):
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        while True:
+            handler.wfile.write(bytes(2**20))
+
+    with pytest.raises(ServingError, match=r":predict answered more than 64 MiB\. Send fewer texts\."):
+        RestClient(stranger(write)).translate(["a"])
+
+
+def test_readiness(rest_address, stranger):
     assert RestClient(rest_address).is_ready()
     assert not RestClient(rest_address, model="other").is_ready()
+    for content in (b"<html>", None, [], {}, {"model_version_status": 1}, {"model_version_status": [1, {"a": "b"}]}):
+        assert not RestClient(stranger(body(content))).is_ready()
+
+
+RIGHT = {"translation": ["a"], "score": [-0.5], "length": [2], "truncated": [False]}
+NBEST = {"hypotheses": [["a", "b"]], "scores": [[-0.5, -1.5]]}
+WRONG = [
+    (
+        RIGHT | {"translation": ["a", "b", "c"]},
+        r"`translation` must be a list of 1 strings, .*Received: \['a', 'b', 'c'\]",
+    ),
+    (RIGHT | {"translation": []}, r"`translation` must be a list of 1 strings, one for each text\. Received: \[\]\."),
+    (RIGHT | {"translation": [1]}, r"`translation` must be a list of 1 strings, one for each text\. Received: \[1\]\."),
+    (RIGHT | {"translation": [["a"]]}, r"`translation` must be a list of 1 strings, .*Received: \[\['a'\]\]\."),
+    (RIGHT | {"score": [float("nan")]}, r"`score` must be a list of 1 finite numbers, .*Received: \[nan\]\."),
+    (RIGHT | {"score": [float("-inf")]}, r"`score` must be a list of 1 finite numbers, .*Received: \[-inf\]\."),
+    (RIGHT | {"score": ["a"]}, r"`score` must be a list of 1 finite numbers, .*Received: \['a'\]\."),
+    (RIGHT | {"length": [0.5]}, r"`length` must be a list of 1 integers, .*Received: \[0\.5\]\."),
+    (RIGHT | {"truncated": [0]}, r"`truncated` must be a list of 1 booleans, .*Received: \[0\]\."),
+    ({"text": ["a"], "score": [1.0]}, r"`translate` returns `translation`\. Received: \['score', 'text'\]\."),
+    ({"truncated": [False]}, r"`translate` returns `translation`\. Received: \['truncated'\]\."),
+]
+WRONG_NBEST = [
+    ({"hypotheses": [["a"]], "scores": [[-0.5, -1.5]]}, r"every one of `hypotheses` has one of `scores`\. Received: "),
+    ({"hypotheses": [["a"], ["b"]], "scores": [[-1.0], [-1.0]]}, r"`hypotheses` must be a list of 1 lists of strings"),
+    (
+        {"hypotheses": ["ab"], "scores": [[-1.0, -1.0]]},
+        r"`hypotheses` must be a list of 1 lists of strings, .*\['ab'\]",
+    ),
+    ({"hypotheses": [["a"]], "scores": [-1.0]}, r"`scores` must be a list of 1 lists of finite numbers, .*\[-1\.0\]"),
+]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ([1, 2], r"the answer must be a JSON object\. Received: \[1, 2\]\."),
+        (None, r"the answer must be a JSON object\. Received: None\."),
+        ("a", r"the answer must be a JSON object\. Received: 'a'\."),
+        ({}, r"the answer must have `outputs`\. Received: \[\]\."),
+        ({"predictions": []}, r"the answer must have `outputs`\. Received: \['predictions'\]\."),
+        ({"outputs": None}, r"`translate` returns translation, score, length, truncated\. Received: None\."),
+        ({"outputs": ["a"]}, r"`translate` returns translation, score, length, truncated\. Received: \['a'\]\."),
+        ({"outputs": RIGHT | {"score": [None]}}, r"`score` must be a list of 1 finite numbers, .*Received: \[None\]\."),
+        ({"outputs": RIGHT | {"score": None}}, r"`score` must be a list of 1 finite numbers, .*Received: None\."),
+        ({"outputs": RIGHT | {"score": [10**400]}}, r"`score` must be a list of 1 finite numbers"),
+        *(({"outputs": outputs}, message) for outputs, message in WRONG),
+        (b"<html>\n<p>\x1b[2J", r"answered 200: <html> <p> \[2J$"),
+        (b"[" * 100_000, r"answered 200: \[\["),
+        (b"", r"answered 200: $"),
+        ({"error": "two\nlines"}, r"answered 200: two lines$"),
+    ],
+)
+def test_json_of_another_shape_is_an_error(stranger, capsys, content, message):
+    address = stranger(body(content))
+    with pytest.raises(ServingError, match=rf"^{address}/v1/models/translator:predict .*{message}"):
+        RestClient(address).translate(["x"])
+    assert main(["--url", address, "x"]) == 1
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(("outputs", "message"), WRONG_NBEST)
+def test_hypotheses_of_another_shape_are_an_error(stranger, outputs, message):
+    with pytest.raises(ServingError, match=message):
+        RestClient(stranger(body({"outputs": outputs}))).translate_nbest(["x"])
+
+
+def test_what_json_writes_differently_is_right(stranger):
+    outputs = RIGHT | {"score": [0], "other": None}  # A newer server may say more.
+    assert RestClient(stranger(body({"outputs": outputs}))).translate(["x"]) == [("a", 0, 2, False)]
+    assert RestClient(stranger(body({"outputs": NBEST}))).translate_nbest(["x"]) == [[("a", -0.5), ("b", -1.5)]]
+    client = RestClient(stranger(body({"outputs": [[3, 4]]})))
+    assert client.predict("tokenize", {"text": ["x"]}) == {"token_ids": [[3, 4]]}
+    assert client.predict("another", {"x": 1}) == {"output": [[3, 4]]}
+
+
+@pytest.fixture
+def grpc_stranger():
+    """`grpc_stranger(response)`: the address of a server that always answers the same."""
+    servers = []
+
+    def start(response):
+        class Servicer(prediction_service_pb2_grpc.PredictionServiceServicer):
+            def Predict(self, request, context):  # noqa: N802
+                return response
+
+        servers.append(grpc.server(ThreadPoolExecutor(1)))
+        prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(Servicer(), servers[-1])
+        port = servers[-1].add_insecure_port("127.0.0.1:0")
+        servers[-1].start()
+        return f"127.0.0.1:{port}"
+
+    yield start
+    for server in servers:
+        server.stop(None).wait()
+
+
+def tensors(outputs):
+    response = predict_pb2.PredictResponse()
+    for name, value in outputs.items():
+        response.outputs[name].CopyFrom(tf.make_tensor_proto(value))
+    return response
+
+
+@pytest.mark.parametrize(("signature", "outputs", "message"), [
+    *(("translate", *one) for one in WRONG), *(("translate_nbest", *one) for one in WRONG_NBEST)
+])  # fmt: skip
+def test_tensors_of_another_shape_are_an_error(grpc_stranger, signature, outputs, message):
+    address = grpc_stranger(tensors(outputs))
+    with pytest.raises(ServingError, match=rf"^{address} did not answer as a translator does: .*{message}"):
+        getattr(GrpcClient(address), signature)(["x"])
+
+
+def test_tensors_that_are_none_are_an_error(grpc_stranger):
+    large = tensors(RIGHT)  # One value stands for all: a terabyte of them in a small message.
+    large.outputs["score"].tensor_shape.dim[0].size = 10**12
+    with pytest.raises(ServingError, match=r"`score` has more than 67,108,864 values\. Received: \[1000000000000\]"):
+        GrpcClient(grpc_stranger(large)).translate(["x"])
+    odd = tensors(RIGHT)
+    odd.outputs["score"].dtype = 99
+    with pytest.raises(ServingError, match=r"`score` must be a tensor\. Received: "):
+        GrpcClient(grpc_stranger(odd)).translate(["x"])
+    cut = tensors(RIGHT)
+    cut.outputs["score"].tensor_shape.dim[0].size = -1
+    with pytest.raises(ServingError, match=r"did not answer as a translator does: `score` must be "):
+        GrpcClient(grpc_stranger(cut)).translate(["x"])
 
 
 @pytest.mark.skipif(shutil.which("tensorflow_model_server") is None, reason="no tensorflow_model_server on the PATH")

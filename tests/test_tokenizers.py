@@ -184,6 +184,7 @@ def test_a_reloaded_module_gives_the_same_ids_and_texts(tokenizer, tmp_path):
     rows = reloaded.ids(tf.constant(texts))
     assert [row[: len(e)] for row, e in zip(rows.numpy().tolist(), expected, strict=True)] == expected
     assert [text.decode() for text in reloaded.text(rows).numpy()] == tokenizer.detokenize(expected)
+    assert reloaded.text(tf.zeros((3, 0), tf.int32)).numpy().tolist() == [b""] * 3
 
 
 def test_no_texts_no_ids(tokenizer):
@@ -191,6 +192,8 @@ def test_no_texts_no_ids(tokenizer):
     assert tokenizer.detokenize([]) == []
     assert tokenizer.graph_tokenize(tf.constant([], tf.string)).to_list() == []
     assert tokenizer.graph_detokenize(tf.zeros((0, 4), tf.int32)).shape == (0,)
+    assert from_graph(tokenizer, [[], [], []]) == tokenizer.detokenize([[], [], []]) == ["", "", ""]
+    assert tokenizer.graph_detokenize(tf.RaggedTensor.from_row_lengths(tf.zeros(0, tf.int32), [0, 0])).shape == (2,)
 
 
 def test_an_empty_text_has_no_ids(tokenizer):

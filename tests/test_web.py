@@ -1,20 +1,24 @@
 """The page translates in a real browser as Python does. Skipped where there is no Chromium."""
 
 import itertools
+import json
+import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
 import threading
+from http.client import HTTPConnection
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from keras_transformer.export import ExportError
+from keras_transformer.export import ExportError, web
 from keras_transformer.export.verify import ODD
-from keras_transformer.export.web import PAGE, export_web, server
+from keras_transformer.export.web import PAGE, POLICY, export_web, server
 from keras_transformer.model import Transformer
 from keras_transformer.phrasebook import phrasebook
 from keras_transformer.tokenizers import Tokenizer
@@ -175,10 +179,49 @@ def damage(name, size):
     return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:size])
 
 
+def write(name, text):
+    return lambda folder: (folder / name).write_text(text)
+
+
+def change(**values):
+    def settings(folder):
+        content = json.loads((folder / SETTINGS).read_text())
+        (folder / SETTINGS).write_text(json.dumps(content | values))
+
+    return settings
+
+
+SETTINGS = "models/float32/translator.json"
+LISTS = [
+    "null",
+    "[1, 2]",
+    "{}",
+    '{"name": "a", "models": []}',
+    '{"name": "a", "models": {"0": 1}}',
+    '{"name": "a", "models": [null]}',
+    '{"name": 7, "models": [{"name": "a", "folder": "a", "bytes": 1}]}',
+    '{"name": "a", "models": [{"name": "a", "folder": "a"}]}',
+]
+
+
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("damaged", "message"),
     [
-        (remove("models.json"), "The list of models, models.json, could not be loaded (404"),
+        (remove("models.json"), "The list of models, models.json, cannot be used (404"),
+        (write("models.json", "[1, 2"), "The list of models, models.json, cannot be used ("),
+        *(
+            (write("models.json", text), "it must have a name, and models with name, folder and bytes")
+            for text in LISTS
+        ),
+        (remove("models/float32/translator.json"), "float32/translator.json could not be loaded (404"),
+        (write(SETTINGS, "{"), "float32/translator.json cannot be used: "),
+        (write(SETTINGS, "null"), "translator.json cannot be used: source_length must be a whole number from 1 on."),
+        (change(source_length="40"), "cannot be used: source_length must be a whole number from 1 on."),
+        (change(end_token_id=None), "cannot be used: end_token_id must be a whole number from 0 on."),
+        (change(tokenizers=[]), "cannot be used: tokenizers must be one or two files of SentencePiece."),
+        (change(tokenizers=["../../models.json"]), "cannot be used: tokenizers must be one or two files"),
+        (change(tokenizers="tokenizer.spm"), "cannot be used: tokenizers must be one or two files"),
+        (change(settings=None), "cannot be used: settings must have a max_length_ratio of more than 0."),
         (remove("models/float32/translator.tflite"), "float32/translator.tflite could not be loaded (404"),
         (damage("models/float32/translator.tflite", 3000), "translator.tflite cannot be used"),
         (damage("models/float32/tokenizer.spm", 300), "tokenizer.spm cannot be used as a tokenizer"),
@@ -186,13 +229,86 @@ def damage(name, size):
         (remove("worker.js"), "The translator stopped: its script could not be loaded."),
     ],
 )
-def test_what_is_missing_is_said(site, opened, tmp_path, change, message):
+def test_what_is_missing_or_damaged_is_said(site, opened, tmp_path, damaged, message):
     folder = shutil.copytree(site, tmp_path / "site")
-    change(folder)
+    damaged(folder)
     page = opened(folder)
     page.wait_for_selector("#problem:visible")
     assert message in page.inner_text("#problem")
     assert page.is_disabled("#translate")
+    page.fill("#source", "a")
+    assert page.errors == []
+
+
+# Answers every request as the worker does, with markup in all that it says.
+HOSTILE = "</script><img src=x onerror=alert(1)><b>&amp;"
+WORKER = """
+const text = TEXT;
+const attention = { source: [text], target: [text], layers: 1, heads: 1, scores: [[[[1]]]] };
+const times = { greedy: 1, search: 1, attention: 1 };
+const answers = {
+  load: { seconds: 1, longest: 9 },
+  count: 1,
+  translate: { ids: [3], hypotheses: [{ ids: [3], text, score: -1 }], attention, times },
+};
+self.onmessage = ({ data: { id, kind } }) => {
+  if (kind === "translate") self.postMessage({ id, progress: { text } });
+  self.postMessage(kind === "attention" ? { id, error: text } : { id, result: answers[kind] });
+};
+"""
+
+
+def test_markup_in_names_translations_and_tokens_is_text(site, opened, tmp_path):
+    folder = shutil.copytree(site, tmp_path / "site")
+    content = json.loads((folder / "models.json").read_text())
+    content["name"] = content["models"][0]["name"] = HOSTILE
+    (folder / "models.json").write_text(json.dumps(content))
+    (folder / "worker.js").write_text(WORKER.replace("TEXT", json.dumps(HOSTILE)))
+    page = opened(folder)
+    assert [translation for translation, _ in translate(page, HOSTILE)] == [HOSTILE]
+    assert page.title() == page.text_content("h1") == f"Translator: {HOSTILE}"
+    assert page.text_content("#translation") == HOSTILE
+    assert page.text_content("#timing").startswith(f"{HOSTILE}: ")
+    assert page.locator("#model option").first.text_content().startswith(HOSTILE)
+    assert page.locator("#attention th").all_text_contents() == [HOSTILE, HOSTILE]
+    assert page.get_attribute("#attention td[title]", "title") == f"{HOSTILE} looks at {HOSTILE}: 100.0 %"
+    page.click("#hypotheses button")
+    page.wait_for_selector("#problem:visible")
+    assert page.text_content("#problem") == HOSTILE
+    assert page.locator("img, b").count() == 0
+    assert page.errors == [] and not [url for url in page.asked if not url.startswith((page.origin, "data:"))]
+
+
+@pytest.mark.parametrize("headers", [True, False])
+def test_the_policy_forbids_what_is_not_the_pages_own(site, opened, monkeypatch, headers):
+    """That of the server, and that of the page itself, for other servers."""
+    assert f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">' in (site / "index.html").read_text()
+    if not headers:
+        monkeypatch.setattr(web._Handler, "end_headers", SimpleHTTPRequestHandler.end_headers)
+    page = opened(site)
+    page.wait_for_selector("#translate:enabled")  # The worker and WebAssembly run.
+    act = """(kind) => new Promise((answer) => {
+        document.onsecuritypolicyviolation = (event) => answer(event.effectiveDirective);
+        const add = (name, properties) => document.body.append(Object.assign(document.createElement(name), properties));
+        if (kind === "script") add("script", { textContent: "document.title = 1" });
+        if (kind === "style") add("style", { textContent: "h1 { color: red }" });
+        if (kind === "image") add("img", { src: "http://127.0.0.1:9/" });
+        if (kind === "frame") add("iframe", { src: "http://127.0.0.1:9/" });
+        if (kind === "fetch") fetch("http://127.0.0.1:9/").catch(() => {});
+        if (kind === "form") {
+            add("form", { action: "http://127.0.0.1:9/" });
+            document.body.lastChild.submit();
+        }
+    })"""
+    directives = {
+        "script": "script-src-elem",
+        "style": "style-src-elem",
+        "image": "img-src",
+        "frame": "frame-src",
+        "fetch": "connect-src",
+        "form": "form-action",
+    }
+    assert {kind: page.evaluate(act, kind) for kind in directives} == directives
 
 
 def test_a_page_that_is_opened_as_a_file_says_how_to_serve_it(site, opened):
@@ -204,6 +320,7 @@ def test_a_page_that_is_opened_as_a_file_says_how_to_serve_it(site, opened):
 def test_nothing_is_wider_than_a_phone(golden, site, opened, scheme):
     page = opened(site, viewport={"width": 390, "height": 844}, color_scheme=scheme)
     translate(page, golden.texts[0])
+    page.locator("h1").evaluate("(title) => (title.textContent += 'a'.repeat(99))")  # The name of a run.
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     light = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(246, 247, 249)"
     assert light == (scheme == "light")
@@ -228,6 +345,79 @@ def test_the_command_serves_what_it_wrote(golden, tmp_path):
         process.send_signal(signal.SIGINT)
         process.communicate()
     assert process.returncode == 0
+
+
+@pytest.fixture
+def ask(tmp_path):
+    """`ask(path, method, host)` is the answer of a server of `tmp_path / "site"`; it is its own address by default."""
+    (tmp_path / "site").mkdir()
+    with server(tmp_path / "site") as site:
+        threading.Thread(target=site.serve_forever, daemon=True).start()
+
+        def ask(path, method="GET", host=None):
+            connection = HTTPConnection("127.0.0.1", site.server_port, timeout=60)
+            connection.request(method, path, headers={"Host": host or f"127.0.0.1:{site.server_port}"})
+            answer = connection.getresponse()
+            answer.body = answer.read()
+            connection.close()
+            return answer
+
+        yield ask
+        site.shutdown()
+
+
+def test_the_server_says_what_files_are_and_what_a_page_may_do(ask, tmp_path):
+    types = {
+        "index.html": "text/html; charset=utf-8",
+        "a.js": "text/javascript; charset=utf-8",
+        "a.css": "text/css; charset=utf-8",
+        "a.json": "application/json",
+        "a.wasm": "application/wasm",
+        "a.tflite": "application/octet-stream",
+        "a.spm": "application/octet-stream",
+    }
+    for name, kind in types.items():
+        (tmp_path / "site" / name).write_text("content")
+        answer = ask(f"/{name}")
+        assert (answer.status, answer.body, answer.headers["Content-Type"]) == (200, b"content", kind)
+    assert ask("/").body == b"content"
+    head = ask("/index.html", "HEAD")
+    assert (head.status, head.body, head.headers["Content-Length"]) == (200, b"", "7")
+    for answer in (head, ask("/none")):
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert answer.headers["Referrer-Policy"] == "no-referrer"
+        assert answer.headers["Content-Security-Policy"] == f"{POLICY}; frame-ancestors 'none'"
+    assert {ask("/index.html", method).status for method in ("POST", "PUT", "DELETE", "OPTIONS", "TRACE")} == {501}
+
+
+def test_the_server_answers_nobody_who_calls_it_by_another_name(ask, tmp_path):
+    (tmp_path / "site" / "index.html").write_text("content")
+    for host in ("127.0.0.1:8000", "localhost", "LOCALHOST:80"):
+        assert ask("/", host=host).status == 200
+    for host in ("evil.example", "evil.example:8000", "127.0.0.1.evil.example", "localhost@evil.example", "[::1]", " "):
+        for method in ("GET", "HEAD"):
+            answer = ask("/", method, host)
+            assert (answer.status, b"content" in answer.body) == (421, False)
+
+
+def test_the_server_gives_nothing_but_files_of_the_folder(ask, tmp_path):
+    site = tmp_path / "site"
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "index.html").write_text("secret")
+    (site / "folder").mkdir()
+    (site / "folder" / "file").write_text("content")
+    (site / "link").symlink_to("folder/file")
+    (site / "out").symlink_to("../secret/index.html")
+    (site / "outside").symlink_to("../secret")
+    (site / "inner").mkdir()
+    (site / "inner" / "index.html").symlink_to("../../secret/index.html")
+    os.mkfifo(site / "pipe")
+    assert ask("/folder/file").body == ask("/link").body == b"content"
+    paths = ["/", "/folder", "/folder/", "/out", "/outside/", "/outside/index.html", "/inner/", "/pipe"]
+    paths += ["/../secret/index.html", "/%2e%2e/secret/index.html", "//etc/passwd", "/%00", "/" + "a" * 300]
+    for path in paths:
+        answer = ask(path)
+        assert (path, answer.status, b"secret" in answer.body, b"file" in answer.body) == (path, 404, False, False)
 
 
 def test_errors_leave_what_is_there(tmp_path):

@@ -9,12 +9,32 @@
 """
 
 import argparse
+import contextlib
+import json
+import math
+import reprlib
+import socket
 import sys
+import threading
 from typing import NamedTuple
+
+# What every signature returns: by name, the type of its values and the number of its axes, the batch first.
+_OUTPUTS = {
+    "translate": {"translation": (str, 1), "score": (float, 1), "length": (int, 1), "truncated": (bool, 1)},
+    "translate_nbest": {"hypotheses": (str, 2), "scores": (float, 2)},
+    "translate_ids": {"translation_ids": (int, 2), "score": (float, 1), "length": (int, 1), "truncated": (bool, 1)},
+    "tokenize": {"token_ids": (int, 2)},
+    "detokenize": {"text": (str, 1)},
+    "score": {"log_prob": (float, 1), "token_log_probs": (float, 2)},
+}
+_TYPES = {str: "strings", float: "finite numbers", int: "integers", bool: "booleans"}
+
+# 10,000 sentences with four hypotheses each are some 5 MB.
+MOST_BYTES = 64 * 2**20
 
 
 class ServingError(RuntimeError):
-    """The server did not answer, or answered with an error."""
+    """The server did not answer in time, or answered with an error, or with what is no answer of a translator."""
 
 
 class ServedTranslation(NamedTuple):
@@ -37,27 +57,77 @@ class _Client:
     def __init__(self, model, version, label, timeout):
         if version is not None and label is not None:
             raise ValueError(f"Give a version or a label. Received: version={version}, label={label!r}.")
+        number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
+        if not number or not 0 < timeout <= threading.TIMEOUT_MAX:
+            raise ValueError(f"`timeout` must be a number of seconds, more than 0. Received: timeout={timeout!r}.")
         self.model, self.version, self.label, self.timeout = model, version, label, timeout
 
     def translate(self, texts):
-        """One `ServedTranslation` for each of a list of strings."""
-        if isinstance(texts, str):
-            raise TypeError("`texts` must be a list of strings. Received: one string. Pass [text].")
-        texts = list(texts)
-        if not texts:
-            return []
-        outputs = self.predict("translate", {"text": texts})
+        """One `ServedTranslation` for each of a list of strings.
+
+        Raises:
+            ServingError: see there.
+            TypeError: `texts` is no list of strings.
+        """
+        outputs = self._translated("translate", texts)
         return [
             ServedTranslation(*row) for row in zip(*(outputs[name] for name in ServedTranslation._fields), strict=True)
         ]
 
     def translate_nbest(self, texts):
-        """For each of a list of strings pairs (translation, score), best first."""
-        if not texts:
-            return []
-        outputs = self.predict("translate_nbest", {"text": list(texts)})
+        """For each of a list of strings pairs (translation, score), best first. Raises what `translate` raises."""
+        outputs = self._translated("translate_nbest", texts)
         rows = zip(outputs["hypotheses"], outputs["scores"], strict=True)
         return [[pair for pair in zip(*row, strict=True) if pair[1] > -1e8] for row in rows]
+
+    def _translated(self, signature, texts):
+        if isinstance(texts, (str, bytes)):
+            raise TypeError("`texts` must be a list of strings. Received: one string. Pass [text].")
+        texts = list(texts)
+        for text in texts:
+            if not isinstance(text, str):
+                raise TypeError(f"`texts` must be a list of strings. Received: {reprlib.repr(text)} in the list.")
+        return self.predict(signature, {"text": texts}) if texts else {name: [] for name in _OUTPUTS[signature]}
+
+
+def _check(address, signature, inputs, outputs):
+    """Raises a `ServingError` if the outputs, lists by name, are not what the signature returns."""
+    if signature not in _OUTPUTS:
+        return
+    rows = len(next(iter(inputs.values())))
+    shapes = {}
+    for name, (kind, axes) in _OUTPUTS[signature].items():
+        if name not in outputs:
+            raise _wrong(address, f"`{signature}` returns `{name}`", sorted(outputs))
+        shapes[name] = _shape(outputs[name], kind, axes)
+        if shapes[name] is None or shapes[name][0] != rows:
+            rule = f"`{name}` must be a list of {rows} {'lists of ' * (axes - 1)}{_TYPES[kind]}, one for each text"
+            raise _wrong(address, rule, outputs[name])
+    if signature == "translate_nbest" and shapes["hypotheses"] != shapes["scores"]:
+        raise _wrong(address, "every one of `hypotheses` has one of `scores`", shapes)
+
+
+def _shape(value, kind, axes):
+    """The shape of nested lists, or None if they are ragged, not so deep, or hold values of another type."""
+    if axes == 0:
+        if kind is float and type(value) in (int, float):  # JSON may write 0.0 as 0.
+            return () if abs(value) <= sys.float_info.max else None
+        return () if type(value) is kind else None
+    if not isinstance(value, list):
+        return None
+    shapes = {_shape(x, kind, axes - 1) for x in value}
+    if None in shapes or len(shapes) > 1:
+        return None
+    return (len(value), *(shapes.pop() if shapes else (0,) * (axes - 1)))
+
+
+def _wrong(address, rule, received):
+    return ServingError(f"{address} did not answer as a translator does: {rule}. Received: {reprlib.repr(received)}.")
+
+
+def _one_line(text):
+    """The beginning of what a stranger wrote: no line breaks, and nothing that a terminal would act on."""
+    return " ".join("".join(x if x.isprintable() else " " for x in str(text)[:300]).split())
 
 
 class RestClient(_Client):
@@ -68,7 +138,9 @@ class RestClient(_Client):
         model: name of the model in the server's config. Defaults to `"translator"`.
         version: a version number. Defaults to the server's newest.
         label: a version label, such as `"stable"`, instead of a number.
-        timeout: seconds to wait for an answer. Defaults to 30.
+        timeout: seconds until the whole answer must be there. Defaults to 30.
+
+    An answer of more than `MOST_BYTES`, 64 MiB, is an error.
     """
 
     def __init__(self, url="http://127.0.0.1:8501", model="translator", version=None, label=None, timeout=30.0):
@@ -82,39 +154,117 @@ class RestClient(_Client):
         return f"{self.url}/v1/models/{self.model}{part}"
 
     def _answer(self, method, address, **arguments):
+        """The JSON object that the server answers with."""
         import requests
 
         try:
-            response = requests.request(method, address, timeout=self.timeout, **arguments)
+            status, body = self._fetch(method, address, **arguments)
         except requests.Timeout as error:
             raise ServingError(f"{address} did not answer within {self.timeout} seconds.") from error
         except requests.RequestException as error:
             raise ServingError(f"No answer from {address}. Is TensorFlow Serving running there?") from error
         try:
-            content = response.json()
-        except ValueError:
-            content = {"error": response.text[:300]}
-        if response.status_code != 200 or "error" in content:
-            raise ServingError(f"{address} answered {response.status_code}: {content.get('error', content)}")
+            content = json.loads(body)
+        except (ValueError, RecursionError):
+            content = {"error": body.decode("utf-8", errors="replace")}
+        if not isinstance(content, dict):
+            raise _wrong(address, "the answer must be a JSON object", content)
+        if status != 200 or "error" in content:
+            raise ServingError(f"{address} answered {status}: {_one_line(content.get('error', content))}")
         return content
 
+    def _fetch(self, method, address, **arguments):
+        """The status and the body, at most `MOST_BYTES`, of an answer that is complete within `timeout` seconds."""
+        import requests
+
+        # The timeout of requests is for one read: a server that sends a byte now and then would hold the call for ever.
+        # So all connections are cut off when the time is up, whatever is being read then.
+        sockets, late = [], threading.Event()
+
+        def cut():
+            late.set()
+            for one in sockets:
+                with contextlib.suppress(OSError):  # It may be closed.
+                    one.shutdown(socket.SHUT_RDWR)
+
+        def connected(one):
+            sockets.append(one)
+            if late.is_set():
+                cut()
+
+        timer = threading.Timer(self.timeout, cut)
+        timer.daemon = True
+        timer.start()
+        body = bytearray()
+        try:
+            with (
+                _session(connected) as session,
+                session.request(method, address, timeout=self.timeout, stream=True, **arguments) as response,
+            ):
+                for part in response.iter_content(2**16):
+                    body += part
+                    if len(body) > MOST_BYTES:
+                        raise ServingError(f"{address} answered more than {MOST_BYTES >> 20} MiB. Send fewer texts.")
+        except requests.RequestException as error:
+            if late.is_set():
+                raise requests.Timeout from error
+            raise
+        finally:
+            timer.cancel()
+        if late.is_set():  # Without a length in its header, an answer that was cut off looks complete.
+            raise requests.Timeout
+        return response.status_code, bytes(body)
+
     def predict(self, signature, inputs):
-        """The outputs of any signature: lists by name."""
-        body = {"signature_name": signature, "inputs": inputs}
-        outputs = self._answer("POST", f"{self._address()}:predict", json=body)["outputs"]
-        # A single output comes without its name.
-        return outputs if isinstance(outputs, dict) else {_ONLY_OUTPUT.get(signature, "output"): outputs}
+        """The outputs of any signature: lists by name.
+
+        Raises:
+            ServingError: see there. The outputs of the package's own signatures are checked.
+        """
+        address = f"{self._address()}:predict"
+        content = self._answer("POST", address, json={"signature_name": signature, "inputs": inputs})
+        if "outputs" not in content:
+            raise _wrong(address, "the answer must have `outputs`", sorted(content))
+        outputs = content["outputs"]
+        if not isinstance(outputs, dict):  # A single output comes without its name.
+            names = list(_OUTPUTS.get(signature, ["output"]))
+            if len(names) > 1:
+                raise _wrong(address, f"`{signature}` returns {', '.join(names)}", outputs)
+            outputs = {names[0]: outputs}
+        _check(address, signature, inputs, outputs)
+        return outputs
 
     def is_ready(self):
-        """Whether a version of the model is loaded; False, too, where no server answers."""
+        """Whether a version of the model is loaded; False, too, where no TensorFlow Serving answers."""
         try:
-            states = self._answer("GET", self._address())["model_version_status"]
+            states = self._answer("GET", self._address()).get("model_version_status")
         except ServingError:
             return False
-        return any(state["state"] == "AVAILABLE" for state in states)
+        states = states if isinstance(states, list) else []
+        return any(isinstance(state, dict) and state.get("state") == "AVAILABLE" for state in states)
 
 
-_ONLY_OUTPUT = {"tokenize": "token_ids", "detokenize": "text"}
+def _session(connected):
+    """A `requests.Session` that calls `connected` with every socket that it opens."""
+    from requests import Session
+    from requests.adapters import HTTPAdapter
+
+    class Adapter(HTTPAdapter):
+        def get_connection_with_tls_context(self, *args, **kwargs):
+            pool = super().get_connection_with_tls_context(*args, **kwargs)
+
+            class Connection(pool.ConnectionCls):
+                def connect(self):
+                    super().connect()
+                    connected(self.sock)
+
+            pool.ConnectionCls = Connection
+            return pool
+
+    session = Session()
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, Adapter())
+    return session
 
 
 class GrpcClient(_Client):
@@ -122,7 +272,7 @@ class GrpcClient(_Client):
 
     Args:
         target: address of the server. Defaults to `"127.0.0.1:8500"`.
-        model, version, label, timeout: see `RestClient`.
+        model, version, label, timeout: see `RestClient`, as for the most bytes of an answer.
         credentials: of `grpc.ssl_channel_credentials()`. Defaults to None, no encryption.
     """
 
@@ -134,7 +284,11 @@ class GrpcClient(_Client):
         from tensorflow_serving.apis.prediction_service_pb2_grpc import PredictionServiceStub
 
         self.target = target
-        channel = grpc.secure_channel(target, credentials) if credentials else grpc.insecure_channel(target)
+        options = [("grpc.max_receive_message_length", MOST_BYTES)]
+        if credentials:
+            channel = grpc.secure_channel(target, credentials, options)
+        else:
+            channel = grpc.insecure_channel(target, options)
         self._stub = PredictionServiceStub(channel)
 
     def request(self, signature, inputs):
@@ -154,16 +308,27 @@ class GrpcClient(_Client):
         return request
 
     def predict(self, signature, inputs):
-        """The outputs of any signature: lists by name."""
+        """The outputs of any signature: lists by name. Raises what `RestClient.predict` raises."""
         import grpc
         import tensorflow as tf
 
         try:
             response = self._stub.Predict(self.request(signature, inputs), timeout=self.timeout)
         except grpc.RpcError as error:
-            raise ServingError(f"{self.target} answered {error.code().name}: {error.details()}") from error
-        arrays = {name: tf.make_ndarray(value) for name, value in response.outputs.items()}
-        return {name: _decoded(array.tolist()) for name, array in arrays.items()}
+            message = f"{self.target} answered {error.code().name}: {_one_line(error.details())}"
+            raise ServingError(message) from error
+        outputs = {}
+        for name, value in response.outputs.items():
+            shape = [dim.size for dim in value.tensor_shape.dim]
+            # A tensor may be written as one value and its shape: no small answer becomes a large one here.
+            if math.prod(shape) > MOST_BYTES:
+                raise _wrong(self.target, f"`{_one_line(name)}` has more than {MOST_BYTES:,} values", shape)
+            try:
+                outputs[name] = _decoded(tf.make_ndarray(value).tolist())
+            except (TypeError, ValueError) as error:
+                raise _wrong(self.target, f"`{_one_line(name)}` must be a tensor", _one_line(error)) from error
+        _check(self.target, signature, inputs, outputs)
+        return outputs
 
 
 def _decoded(value):
@@ -187,9 +352,11 @@ def main(argv=None):
     arguments = parser.parse_args(argv)
     kind, address = (GrpcClient, arguments.grpc) if arguments.grpc else (RestClient, arguments.url)
     try:
-        found = kind(address, arguments.model, label=arguments.label, timeout=arguments.timeout).translate(
-            arguments.texts
-        )
+        client = kind(address, arguments.model, label=arguments.label, timeout=arguments.timeout)
+    except ValueError as error:
+        parser.error(str(error))
+    try:
+        found = client.translate(arguments.texts)
     except ServingError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -40,6 +40,13 @@ function problem(text) {
   if (text) $("status").textContent = "";
 }
 
+/** Throws an error if what models.json says is not what the export writes. */
+function check(content) {
+  const right = (model) => typeof model?.name === "string" && typeof model.folder === "string" && model.bytes > 0;
+  const whole = typeof content?.name === "string" && Array.isArray(content.models) && content.models.length > 0;
+  if (!whole || !content.models.every(right)) throw new Error("it must have a name, and models with name, folder and bytes");
+}
+
 /** What this browser lacks, or nothing. */
 function missing() {
   if (location.protocol === "file:") {
@@ -207,14 +214,15 @@ async function start() {
     const answer = await fetch("models.json");
     if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
     const content = await answer.json();
+    check(content);
     models = content.models;
     document.title = document.querySelector("h1").textContent = `Translator: ${content.name}`;
   } catch (error) {
-    return problem(`The list of models, models.json, could not be loaded (${error.message}).`);
+    return problem(`The list of models, models.json, cannot be used (${error.message}). Export the page again.`);
   }
   options($("model"), models.map((model) => `${model.name} (${megabytes(model.bytes)})`), 0);
   $("model").onchange = load;
-  $("source").oninput = () => void countTokens();
+  $("source").oninput = () => void countTokens().catch((error) => problem(error.message));
   $("source").onkeydown = (event) => {
     if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
     event.preventDefault();

@@ -1798,7 +1798,7 @@
     static async load(folder, litert, onProgress = () => {
     }) {
       const translator2 = new _Translator();
-      translator2.settings = await (await get(`${folder}/translator.json`)).json();
+      translator2.settings = await settings(`${folder}/translator.json`);
       const [bytes, ...tokenizers] = await Promise.all([
         download(`${folder}/translator.tflite`, onProgress),
         ...translator2.settings.tokenizers.map((name) => tokenizer(`${folder}/${name}`))
@@ -1833,9 +1833,9 @@
     }
     /** Greedy search, token by token, for showing a translation while it is made: an async iterator of ids. */
     async *steps(sourceIds) {
-      const { start_token_id, end_token_id, target_length, settings } = this.settings;
-      const limit = Math.floor(settings.max_length_ratio * sourceIds.length + 16);
-      const most = Math.min(limit, settings.max_length ?? limit, target_length);
+      const { start_token_id, end_token_id, target_length, settings: settings2 } = this.settings;
+      const limit = Math.floor(settings2.max_length_ratio * sourceIds.length + 16);
+      const most = Math.min(limit, settings2.max_length ?? limit, target_length);
       const cross = await this.#run("encode", { token_ids: this.#sourceTensor(sourceIds) });
       let cache = {};
       try {
@@ -1928,6 +1928,24 @@
     });
     if (!answer.ok) throw new Error(`${address} could not be loaded (${answer.status} ${answer.statusText}).`);
     return answer;
+  }
+  async function settings(address) {
+    const answer = await get(address);
+    try {
+      const found = await answer.json();
+      const whole = (name, least) => {
+        if (!Number.isInteger(found?.[name]) || found[name] < least) throw new Error(`${name} must be a whole number from ${least} on`);
+      };
+      for (const name of ["source_length", "target_length"]) whole(name, 1);
+      for (const name of ["pad_token_id", "start_token_id", "end_token_id"]) whole(name, 0);
+      const { tokenizers, settings: settings2 } = found;
+      const named = Array.isArray(tokenizers) && [1, 2].includes(tokenizers.length) && tokenizers.every((name) => /^[\w.-]+\.spm$/.test(name));
+      if (!named) throw new Error("tokenizers must be one or two files of SentencePiece");
+      if (!(settings2?.max_length_ratio > 0)) throw new Error("settings must have a max_length_ratio of more than 0");
+      return found;
+    } catch (error) {
+      throw new Error(`${address} cannot be used: ${error.message}.`);
+    }
   }
   async function tokenizer(address) {
     const model = await (await get(address)).arrayBuffer();

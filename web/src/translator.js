@@ -17,7 +17,7 @@ export class Translator {
    */
   static async load(folder, litert, onProgress = () => {}) {
     const translator = new Translator();
-    translator.settings = await (await get(`${folder}/translator.json`)).json();
+    translator.settings = await settings(`${folder}/translator.json`);
     const [bytes, ...tokenizers] = await Promise.all([
       download(`${folder}/translator.tflite`, onProgress),
       ...translator.settings.tokenizers.map((name) => tokenizer(`${folder}/${name}`)),
@@ -160,6 +160,27 @@ async function get(address) {
   });
   if (!answer.ok) throw new Error(`${address} could not be loaded (${answer.status} ${answer.statusText}).`);
   return answer;
+}
+
+/** What translator.json says, if it is what the export writes. */
+async function settings(address) {
+  const answer = await get(address);
+  try {
+    const found = await answer.json();
+    const whole = (name, least) => {
+      if (!Number.isInteger(found?.[name]) || found[name] < least) throw new Error(`${name} must be a whole number from ${least} on`);
+    };
+    for (const name of ["source_length", "target_length"]) whole(name, 1);
+    for (const name of ["pad_token_id", "start_token_id", "end_token_id"]) whole(name, 0);
+    const { tokenizers, settings } = found;
+    // Names of files in the same folder: one for a shared vocabulary, or source and target.
+    const named = Array.isArray(tokenizers) && [1, 2].includes(tokenizers.length) && tokenizers.every((name) => /^[\w.-]+\.spm$/.test(name));
+    if (!named) throw new Error("tokenizers must be one or two files of SentencePiece");
+    if (!(settings?.max_length_ratio > 0)) throw new Error("settings must have a max_length_ratio of more than 0");
+    return found;
+  } catch (error) {
+    throw new Error(`${address} cannot be used: ${error.message}.`);
+  }
 }
 
 async function tokenizer(address) {
