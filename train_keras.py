@@ -19,13 +19,19 @@ from importlib import metadata
 from pathlib import Path
 
 from keras_transformer.config import CHANGEABLE, ConfigError, RunConfig, add_flags, read_config_file, user_errors
-
-SETTING_UP = ".setting-up"  # Where in a run folder a new run is written before it takes the place of an old one.
+from keras_transformer.files import write_json
+from keras_transformer.runs import SETTING_UP, check_replaceable, is_run
 
 
 def main(argv=None):
     run_dir, config, resume, export = parse(argv)
+    to_resume = command(run_dir, "--resume")
+    with user_errors(lambda: f"Go on with:\n  {to_resume}" if is_run(run_dir) else "Nothing was trained."):
+        return train(run_dir, config, resume, export, to_resume)
 
+
+def train(run_dir, config, resume, export, to_resume):
+    """The recipe; returns the exit status."""
     # Heavy imports come after the flags are understood: --help and mistyped flags answer at once.
     import keras
 
@@ -39,9 +45,7 @@ def main(argv=None):
 
     began = time.monotonic()
     recipe = config.training
-    to_resume = command(run_dir, "--resume")
     with (
-        user_errors(),
         distribute(recipe.strategy) as strategy,
         worker_errors(strategy, to_resume),
         nullcontext(run_dir) if resume else new_run(run_dir, strategy) as folder,
@@ -117,7 +121,7 @@ def main(argv=None):
     if recipe.ema_momentum:
         callbacks.insert(0, keras.callbacks.SwapEMAWeights())  # Validates the averaged weights.
     try:
-        with worker_errors(strategy, to_resume), disk_errors(run_dir, to_resume):
+        with worker_errors(strategy, to_resume), disk_errors(run_dir):
             model.fit(
                 batches.dataset,
                 steps_per_epoch=batches.steps_per_epoch,
@@ -129,11 +133,9 @@ def main(argv=None):
                 callbacks=callbacks,
             )
     except KeyboardInterrupt:
-        if chief:
-            if not (run_dir / "model.keras").exists():
-                training.save_model(model, run_dir / "model.keras")
-            print(f"\nInterrupted. {run_dir} holds the best model so far. To go on:\n  {to_resume}")
-        return 130
+        if chief and not (run_dir / "model.keras").exists():  # What there is can translate.
+            training.save_model(model, run_dir / "model.keras")
+        raise
     finally:
         if chief and log.csv_file:  # Where `fit` fails, Keras calls no callback, and the file would stay open.
             with suppress(OSError):
@@ -219,13 +221,14 @@ def parse(argv):
                 "`subword_sampling_passes` needs `subword_sampling`: nothing is drawn without it. "
                 f"Received: subword_sampling_passes={passes} alone. Try --subword-sampling 0.5."
             )
-        replaced = overwrite and (run_dir / "config.json").is_file()  # By `new_run`, when all else is right.
         writes = not resume and makes_the_run_folder(config.training.strategy)
         there = run_dir.exists() and (not run_dir.is_dir() or set(run_dir.iterdir()) - {run_dir / SETTING_UP})
-        if writes and there and not replaced:
+        if writes and there and overwrite:
+            check_replaceable(run_dir)  # It is replaced by `new_run`, when all else is right.
+        elif writes and there:
             raise ConfigError(
                 f"{run_dir} exists: a run folder is never overwritten by itself. Go on with --resume, replace that run "
-                "with --overwrite (only a folder with a config.json is replaced), or choose another --run-dir."
+                "with --overwrite, or choose another --run-dir."
             )
         run_dir.mkdir(parents=True, exist_ok=True)
     return run_dir, config, resume, not no_export
@@ -247,6 +250,8 @@ def new_run(run_dir, strategy):
         yield folder
         agree(strategy, 0)  # All workers have read it.
         if chief:
+            if is_run(run_dir):
+                check_replaceable(run_dir)  # Again: setting up takes a while.
             # config.json is replaced, and last: with it, a folder is a run, and what a kill leaves can be overwritten.
             for old in set(run_dir.iterdir()) - {folder, run_dir / "config.json"}:
                 if old.is_dir() and not old.is_symlink():
@@ -318,18 +323,14 @@ def stored_scores(run_dir):
 
 
 @contextmanager
-def disk_errors(run_dir, to_resume):
-    """Within, a disk that is full or gone ends the command with one message that names the file and how to go on."""
-    full = os.strerror(errno.ENOSPC)
+def disk_errors(run_dir):
+    """Within, a full disk is an `OSError`; TensorBoard's writer has an error of TensorFlow for it."""
     try:
         yield
     except Exception as error:
-        if not isinstance(error, OSError) and full not in str(error):  # TensorBoard's writer has errors of TensorFlow.
+        if isinstance(error, OSError) or os.strerror(errno.ENOSPC) not in str(error):
             raise
-        reason, path = getattr(error, "strerror", None) or full, getattr(error, "filename", None) or str(run_dir)
-        with user_errors():
-            hint = f"{reason}. When that is mended, go on with `{to_resume}`"
-            raise OSError(getattr(error, "errno", None) or 0, hint, path) from error
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(run_dir)) from error
 
 
 def encode(text, tokenizers, data):
@@ -338,9 +339,11 @@ def encode(text, tokenizers, data):
 
     pairs = encode_pairs(text.pairs, tokenizers[0], tokenizers[-1], data.max_length, data.over_long)
     left_out = [f"{text.num_empty:,} dropped with an empty side"] if text.num_empty else []
-    if pairs.num_over_long:
+    if len(pairs.over_long):
         done = "dropped" if data.over_long == "drop" else "cut"
-        left_out.append(f"{pairs.num_over_long:,} {done} for more than {data.max_length} tokens")
+        numbers = ", ".join(f"{text.line(index):,}" for index in pairs.over_long[:3])
+        more = ", ..." if len(pairs.over_long) > 3 else ""
+        left_out.append(f"{len(pairs.over_long):,} {done} for more than {data.max_length} tokens: line {numbers}{more}")
     print(f"{text.name}: {len(pairs.source):,} pairs{' (' + ', '.join(left_out) + ')' if left_out else ''}", flush=True)
     return pairs
 
@@ -369,24 +372,21 @@ def score(translator, text, tokenize, title=None):
     from keras_transformer.scoring import corpus_scores
 
     sources, references = zip(*text.pairs, strict=True)
-    scores = corpus_scores(translator.translate(sources), references, tokenize)
+    found = translator.translate(sources, return_scores=True)
+    scores = corpus_scores([translation.text for translation in found], references, tokenize)
     if title:
-        print(f"\n{title}, {text.name}, {len(sources):,} sentences:\n{scores}", flush=True)
+        cut = sum(translation.truncated for translation in found)
+        note = f", {cut:,} of them cut at {translator.max_source_length} tokens" if cut else ""
+        print(f"\n{title}, {text.name}, {len(sources):,} sentences{note}:\n{scores}", flush=True)
     return scores
 
 
 def show_samples(translator, text, count=5):
     """Prints source, reference and translation of sentences spread over a `ParallelText`."""
     pairs = text.pairs[:: max(1, len(text.pairs) // count)][:count]
-    for (source, reference), translation in zip(pairs, translator.translate([s for s, _ in pairs]), strict=True):
-        print(f"\n  source       {source}\n  reference    {reference}\n  translation  {translation}")
-
-
-def write_json(path, content):
-    """Writes beside `path` and renames: a reader finds the old content or the new."""
-    temporary = path.with_name(f".writing-{path.name}")
-    temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    temporary.replace(path)
+    found = translator.translate([source for source, _ in pairs], return_scores=True)
+    for (source, reference), translation in zip(pairs, found, strict=True):
+        print(f"\n  source       {source}\n  reference    {reference}\n  translation  {translation.text}")
 
 
 def quoted(path):

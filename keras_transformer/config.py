@@ -479,10 +479,15 @@ def read_json(path):
     return content
 
 
+# What config.json called a setting in older runs.
+_RENAMED = {"accumulate": "gradient_accumulation_steps"}
+
+
 def _flat(path, content):
     flat = {}
     for key, value in content.items():
         flat.update(value if key in SECTIONS and isinstance(value, dict) else {key: value})
+    flat = {_RENAMED.get(key, key): value for key, value in flat.items()}
     try:
         _sections(flat)
     except ConfigError as error:
@@ -524,7 +529,8 @@ def user_errors(hint=""):
     The exit status is 2 for an error, 130 for Ctrl-C, 143 for SIGTERM and 141 for a closed pipe, as in a shell.
 
     Args:
-        hint: what to do next, printed behind an interruption or an error of a file. Defaults to nothing.
+        hint: what to do next, a string or a function that returns it; printed behind an interruption or an error of
+            a file. Defaults to nothing.
     """
     before = None
     with contextlib.suppress(ValueError):  # Only the main thread can.
@@ -540,17 +546,21 @@ def user_errors(hint=""):
             raise  # A package that is missing has such a message; this one is broken.
         message = str(error)
         if isinstance(error, OSError) and error.strerror:
-            message = f"Cannot use {error.filename or 'standard output'}: {error.strerror}. {hint}".rstrip()
+            message = f"Cannot use {error.filename or 'standard output'}: {error.strerror}. {_text(hint)}".rstrip()
             _close_standard_output()
         print(f"error: {message}", file=sys.stderr)
         raise SystemExit(2) from error
     except KeyboardInterrupt as error:
         terminated = isinstance(error, _Terminated)
-        print(f"{'Terminated' if terminated else 'Interrupted'}. {hint}".rstrip(), file=sys.stderr)
+        print(f"{'Terminated' if terminated else 'Interrupted'}. {_text(hint)}".rstrip(), file=sys.stderr)
         raise SystemExit(128 + (signal.SIGTERM if terminated else signal.SIGINT)) from error
     finally:
         if before is not None:
             signal.signal(signal.SIGTERM, before)
+
+
+def _text(hint):
+    return hint() if callable(hint) else hint
 
 
 class _Terminated(KeyboardInterrupt):

@@ -17,12 +17,12 @@ class EncodedPairs(NamedTuple):
     Attributes:
         source: list of int32 arrays, each ended by the end token.
         target: likewise.
-        num_over_long: pairs that were longer than `max_length` and were dropped or cut.
+        over_long: list of int, the places of the pairs that were longer than `max_length` and were dropped or cut.
     """
 
     source: list
     target: list
-    num_over_long: int
+    over_long: list
 
 
 class TokenBatches(NamedTuple):
@@ -74,7 +74,7 @@ def encode_pairs(pairs, source_tokenizer, target_tokenizer, max_length, over_lon
             f"Every pair is longer than `max_length`, and all were dropped. Received: max_length={max_length}, "
             f"{len(pairs):,} pairs. Raise max_length, or cut them with over_long='cut'."
         )
-    return EncodedPairs(*sides, num_over_long=fits.count(False))
+    return EncodedPairs(*sides, over_long=[place for place, fit in enumerate(fits) if not fit])
 
 
 def plan_batches(source_lengths, target_lengths, tokens_per_batch, rng=None):

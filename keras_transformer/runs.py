@@ -12,11 +12,21 @@ TOKENIZERS = {"tokenizer", "source_tokenizer", "target_tokenizer"}
 
 
 def is_run(folder):
-    """Whether a folder has the `config.json` of a run; many other things have a file of that name."""
+    """Whether a folder has the `config.json` of a run, or, where that is damaged, its `versions.json`.
+
+    Many other things have a file named `config.json`.
+    """
+    return any(
+        keys <= _keys(Path(folder) / name)
+        for name, keys in {"config.json": SECTIONS.keys(), "versions.json": {"keras", "sentencepiece"}}.items()
+    )
+
+
+def _keys(path):
     try:
-        return SECTIONS.keys() <= read_json(Path(folder) / "config.json").keys()
+        return read_json(path).keys()
     except ConfigError:
-        return False
+        return set()
 
 
 def check_replaceable(folder):

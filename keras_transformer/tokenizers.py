@@ -19,6 +19,8 @@ from itertools import accumulate
 from pathlib import Path
 from random import Random
 
+from keras_transformer.files import output_file
+
 PAD_TOKEN_ID, UNKNOWN_TOKEN_ID, START_TOKEN_ID, END_TOKEN_ID = range(4)
 KINDS = ("unigram", "bpe", "wordpiece")
 
@@ -119,7 +121,8 @@ class Tokenizer:
             )
         path = Path(path)
         file = path if path.suffix == self.suffix else path.with_name(path.name + self.suffix)
-        file.write_bytes(self._serialized())
+        with output_file(file, "wb") as opened:
+            opened.write(self._serialized())
         return file
 
     def _serialized(self):

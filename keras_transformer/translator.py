@@ -640,13 +640,10 @@ def _damage_named(path):
 
 
 def save_tokenizers(folder, tokenizers):
-    """Writes the tokenizers of a run folder, so that `load_tokenizers` finds them or, if interrupted, nothing.
+    """Writes the tokenizers of a run folder, where `load_tokenizers` finds them.
 
     Returns:
         The names of the files, that of the source first.
     """
     names = ("source_tokenizer", "target_tokenizer") if len(tokenizers) > 1 else ("tokenizer",)
-    files = [f"{name}{tokenizer.suffix}" for name, tokenizer in zip(names, tokenizers, strict=True)]
-    for name, file, tokenizer in zip(names, files, tokenizers, strict=True):
-        os.replace(tokenizer.save(Path(folder) / f".writing-{name}"), Path(folder) / file)
-    return files
+    return [tokenizer.save(Path(folder) / name).name for name, tokenizer in zip(names, tokenizers, strict=True)]

@@ -21,6 +21,7 @@ from keras_transformer import __main__ as command_line
 from keras_transformer.config import RunConfig
 from keras_transformer.data import encode_pairs
 from keras_transformer.datasets import ParallelText
+from keras_transformer.runs import SETTING_UP, check_replaceable
 
 ROOT = Path(__file__).parent.parent
 
@@ -281,9 +282,9 @@ def test_training_text_that_cannot_be_used(tmp_path, capsys, changes, message):
 
 def old_run(folder):
     """What a run that was trained, and one that was killed while it was set up, leave in a folder."""
-    for name in ("config.json", "model.keras", "checkpoints/epoch-0009.npz", f"{train_keras.SETTING_UP}/tokenizer.spm"):
+    for name in ("config.json", "model.keras", "checkpoints/epoch-0009.npz", f"{SETTING_UP}/tokenizer.spm"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text("{}")
+        (folder / name).write_text(json.dumps(RunConfig().to_dict()) if name == "config.json" else "old")
     return folder
 
 
@@ -317,10 +318,10 @@ def test_flags_that_cannot_be_and_the_run_that_was_to_be_replaced(tmp_path, caps
         train_keras.main([*files, *flags, "--run-dir", str(run_dir), "--overwrite"])
     assert message in capsys.readouterr().err
     left = {str(path.relative_to(run_dir)) for path in run_dir.rglob("*") if path.is_file()}
-    assert left - {f"{train_keras.SETTING_UP}/tokenizer.spm"} == {
+    assert left - {f"{SETTING_UP}/tokenizer.spm"} == {
         "config.json", "model.keras", "checkpoints/epoch-0009.npz"
     }  # fmt: skip
-    assert (run_dir / "config.json").read_text() == "{}"
+    assert json.loads((run_dir / "config.json").read_text()) == RunConfig().to_dict()
 
 
 def test_without_a_run_there_is_nothing_to_resume(tmp_path, capsys):
@@ -422,10 +423,36 @@ def test_a_run_folder_that_exists_is_never_overwritten_by_itself(golden, tmp_pat
         train_keras.main(["--run-dir", str(golden.run_dir)])
     assert "a run folder is never overwritten by itself" in capsys.readouterr().err
     assert (golden.run_dir / "model.keras").read_bytes() == kept
-    (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(SystemExit, match="2"):  # --overwrite deletes runs, not other folders.
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"thesis.txt": "years of work"}, "only a run is, and there is no config.json of one"),
+        ({"config.json": "{}", "thesis.txt": "years of work"}, "only a run is, and there is no config.json of one"),
+        ({"config.json": '{"model_type": "marian"}'}, "only a run is, and there is no config.json of one"),
+        ({"config.json": None, "thesis.txt": "years of work"}, "no training wrote .*thesis.txt"),
+        ({"config.json": None, "export/tflite/notes.txt": "mine"}, "no training wrote .*export/tflite/notes.txt"),
+        ({"config.json": None, "mine/a": "mine"}, "no training wrote .*mine"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, dict) else None,
+)
+def test_only_a_run_is_overwritten_and_only_with_nothing_else_in_it(tmp_path, capsys, files, message):
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(json.dumps(RunConfig().to_dict()) if content is None else content)
+    before = {path: path.read_text() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(SystemExit, match="2"):
         train_keras.main(["--run-dir", str(tmp_path), "--overwrite"])
-    assert (tmp_path / "thesis.txt").read_text() == "years of work"
+    assert re.search(f"{tmp_path} is not replaced: {message}", capsys.readouterr().err)
+    assert {path: path.read_text() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_a_run_whose_config_is_damaged_can_be_overwritten(tmp_path):
+    run_dir = old_run(tmp_path / "run")
+    (run_dir / "config.json").write_text("{")
+    (run_dir / "versions.json").write_text('{"keras": "3", "sentencepiece": "0"}')
+    check_replaceable(run_dir)
 
 
 def test_overwrite_leaves_nothing_of_the_old_run(tmp_path):
@@ -588,7 +615,9 @@ def test_ctrl_c_leaves_a_usable_run(tmp_path, monkeypatch, capsys):
             raise KeyboardInterrupt
 
     monkeypatch.setattr("keras_transformer.training.TimeLeft", Interrupt)
-    assert train_keras.main(train_flags(tmp_path, tmp_path / "run")) == 130
-    assert "--resume" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="130"):
+        train_keras.main(train_flags(tmp_path, tmp_path / "run"))
+    said = f"Interrupted. Go on with:\n  python train_keras.py --run-dir {tmp_path / 'run'} --resume\n"
+    assert capsys.readouterr().err.endswith(said)
     assert command_line.main(["translate", str(tmp_path / "run"), "--input", str(tmp_path / "val_source")]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 60

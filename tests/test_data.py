@@ -39,7 +39,7 @@ def pairs_with(source_lengths, target_lengths, seed=0):
         [np.append(rng.integers(4, 99, length - 1), END_TOKEN_ID).astype("int32") for length in lengths]
         for lengths in (source_lengths, target_lengths)
     ]
-    return EncodedPairs(*sides, num_over_long=0)
+    return EncodedPairs(*sides, over_long=[])
 
 
 def arrays(dataset, count=None):
@@ -65,7 +65,7 @@ def test_each_side_is_its_tokens_and_the_end_token(text_pairs, tokenizer):
     for side, texts in zip((pairs.source, pairs.target), zip(*text_pairs, strict=True), strict=True):
         assert [ids.tolist() for ids in side] == [[*ids, END_TOKEN_ID] for ids in tokenizer.tokenize(texts)]
         assert {ids.dtype for ids in side} == {np.dtype("int32")}
-    assert pairs.num_over_long == 0
+    assert pairs.over_long == []
 
 
 def test_each_side_has_its_own_tokenizer(text_pairs, tokenizer):
@@ -86,21 +86,21 @@ def uneven(tokenizer):
 
 def test_pairs_with_a_longer_side_are_dropped_and_counted(tokenizer, uneven):
     pairs = encode_pairs(uneven[0], tokenizer, tokenizer, max_length=uneven[1])
-    assert (len(pairs.source), len(pairs.target), pairs.num_over_long) == (1, 1, 3)
+    assert (len(pairs.source), len(pairs.target), len(pairs.over_long)) == (1, 1, 3)
     assert len(pairs.source[0]) == len(pairs.target[0]) == uneven[1]
 
 
 def test_the_end_token_counts(tokenizer, uneven):
     """A side of exactly `max_length` tokens fits; one token less and it does not."""
     short, limit = uneven[0][:1], uneven[1]
-    assert encode_pairs(short, tokenizer, tokenizer, max_length=limit).num_over_long == 0
-    assert encode_pairs(short, tokenizer, tokenizer, max_length=limit - 1, over_long="cut").num_over_long == 1
+    assert encode_pairs(short, tokenizer, tokenizer, max_length=limit).over_long == []
+    assert encode_pairs(short, tokenizer, tokenizer, max_length=limit - 1, over_long="cut").over_long == [0]
 
 
 def test_cut_sides_have_no_end_token(tokenizer, uneven):
     whole = encode_pairs(uneven[0], tokenizer, tokenizer, max_length=1000)
     pairs = encode_pairs(uneven[0], tokenizer, tokenizer, max_length=uneven[1], over_long="cut")
-    assert (len(pairs.source), len(pairs.target), pairs.num_over_long) == (4, 4, 3)
+    assert (len(pairs.source), len(pairs.target), len(pairs.over_long)) == (4, 4, 3)
     for side, whole_side in ((pairs.source, whole.source), (pairs.target, whole.target)):
         assert [ids.tolist() for ids in side] == [ids[: uneven[1]].tolist() for ids in whole_side]
     assert [END_TOKEN_ID in ids for ids in pairs.target] == [True, True, False, False]

@@ -24,7 +24,7 @@ ALLOWED = {
     "files": set(),
     "text": set(),
     "runs": {"config", "files"},
-    "tokenizers": set(),
+    "tokenizers": {"files"},
     "phrasebook_lexicon": set(),
     "phrasebook_grammar": {"phrasebook_lexicon"},
     "phrasebook": {"phrasebook_lexicon", "phrasebook_grammar"},
