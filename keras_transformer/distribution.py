@@ -100,8 +100,13 @@ def is_chief(strategy):
     return extended is None or extended.should_checkpoint
 
 
+def barrier(strategy):
+    """Returns when all workers have called it."""
+    agree(strategy, 0)
+
+
 def agree(strategy, value):
-    """The mean of a number over all workers, the same on each; where all reach this line, it is a barrier, too."""
+    """The mean of a number over all workers, the same on each."""
     if not _multi_worker(strategy):
         return value
     import tensorflow as tf
