@@ -144,6 +144,39 @@ def new_folder(path, overwrite=False):
         raise FileError(f"Cannot write to {path}: {reason}.") from error
 
 
+def cached_folder(path, write):
+    """A folder that is written once, and is found by every later call.
+
+    A process that calls this while another one of this machine writes the folder waits for it. A folder that lacks one
+    of its files, such as an unfinished copy, is written again.
+
+    Args:
+        path: the folder.
+        write: a function that fills the empty folder whose path it is called with.
+
+    Returns:
+        `path`, as a `Path`.
+
+    Raises:
+        FileError: the place cannot be written to, or something else is there.
+    """
+    path = Path(path)
+    if _is_complete(path):
+        return path
+    with contextlib.ExitStack() as stack:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock = os.open(path.parent, os.O_RDONLY)
+            stack.callback(os.close, lock)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        except OSError as error:
+            raise FileError(f"Cannot write to {path}: {error.strerror}.") from error
+        if not _is_complete(path):
+            with new_folder(path, overwrite=True) as temporary:
+                write(temporary)
+    return path
+
+
 @contextlib.contextmanager
 def _working_folder(folder):
     """An empty folder that belongs to this process; when the block fails, it is removed."""
@@ -184,12 +217,22 @@ def _check_replaceable(path, overwrite):
 def foreign_files(folder):
     """Names in a folder that its manifest does not list: all of them, if it has none."""
     folder = Path(folder)
-    try:
-        content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        own = {MANIFEST, *content["files"]} if content["made_by"] == "keras_transformer" else set()
-    except (OSError, ValueError, KeyError, TypeError):
-        own = set()
+    own = _listed_files(folder)
     found = sorted(
         str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_symlink() or not file.is_dir()
     )
     return [name for name in found if name not in own]
+
+
+def _is_complete(folder):
+    listed = _listed_files(folder)
+    return bool(listed) and all((folder / name).is_file() for name in listed)
+
+
+def _listed_files(folder):
+    """Names in the manifest of a folder, and its own; none if it has no manifest."""
+    try:
+        content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        return {MANIFEST, *content["files"]} if content["made_by"] == "keras_transformer" else set()
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
