@@ -20,11 +20,13 @@ from keras_transformer.export import ExportError
 from keras_transformer.files import MANIFEST, FileError, cached_folder, new_folder
 
 SOURCES = Path(__file__).parent.parent / "web"  # In the repository, and in an installed package.
-NODE_VERSION = 20  # The oldest Node.js that builds the page.
+NODE_VERSION = 18  # The oldest Node.js that builds the page; the one of Debian 12 and Ubuntu 24.04.
 # Development tools are part of the build, whatever the user's npm leaves out. Scripts of packages are not run.
-# Where there is no network, three tries take seconds; with npm's own waits they take more than a minute.
+# What npm has loaded before it need not load again. Where there is no network, three tries take seconds; with npm's own
+# waits they take more than a minute.
 NPM_CI = ["npm", "ci", "--include=dev", "--include=optional", "--ignore-scripts", "--no-audit", "--no-fund"]
-NPM_CI += ["--loglevel=error", "--fetch-retries=2", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"]
+NPM_CI += ["--loglevel=error", "--prefer-offline"]
+NPM_CI += ["--fetch-retries=2", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"]
 # What the page may do: load from its own address, and run WebAssembly. `index.html` says it, too, for other servers.
 POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; "
@@ -102,7 +104,7 @@ def built_page():
     except FileError as error:
         raise ExportError(
             f"The page is built once and kept in the user's cache. {error} "
-            "Set XDG_CACHE_HOME to a folder that can be written to."
+            "XDG_CACHE_HOME can name another place for the cache."
         ) from error
 
 
@@ -145,7 +147,7 @@ def _unfit_node():
 
 
 def _problem(command, folder):
-    """Runs a command in a folder; returns the line that says best why it failed, or nothing."""
+    """Runs a command in a folder; returns what tells most of why it failed, or nothing."""
     done = subprocess.run(
         command,
         cwd=folder,
@@ -154,11 +156,13 @@ def _problem(command, folder):
         text=True,
         encoding="utf-8",
         errors="replace",
+        close_fds=False,  # It holds the lock of the cache, too: see `cached_folder`.
     )
     if done.returncode == 0:
         return ""
     lines = [re.sub(r"^npm (error|ERR!) ?", "", line).strip() for line in done.stderr.splitlines()]
     telling = [line for line in lines if line and not re.match(r"(code|errno|syscall|path) ", line)]
+    telling.sort(key=lambda line: "error" not in line.lower())  # Node.js says first where, esbuild and npm what.
     return telling[0].rstrip(".") if telling else f"exit status {done.returncode}"
 
 

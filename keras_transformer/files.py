@@ -15,7 +15,7 @@ import shutil
 import stat
 from pathlib import Path
 
-# In every folder that `new_folder` wrote: the names of its files.
+# In every folder that `new_folder` wrote: the names of its files and their sizes.
 MANIFEST = "export.json"
 # Names of what this process has open: its file has no name, or one that stands for it.
 _OPEN_FILES = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
@@ -161,7 +161,8 @@ def new_folder(path, overwrite=False):
         path.parent.mkdir(parents=True, exist_ok=True)
         with _working_folder(temporary):
             yield temporary
-            files = sorted(str(file.relative_to(temporary)) for file in temporary.rglob("*") if not file.is_dir())
+            found = sorted(file for file in temporary.rglob("*") if not file.is_dir())
+            files = {str(file.relative_to(temporary)): file.lstat().st_size for file in found}
             write_json(temporary / MANIFEST, {"made_by": "keras_transformer", "files": files})
             _check_replaceable(path, overwrite)  # Again: writing takes minutes.
             if path.exists():
@@ -178,11 +179,12 @@ def new_folder(path, overwrite=False):
 def cached_folder(path, write):
     """A folder that is written once, and is found by every later call.
 
-    A process that calls this while another one of this machine writes the folder waits for it. A folder that lacks one
-    of its files, such as an unfinished copy, is written again.
+    A process that calls this while another one of this machine writes into the same cache waits for it, and for the
+    programs that inherited its lock. A folder that lacks a file or the end of one, such as an unfinished copy, is
+    written again.
 
     Args:
-        path: the folder.
+        path: the folder. What lies beside it must be written by this function, too.
         write: a function that fills the empty folder whose path it is called with.
 
     Returns:
@@ -199,10 +201,14 @@ def cached_folder(path, write):
             path.parent.mkdir(parents=True, exist_ok=True)
             lock = os.open(path.parent, os.O_RDONLY)
             stack.callback(os.close, lock)
+            # Programs that `write` starts can hold the lock, too: when this process is killed, they may go on writing.
+            os.set_inheritable(lock, True)
             fcntl.flock(lock, fcntl.LOCK_EX)
         except OSError as error:
             raise FileError(f"Cannot write to {path}: {error.strerror}.") from error
         if not _is_complete(path):
+            for left in path.parent.glob(".writing-*"):  # By a process that was killed, of this folder or another.
+                shutil.rmtree(left, ignore_errors=True)
             with new_folder(path, overwrite=True) as temporary:
                 write(temporary)
     return path
@@ -248,7 +254,8 @@ def _check_replaceable(path, overwrite):
 def foreign_files(folder):
     """Names in a folder that its manifest does not list: all of them, if it has none."""
     folder = Path(folder)
-    own = _listed_files(folder)
+    listed = _listed_files(folder)
+    own = set() if listed is None else {MANIFEST, *listed}
     found = sorted(
         str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_symlink() or not file.is_dir()
     )
@@ -256,14 +263,19 @@ def foreign_files(folder):
 
 
 def _is_complete(folder):
+    """Whether a folder has a manifest, and all files in it with their sizes."""
     listed = _listed_files(folder)
-    return bool(listed) and all((folder / name).is_file() for name in listed)
+    try:
+        return listed is not None and all((folder / name).stat().st_size == size for name, size in listed.items())
+    except OSError:  # A file is missing.
+        return False
 
 
 def _listed_files(folder):
-    """Names in the manifest of a folder, and its own; none if it has no manifest."""
+    """Names and sizes of the files in the manifest of a folder; None if it has no manifest."""
     try:
         content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        return {MANIFEST, *content["files"]} if content["made_by"] == "keras_transformer" else set()
+        is_own = content["made_by"] == "keras_transformer" and isinstance(content["files"], dict)
     except (OSError, ValueError, KeyError, TypeError):
-        return set()
+        return None
+    return content["files"] if is_own else None
