@@ -15,7 +15,7 @@ import shutil
 import stat
 from pathlib import Path
 
-# In every folder that `new_folder` wrote: the names of its files and their sizes.
+# In every folder that `new_folder` wrote: the names of its files, and how many bytes they have together.
 MANIFEST = "export.json"
 # Names of what this process has open: its file has no name, or one that stands for it.
 _OPEN_FILES = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
@@ -161,9 +161,9 @@ def new_folder(path, overwrite=False):
         path.parent.mkdir(parents=True, exist_ok=True)
         with _working_folder(temporary):
             yield temporary
-            found = sorted(file for file in temporary.rglob("*") if not file.is_dir())
-            files = {str(file.relative_to(temporary)): file.lstat().st_size for file in found}
-            write_json(temporary / MANIFEST, {"made_by": "keras_transformer", "files": files})
+            files = sorted(str(file.relative_to(temporary)) for file in temporary.rglob("*") if not file.is_dir())
+            size = _num_bytes(temporary, files)
+            write_json(temporary / MANIFEST, {"made_by": "keras_transformer", "bytes": size, "files": files})
             _check_replaceable(path, overwrite)  # Again: writing takes minutes.
             if path.exists():
                 path.rename(old)
@@ -254,8 +254,8 @@ def _check_replaceable(path, overwrite):
 def foreign_files(folder):
     """Names in a folder that its manifest does not list: all of them, if it has none."""
     folder = Path(folder)
-    listed = _listed_files(folder)
-    own = set() if listed is None else {MANIFEST, *listed}
+    manifest = _manifest(folder)
+    own = {MANIFEST, *manifest["files"]} if manifest else set()
     found = sorted(
         str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_symlink() or not file.is_dir()
     )
@@ -263,19 +263,24 @@ def foreign_files(folder):
 
 
 def _is_complete(folder):
-    """Whether a folder has a manifest, and all files in it with their sizes."""
-    listed = _listed_files(folder)
+    """Whether a folder has all the files that its manifest lists, to their ends."""
+    manifest = _manifest(folder)
     try:
-        return listed is not None and all((folder / name).stat().st_size == size for name, size in listed.items())
+        return bool(manifest) and _num_bytes(folder, manifest["files"]) == manifest.get("bytes")
     except OSError:  # A file is missing.
         return False
 
 
-def _listed_files(folder):
-    """Names and sizes of the files in the manifest of a folder; None if it has no manifest."""
+def _num_bytes(folder, files):
+    return sum((folder / name).lstat().st_size for name in files)
+
+
+def _manifest(folder):
+    """What the manifest of a folder says, None if it has none."""
     try:
         content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        is_own = content["made_by"] == "keras_transformer" and isinstance(content["files"], dict)
+        names = content["files"]
+        is_own = content["made_by"] == "keras_transformer" and all(isinstance(name, str) for name in names)
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return content["files"] if is_own else None
+    return content if is_own else None

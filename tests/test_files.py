@@ -156,7 +156,7 @@ def test_a_folder_appears_when_it_is_complete(tmp_path):
         (temporary / "file").write_text("new")
         assert not path.exists()
     assert names(path) == [MANIFEST, "file"]
-    assert json.loads((path / MANIFEST).read_text())["files"] == {"file": 3}
+    assert json.loads((path / MANIFEST).read_text())["files"] == ["file"]
     assert names(tmp_path / "a") == ["b"]
 
 
@@ -189,7 +189,10 @@ def test_an_empty_folder_may_be_there(tmp_path):
 @pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.parametrize(
     "manifest",
-    [None, "{}", "[1]", "not JSON", '{"made_by": "keras_transformer", "files": []}', '{"made_by": "me", "files": {}}'],
+    [
+        *(None, "{}", "[1]", "not JSON", '{"made_by": "me", "files": ["deep/thesis.txt"]}'),
+        *(f'{{"made_by": "keras_transformer", "files": {files}}}' for files in ("[]", "3", "[{}]", "[3]")),
+    ],
 )
 def test_nothing_of_anybody_else_is_replaced(tmp_path, overwrite, manifest):
     path = tmp_path / "a"
