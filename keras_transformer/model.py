@@ -9,7 +9,7 @@ import keras
 from keras import ops
 
 from keras_transformer import masks
-from keras_transformer.base import positive_integer, rate
+from keras_transformer.base import even_shares, positive_integer, rate
 from keras_transformer.blocks import DecoderBlock, EncoderBlock
 from keras_transformer.distribution import DistributedFit
 from keras_transformer.embeddings import PositionalEmbedding
@@ -103,6 +103,13 @@ class Transformer(DistributedFit, keras.Model):
             config[size] = None if config[size] is None else positive_integer(size, config[size])
         for name_of_rate in ("dropout", "attention_dropout"):
             rate(name_of_rate, config[name_of_rate])
+        if hidden_dim % num_heads:
+            fits, wider = even_shares(hidden_dim, num_heads)
+            raise ValueError(
+                "`hidden_dim` must be divisible by `num_heads`: every head gets an equal share. "
+                f"Received: hidden_dim={hidden_dim}, num_heads={num_heads}. "
+                f"Use num_heads={fits}, or hidden_dim={wider}."
+            )
         activation = keras.activations.get(activation)
         dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         num_decoder_layers = num_layers if num_decoder_layers is None else num_decoder_layers
@@ -179,15 +186,11 @@ class Transformer(DistributedFit, keras.Model):
     def __call__(self, inputs, *args, **kwargs):
         if args and hasattr(args[0], "shape"):
             inputs, args = (inputs, args[0]), args[1:]
-        if not isinstance(inputs, dict):
-            if not isinstance(inputs, list | tuple) or len(inputs) != 2 or not all(hasattr(x, "shape") for x in inputs):
-                raise ValueError(
-                    "A `Transformer` takes the token ids of source and target: a dict with `encoder_token_ids` and "
-                    "`decoder_token_ids`, or a list of two arrays. "
-                    f"Received: {keras.tree.map_structure(lambda x: getattr(x, 'shape', type(x).__name__), inputs)}."
-                )
-            inputs = dict(zip(("encoder_token_ids", "decoder_token_ids"), inputs, strict=True))
-        return super().__call__(inputs, *args, **kwargs)
+        return super().__call__(_by_name(inputs), *args, **kwargs)
+
+    def call(self, inputs, training=None, mask=None):
+        # On JAX, `fit` comes here without `__call__`.
+        return super().call(_by_name(inputs), training=training, mask=mask)
 
     def get_config(self):
         return dict(self._config)
@@ -352,6 +355,19 @@ class Transformer(DistributedFit, keras.Model):
             return {**cache, "self": longer}
 
         return step, cache, lengthen
+
+
+def _by_name(inputs):
+    """The inputs of a model as a dict."""
+    if isinstance(inputs, dict):
+        return inputs
+    if not isinstance(inputs, list | tuple) or len(inputs) != 2 or not all(hasattr(x, "shape") for x in inputs):
+        raise ValueError(
+            "A `Transformer` takes the token ids of source and target: a dict with `encoder_token_ids` and "
+            "`decoder_token_ids`, or a list of two arrays. "
+            f"Received: {keras.tree.map_structure(lambda x: getattr(x, 'shape', type(x).__name__), inputs)}."
+        )
+    return dict(zip(("encoder_token_ids", "decoder_token_ids"), inputs, strict=True))
 
 
 def _check_ties(tie_embeddings, vocabulary_size, target_vocabulary_size):
