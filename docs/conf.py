@@ -15,7 +15,7 @@ import keras  # Not before the variables are set.
 
 project = "keras_transformer"
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-exclude_patterns = ["_build", "tour.ipynb"]  # The notebook is the tour once more.
+exclude_patterns = ["_build", "tour.ipynb"]  # Who makes the notebook has the tour twice.
 html_theme = "furo"
 html_title = "keras_transformer"
 html_show_copyright = False

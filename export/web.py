@@ -1,21 +1,32 @@
 """A web page that translates in the browser: static files, with TFLite models, the runtime and the tokenizer in them.
 
-The page is `site/`; its worker is built from `web/` and part of the package, so making a site needs no Node.js.
+The page's sources are `web/`. npm builds the page from them once, into the user's cache; later exports copy it from
+there and need neither npm nor a network.
 """
 
 import functools
+import hashlib
 import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from keras_transformer.export import ExportError
-from keras_transformer.files import new_folder
+from keras_transformer.files import MANIFEST, FileError, cached_folder, new_folder
 
-PAGE = Path(__file__).parent / "site"
+SOURCES = Path(__file__).parent.parent / "web"  # In the repository, and in an installed package.
+NODE_VERSION = 18  # The oldest Node.js that builds the page; the one of Debian 12 and Ubuntu 24.04.
+# Development tools are part of the build, whatever the user's npm leaves out. Scripts of packages are not run.
+# What npm has loaded before it need not load again. Where there is no network, three tries take seconds; with npm's own
+# waits they take more than a minute.
+NPM_CI = ["npm", "ci", "--include=dev", "--include=optional", "--ignore-scripts", "--no-audit", "--no-fund"]
+NPM_CI += ["--loglevel=error", "--prefer-offline"]
+NPM_CI += ["--fetch-retries=2", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"]
 # What the page may do: load from its own address, and run WebAssembly. `index.html` says it, too, for other servers.
 POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; "
@@ -38,7 +49,8 @@ def export_web(translator, path, quantizations=("none", "int8"), overwrite=False
         The path of the folder, and for each model the share of sentences that it translates as Python does.
 
     Raises:
-        ExportError: the place cannot be written to, the tokenizer has no JavaScript form, or the answers differ.
+        ExportError: the place cannot be written to, the tokenizer has no JavaScript form, the page cannot be built, or
+            the answers differ.
     """
     from keras_transformer.export.tflite import export_tflite
 
@@ -50,7 +62,7 @@ def export_web(translator, path, quantizations=("none", "int8"), overwrite=False
                 "The page has SentencePiece tokenizers only. Received: tokenizer wordpiece. "
                 "Train with --tokenizer unigram."
             )
-        shutil.copytree(PAGE, temporary, dirs_exist_ok=True)
+        shutil.copytree(built_page(), temporary, ignore=shutil.ignore_patterns(MANIFEST), dirs_exist_ok=True)
         for quantize in dict.fromkeys(quantizations):
             name = "float32" if quantize == "none" else quantize
             folder = temporary / "models" / name
@@ -60,6 +72,98 @@ def export_web(translator, path, quantizations=("none", "int8"), overwrite=False
         content = {"name": translator.run.folder.name if translator.run else "untitled", "models": models}
         (temporary / "models.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     return path, shares
+
+
+def built_page():
+    """The folder of the page without models, which npm builds the first time that it is asked for.
+
+    It lies in `keras_transformer/` of `$XDG_CACHE_HOME`, by default `~/.cache`. Its name has a hash of the page's
+    sources in it, so that another version of the package builds its own. It is the same on all machines, and may be
+    copied from one to another.
+
+    Returns:
+        The path of the folder.
+
+    Raises:
+        ExportError: npm is missing or fails, or the cache cannot be written to.
+    """
+    sources = {
+        str(name): (SOURCES / name).read_bytes()
+        for name in sorted(path.relative_to(SOURCES) for path in SOURCES.rglob("*") if path.is_file())
+        if "node_modules" not in name.parts
+    }
+    digest = hashlib.sha256()
+    for name, content in sources.items():
+        digest.update(f"{name}\n{len(content)}\n".encode() + content)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "keras_transformer"
+    folder = cache / f"web-{digest.hexdigest()[:16]}"
+    try:
+        return cached_folder(folder, lambda temporary: _build(sources, temporary, folder))
+    except ExportError:
+        raise
+    except FileError as error:
+        raise ExportError(
+            f"The page is built once and kept in the user's cache. {error} "
+            "XDG_CACHE_HOME can name another place for the cache."
+        ) from error
+
+
+def _build(sources, output, folder):
+    """Builds the page into `output`; `folder` is what its place is called."""
+    remedy = f"copy {folder} from a machine where this version of keras_transformer has exported a page"
+    found = _unfit_node()
+    if found:
+        raise ExportError(
+            f"The first export of a page builds it with npm and Node.js {NODE_VERSION} or newer. Received: {found}. "
+            f"Install Node.js {NODE_VERSION} or newer, which brings npm, or {remedy}."
+        )
+    print(f"Building the page with npm, once, in {folder} ...", file=sys.stderr, flush=True)
+    work = output / "build"
+    for name, content in sources.items():
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).write_bytes(content)
+    problem = _problem(NPM_CI, work)
+    if problem:
+        raise ExportError(
+            f"`npm ci` loads what the page is built from, and it failed. Received: {problem}. "
+            f"Export again when npm's registry can be reached, or {remedy}."
+        )
+    problem = _problem(["node", "build.js", ".."], work)
+    if problem:
+        raise ExportError(
+            f"`node build.js` builds the page, and it failed. Received: {problem}. If it stays, {remedy}."
+        )
+    shutil.rmtree(work)
+
+
+def _unfit_node():
+    """What is wrong with this machine's npm and Node.js, or nothing."""
+    for name in ("node", "npm"):
+        if not shutil.which(name):
+            return f"no `{name}` on the PATH"
+    version = subprocess.run(["node", "--version"], capture_output=True, text=True).stdout.strip()
+    match = re.match(r"v(\d+)\.", version)
+    return "" if match and int(match[1]) >= NODE_VERSION else f"Node.js {version or 'without a version'}"
+
+
+def _problem(command, folder):
+    """Runs a command in a folder; returns what tells most of why it failed, or nothing."""
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+        close_fds=False,  # It holds the lock of the cache, too: see `cached_folder`.
+    )
+    if done.returncode == 0:
+        return ""
+    lines = [re.sub(r"^npm (error|ERR!) ?", "", line).strip() for line in done.stderr.splitlines()]
+    telling = [line for line in lines if line and not re.match(r"(code|errno|syscall|path) ", line)]
+    telling.sort(key=lambda line: "error" not in line.lower())  # Node.js says first where, esbuild and npm what.
+    return telling[0].rstrip(".") if telling else f"exit status {done.returncode}"
 
 
 def server(path, port=0):
@@ -79,6 +183,7 @@ class _Handler(SimpleHTTPRequestHandler):
         ".js": "text/javascript; charset=utf-8",
         ".json": "application/json",
         ".wasm": "application/wasm",
+        ".txt": "text/plain; charset=utf-8",
         ".tflite": "application/octet-stream",
         ".spm": "application/octet-stream",
     }

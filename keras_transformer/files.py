@@ -15,7 +15,7 @@ import shutil
 import stat
 from pathlib import Path
 
-# In every folder that `new_folder` wrote: the names of its files.
+# In every folder that `new_folder` wrote: the names of its files, and how many bytes they have together.
 MANIFEST = "export.json"
 # Names of what this process has open: its file has no name, or one that stands for it.
 _OPEN_FILES = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
@@ -162,7 +162,8 @@ def new_folder(path, overwrite=False):
         with _working_folder(temporary):
             yield temporary
             files = sorted(str(file.relative_to(temporary)) for file in temporary.rglob("*") if not file.is_dir())
-            write_json(temporary / MANIFEST, {"made_by": "keras_transformer", "files": files})
+            size = _num_bytes(temporary, files)
+            write_json(temporary / MANIFEST, {"made_by": "keras_transformer", "bytes": size, "files": files})
             _check_replaceable(path, overwrite)  # Again: writing takes minutes.
             if path.exists():
                 path.rename(old)
@@ -173,6 +174,44 @@ def new_folder(path, overwrite=False):
             error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror or error
         )  # Of the first file.
         raise FileError(f"Cannot write to {path}: {reason}.") from error
+
+
+def cached_folder(path, write):
+    """A folder that is written once, and is found by every later call.
+
+    A process that calls this while another one of this machine writes into the same cache waits for it, and for the
+    programs that inherited its lock. A folder that lacks a file or the end of one, such as an unfinished copy, is
+    written again.
+
+    Args:
+        path: the folder. What lies beside it must be written by this function, too.
+        write: a function that fills the empty folder whose path it is called with.
+
+    Returns:
+        `path`, as a `Path`.
+
+    Raises:
+        FileError: the place cannot be written to, or something else is there.
+    """
+    path = Path(path)
+    if _is_complete(path):
+        return path
+    with contextlib.ExitStack() as stack:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock = os.open(path.parent, os.O_RDONLY)
+            stack.callback(os.close, lock)
+            # Programs that `write` starts can hold the lock, too: when this process is killed, they may go on writing.
+            os.set_inheritable(lock, True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        except OSError as error:
+            raise FileError(f"Cannot write to {path}: {error.strerror}.") from error
+        if not _is_complete(path):
+            for left in path.parent.glob(".writing-*"):  # By a process that was killed, of this folder or another.
+                shutil.rmtree(left, ignore_errors=True)
+            with new_folder(path, overwrite=True) as temporary:
+                write(temporary)
+    return path
 
 
 @contextlib.contextmanager
@@ -215,12 +254,33 @@ def _check_replaceable(path, overwrite):
 def foreign_files(folder):
     """Names in a folder that its manifest does not list: all of them, if it has none."""
     folder = Path(folder)
-    try:
-        content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        own = {MANIFEST, *content["files"]} if content["made_by"] == "keras_transformer" else set()
-    except (OSError, ValueError, KeyError, TypeError):
-        own = set()
+    manifest = _manifest(folder)
+    own = {MANIFEST, *manifest["files"]} if manifest else set()
     found = sorted(
         str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_symlink() or not file.is_dir()
     )
     return [name for name in found if name not in own]
+
+
+def _is_complete(folder):
+    """Whether a folder has all the files that its manifest lists, to their ends."""
+    manifest = _manifest(folder)
+    try:
+        return bool(manifest) and _num_bytes(folder, manifest["files"]) == manifest.get("bytes")
+    except OSError:  # A file is missing.
+        return False
+
+
+def _num_bytes(folder, files):
+    return sum((folder / name).lstat().st_size for name in files)
+
+
+def _manifest(folder):
+    """What the manifest of a folder says, None if it has none."""
+    try:
+        content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        names = content["files"]
+        is_own = content["made_by"] == "keras_transformer" and all(isinstance(name, str) for name in names)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return content if is_own else None

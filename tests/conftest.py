@@ -32,13 +32,19 @@ class Golden(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def golden(tmp_path_factory):
+def session_folder(tmp_path_factory):
+    """A temporary folder that all test processes share."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+
+
+@pytest.fixture(scope="session")
+def golden(session_folder):
     """A run of the training script on a handful of sentences that it learns by heart; all test processes share it."""
     from keras_transformer.phrasebook import phrasebook
     from keras_transformer.translator import Translator
 
-    folder = tmp_path_factory.getbasetemp()
-    folder = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "golden"
+    folder = session_folder / "golden"
     folder.mkdir(exist_ok=True)
     pairs = phrasebook()["train"][:16]
     with open(folder / "lock", "w") as lock:

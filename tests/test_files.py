@@ -12,7 +12,7 @@ import time
 import pytest
 
 from keras_transformer import files
-from keras_transformer.files import MANIFEST, FileError, foreign_files, new_folder, output_file
+from keras_transformer.files import MANIFEST, FileError, cached_folder, foreign_files, new_folder, output_file
 
 
 def names(folder):
@@ -189,7 +189,10 @@ def test_an_empty_folder_may_be_there(tmp_path):
 @pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.parametrize(
     "manifest",
-    [None, "{}", "[1]", "not JSON", '{"made_by": "keras_transformer", "files": []}', '{"made_by": "me", "files": 3}'],
+    [
+        *(None, "{}", "[1]", "not JSON", '{"made_by": "me", "files": ["deep/thesis.txt"]}'),
+        *(f'{{"made_by": "keras_transformer", "files": {files}}}' for files in ("[]", "3", "[{}]", "[3]")),
+    ],
 )
 def test_nothing_of_anybody_else_is_replaced(tmp_path, overwrite, manifest):
     path = tmp_path / "a"
@@ -279,3 +282,68 @@ def test_a_full_disk_is_named(tmp_path):
     with pytest.raises(FileError, match=r"Cannot write to .*a: No space left on device\."), new_folder(tmp_path / "a"):
         raise OSError(28, "No space left on device")
     assert names(tmp_path) == []
+
+
+# Caches.
+
+
+def test_a_cached_folder_is_written_once_and_again_when_something_of_it_is_missing(tmp_path):
+    path, times = tmp_path / "cache" / "a", []
+
+    def write(folder):
+        assert names(folder) == []
+        (folder / "file").write_text("whole")
+        times.append("written")
+
+    damages = [
+        lambda: None,
+        lambda: (path / "file").unlink(),
+        lambda: (path / "file").write_text("who"),  # The end of a copy is missing.
+        lambda: (path / "file").unlink() or (path / MANIFEST).unlink(),
+        lambda: path.rename(tmp_path / "elsewhere"),
+    ]
+    for count, damage in enumerate(damages, start=1):
+        damage()
+        for _ in range(2):
+            assert cached_folder(path, write) == path
+            assert (path / "file").read_text() == "whole"
+        assert len(times) == count
+    assert names(tmp_path / "cache") == ["a"]
+
+
+def test_a_cached_folder_with_something_of_anybody_else_is_kept(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "thesis.txt").write_text("years of work")
+    with pytest.raises(FileError, match=r"no export wrote thesis\.txt"):
+        cached_folder(tmp_path / "a", lambda folder: None)
+    assert (tmp_path / "a" / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_cached_folder_that_is_not_finished_is_not_there(tmp_path):
+    def write(folder):
+        (folder / "file").touch()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cached_folder(tmp_path / "a", write)
+    assert names(tmp_path) == []
+
+
+def test_what_killed_processes_have_left_in_a_cache_is_removed(tmp_path):
+    (tmp_path / ".writing-older" / "deep").mkdir(parents=True)
+    (tmp_path / ".writing-a").mkdir()
+    cached_folder(tmp_path / "a", lambda folder: (folder / "file").touch())
+    assert names(tmp_path) == ["a"]
+
+
+def test_processes_wait_for_the_one_that_writes_a_cached_folder(tmp_path):
+    code = (
+        "import os, sys, time\nfrom keras_transformer.files import cached_folder\n"
+        "def write(folder):\n    print('written', flush=True)\n    time.sleep(0.2)\n    (folder / 'file').touch()\n"
+        "cached_folder(sys.argv[1], write)"
+    )
+    call = [sys.executable, "-c", code, str(tmp_path / "a")]
+    processes = [subprocess.Popen(call, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    printed = [process.communicate()[0] for process in processes]
+    assert sorted(printed) == ["", "", "written\n"]
+    assert [process.returncode for process in processes] == [0, 0, 0]

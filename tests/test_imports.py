@@ -1,9 +1,14 @@
-"""Who may import whom: the design's import law, read from the source, plus what importing the package loads."""
+"""Who may import whom: the design's import law, read from the source, plus what importing the package loads.
+
+And what lies in the repository, and in the installed package.
+"""
 
 import ast
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -245,3 +250,29 @@ def test_names_that_there_are_not_lead_to_those_that_there_are(name, hint):
         getattr(keras_transformer, name)
     with pytest.raises(AttributeError, match=r"has no attribute 'xyz'\.$"):
         _ = keras_transformer.xyz
+
+
+def test_nothing_that_is_built_lies_in_the_repository():
+    """Text that people write, and pictures."""
+    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip("not a checkout of git")
+    tracked = [ROOT / name for name in done.stdout.split("\0") if name]
+    for path in filter(Path.is_file, tracked):
+        assert path.suffix not in (".wasm", ".ipynb", ".map") and "node_modules" not in path.parts, path
+        if path.suffix != ".png":
+            assert max(map(len, path.read_text(encoding="utf-8").splitlines()), default=0) < 1000, path
+        assert path.stat().st_size < 100_000, path
+
+
+def test_an_installed_package_has_every_file_that_is_not_python(monkeypatch):
+    given = {}
+    monkeypatch.setitem(sys.modules, "setuptools", SimpleNamespace(setup=given.update))
+    runpy.run_path(str(ROOT / "setup.py"))
+    installed, found = set(), set()
+    for package, patterns in given["package_data"].items():
+        folder = ROOT / package.removeprefix("keras_transformer.").replace(".", "/")
+        installed |= {path for pattern in patterns for path in folder.glob(pattern) if path.is_file()}
+        found |= {path for path in folder.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
+    assert {path for path in found if "node_modules" not in path.parts} == installed
+    assert len(installed) > 10

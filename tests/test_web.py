@@ -1,5 +1,6 @@
-"""The page translates in a real browser as Python does. Skipped where there is no Chromium."""
+"""The page translates in a real browser as Python does. Skipped where there is no Chromium, or no npm to build it."""
 
+import fcntl
 import itertools
 import json
 import os
@@ -9,30 +10,41 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from http.client import HTTPConnection
 from http.server import SimpleHTTPRequestHandler
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from keras_transformer.export import ExportError, web
 from keras_transformer.export.verify import ODD
-from keras_transformer.export.web import PAGE, POLICY, export_web, server
-from keras_transformer.files import FileError
+from keras_transformer.export.web import POLICY, SOURCES, built_page, export_web, server
+from keras_transformer.files import MANIFEST, FileError
 from keras_transformer.model import Transformer
 from keras_transformer.phrasebook import phrasebook
 from keras_transformer.tokenizers import Tokenizer
 from keras_transformer.translator import Translator
 
-SOURCES = Path(__file__).parents[1] / "web" / "src"
 LENGTH = 40
 
 
 @pytest.fixture(scope="module")
-def site(golden, tmp_path_factory):
+def cache(session_folder):
+    """The cache that the page is built in, once for all test processes; what needs it is skipped without npm."""
+    unfit = web._unfit_node()
+    if unfit:
+        pytest.skip(f"the page cannot be built: {unfit}")
+    return session_folder / "cache"
+
+
+@pytest.fixture(scope="module")
+def site(golden, cache, tmp_path_factory):
     path = tmp_path_factory.mktemp("web") / "site"
-    folder, shares = export_web(golden.translator, path, source_length=LENGTH, target_length=LENGTH)
+    with pytest.MonkeyPatch.context() as patch:  # Not for long: others cache there, too, such as Chromium.
+        patch.setenv("XDG_CACHE_HOME", str(cache))
+        # Room for all that the search may write, twice the source: Python cuts no hypothesis, either.
+        folder, shares = export_web(golden.translator, path, source_length=LENGTH, target_length=2 * LENGTH)
     assert shares["float32"] == 1.0
     return folder
 
@@ -92,7 +104,7 @@ def test_the_tokenizer_in_javascript_has_the_ids_of_sentencepiece(opened, tmp_pa
     sentences = [text for pair in phrasebook()["train"][:500] for text in pair]
     tokenizer = Tokenizer.train(sentences, vocabulary_size=400, kind=kind)
     tokenizer.save(tmp_path / "tokenizer")
-    shutil.copy(SOURCES / "sentencepiece.js", tmp_path)
+    shutil.copy(SOURCES / "src" / "sentencepiece.js", tmp_path)
     (tmp_path / "index.html").write_text("")
     rng = np.random.default_rng(0)
     noise = [rng.integers(1, high, rng.integers(1, 30)) for high in (0x7F, 0x250, 0x3100, 0xD800, 0x1F9FF) * 40]
@@ -327,7 +339,7 @@ def test_nothing_is_wider_than_a_phone(golden, site, opened, scheme):
     assert light == (scheme == "light")
 
 
-def test_the_command_serves_what_it_wrote(golden, tmp_path):
+def test_the_command_serves_what_it_wrote(golden, cache, tmp_path):
     from urllib.request import urlopen
 
     output = tmp_path / "site"
@@ -335,12 +347,14 @@ def test_the_command_serves_what_it_wrote(golden, tmp_path):
     command += ["--quantize", "none", "--num-beams", "1", "--source-length", "20", "--target-length", "20"]
     command += ["--serve", "--port", "0"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    environment = os.environ | {"XDG_CACHE_HOME": str(cache)}
     # Where the tests run in the background, Ctrl-C is ignored, and what they start inherits that.
-    with subprocess.Popen(command, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), **pipes) as process:
+    started = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), "env": environment}
+    with subprocess.Popen(command, **started, **pipes) as process:
         assert process.stdout.readline() == f"{output}\n"
         address = next(match[1] for line in process.stderr if (match := re.search(r"Open (http://127\S+) ", line)))
         with urlopen(address) as answer:
-            assert answer.read() == (PAGE / "index.html").read_bytes()
+            assert answer.read() == (SOURCES / "page" / "index.html").read_bytes()
         with urlopen(f"{address}/litert/litert_wasm_internal.wasm") as answer:
             assert answer.headers["Content-Type"] == "application/wasm"
         process.send_signal(signal.SIGINT)
@@ -374,6 +388,7 @@ def test_the_server_says_what_files_are_and_what_a_page_may_do(ask, tmp_path):
         "a.css": "text/css; charset=utf-8",
         "a.json": "application/json",
         "a.wasm": "application/wasm",
+        "a.txt": "text/plain; charset=utf-8",
         "a.tflite": "application/octet-stream",
         "a.spm": "application/octet-stream",
     }
@@ -427,7 +442,7 @@ def test_errors_leave_what_is_there(tmp_path):
     tokenizer = Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, kind="wordpiece")
     size = tokenizer.vocabulary_size
     model = Transformer(size, num_layers=1, num_heads=1, hidden_dim=4, intermediate_dim=5)
-    with pytest.raises(FileError, match=r"is a file, and a folder is to be written there"):
+    with pytest.raises(FileError, match="kept is a file, and a folder is to be written there"):
         export_web(Translator(model, tokenizer), kept)
     assert kept.read_text() == "mine"
     with pytest.raises(ExportError, match=r"SentencePiece tokenizers only\. Received: tokenizer wordpiece"):
@@ -437,3 +452,180 @@ def test_errors_leave_what_is_there(tmp_path):
         server(tmp_path, taken.server_address[1])
     taken.server_close()
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+
+
+# The build. Here npm and Node.js are a few lines of Python, so that this is tested where they are missing, too.
+
+NODE = """
+import pathlib, sys
+if sys.argv[1:] == ["--version"]:
+    print("v18.19.1")
+else:
+    assert pathlib.Path("src/worker.js").is_file()
+    (pathlib.Path(sys.argv[2]) / "worker.js").write_text("the worker")
+"""
+NPM = """
+import os, pathlib
+print("npm ci", file=open(os.environ["LOG"], "a"))
+pathlib.Path("node_modules").mkdir()
+"""
+# What npm 11 and Node.js 20 say.
+UNREACHABLE = """npm error code ENOTFOUND
+npm error syscall getaddrinfo
+npm error errno ENOTFOUND
+npm error network request to https://registry.npmjs.org/esbuild failed, reason: getaddrinfo ENOTFOUND registry.npmjs.org
+npm error network This is a problem related to network connectivity.
+"""
+FORGED = """npm error code EINTEGRITY
+npm error Integrity checksum failed when using sha512: wanted sha512-a but got sha512-b.
+npm error A complete log of this run can be found in: /root/.npm/_logs/debug-0.log
+"""
+UNRESOLVED = """node:internal/modules/esm/resolve:873
+  throw new ERR_MODULE_NOT_FOUND(packageName, fileURLToPath(base), null);
+        ^
+
+Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'esbuild' imported from build.js
+    at packageResolve (node:internal/modules/esm/resolve:873:9)
+"""
+
+
+def failing(text):
+    return f"import sys\nif sys.argv[1:] == ['--version']: print('v22.1.0')\nelse: sys.exit({text!r})"
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """`programs(npm=..., node=...)` leaves nothing but these on the PATH; the cache is `tmp_path / "cache"`."""
+
+    def write(**code_of):
+        for name, code in code_of.items():
+            (tmp_path / "bin" / name).write_text(f"#!{sys.executable}\n{code}")
+            (tmp_path / "bin" / name).chmod(0o755)
+
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("LOG", str(tmp_path / "log"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return write
+
+
+MISSING = {
+    "nothing": (
+        {},
+        r"no `node` on the PATH\. Install Node\.js 18 or newer, which brings npm, or copy \S+/web-\w+ from",
+    ),
+    "no npm": ({"node": NODE}, r"no `npm` on the PATH\. Install Node\.js 18 or newer, which brings npm, or copy"),
+    "old": ({"node": "print('v16.20.2')", "npm": NPM}, r"Node\.js v16\.20\.2\. Install Node\.js 18 or newer"),
+    "broken": ({"node": "", "npm": NPM}, r"Node\.js without a version\. Install Node\.js 18 or newer"),
+    "no registry": (
+        {"node": NODE, "npm": failing(UNREACHABLE)},
+        r"network request to \S+/esbuild failed, reason: getaddrinfo ENOTFOUND registry\.npmjs\.org\. "
+        r"Export again when npm's registry can be reached, or copy \S+/web-\w+ from a machine where",
+    ),
+    "forged": ({"node": NODE, "npm": failing(FORGED)}, r"Integrity checksum failed when using sha512: .* Export again"),
+    "silent": ({"node": NODE, "npm": "raise SystemExit(3)"}, r"exit status 3\. Export again"),
+    "no build": (
+        {"node": failing(UNRESOLVED), "npm": NPM},
+        r"Error \[ERR_MODULE_NOT_FOUND\]: Cannot find package 'esbuild' .*\. If it stays, copy \S+/web-\w+ from",
+    ),
+}
+
+
+@pytest.mark.parametrize(("found", "message"), MISSING.values(), ids=MISSING)
+def test_why_the_page_cannot_be_built_and_what_to_do(programs, tmp_path, found, message):
+    programs(**found)
+    with pytest.raises(ExportError, match=f"Received: {message}"):
+        built_page()
+    assert list((tmp_path / "cache" / "keras_transformer").iterdir()) == []
+
+
+def test_the_page_is_built_once_and_then_needs_no_npm(programs, tmp_path, capfd):
+    programs(node=NODE, npm=NPM)
+    page = built_page()
+    assert page.parent == tmp_path / "cache" / "keras_transformer"
+    assert sorted(file.name for file in page.iterdir()) == [MANIFEST, "worker.js"]
+    assert capfd.readouterr().err == f"Building the page with npm, once, in {page} ...\n"
+    for name in ("node", "npm"):
+        (tmp_path / "bin" / name).unlink()
+    assert built_page() == page
+    assert capfd.readouterr().err == ""
+
+
+def test_other_sources_are_another_page(programs, tmp_path, monkeypatch):
+    programs(node=NODE, npm=NPM)
+    pages = {built_page()}
+    monkeypatch.setattr(web, "SOURCES", shutil.copytree(SOURCES, tmp_path / "web"))
+    (tmp_path / "web" / "node_modules").mkdir()  # Where the page is developed.
+    (tmp_path / "web" / "node_modules" / "file").write_text("")
+    assert {built_page()} == pages
+    (tmp_path / "web" / "src" / "worker.js").write_text("another")
+    pages.add(built_page())
+    (tmp_path / "web" / "src" / "worker.js").rename(tmp_path / "web" / "src" / "other.js")
+    programs(node=NODE.replace("worker.js", "other.js"))
+    pages.add(built_page())
+    assert len(pages) == 3
+
+
+def test_a_build_that_was_killed_is_never_taken_for_a_whole_one(programs, tmp_path):
+    """Not even while the npm that it leaves behind goes on writing."""
+    slow = """
+import time
+for _ in range(6000):
+    if os.path.exists(os.environ["LOG"] + "-go"):
+        break
+    time.sleep(0.01)
+pathlib.Path("node_modules/half").write_text("half")
+"""
+    programs(node=NODE, npm=NPM + slow)
+    code = "from keras_transformer.export.web import built_page\nbuilt_page()"
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) as process:
+        while not (tmp_path / "log").exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.kill()
+    lock = os.open(tmp_path / "cache" / "keras_transformer", os.O_RDONLY)
+    with pytest.raises(BlockingIOError):  # That npm holds it.
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(lock)
+    (tmp_path / "log-go").touch()
+    page = built_page()  # Waits for the lock.
+    assert sorted(file.name for file in page.iterdir()) == [MANIFEST, "worker.js"]
+    assert list(page.parent.iterdir()) == [page]
+    assert (tmp_path / "log").read_text() == "npm ci\n" * 2
+
+
+def test_a_cache_that_cannot_be_used_is_named(programs, tmp_path):
+    programs(node=NODE, npm=NPM)
+    (tmp_path / "cache").write_text("a file")
+    with pytest.raises(ExportError, match=r"Cannot write to \S+/web-\w+: .*\. XDG_CACHE_HOME can name another place"):
+        built_page()
+    (tmp_path / "cache").unlink()
+    manifest = built_page() / MANIFEST
+    manifest.unlink()  # A copy from another machine that was interrupted.
+    with pytest.raises(
+        ExportError, match=r"no export wrote worker\.js\. Choose another place, or move that folder away"
+    ):
+        built_page()
+
+
+def test_what_npm_loads_is_locked():
+    content = json.loads((SOURCES / "package.json").read_text())
+    packages = json.loads((SOURCES / "package-lock.json").read_text())["packages"]
+    for name, version in {**content["dependencies"], **content["devDependencies"]}.items():
+        assert packages[f"node_modules/{name}"]["version"] == version
+    del packages[""]  # The page itself.
+    for package in packages.values():
+        assert re.fullmatch(r"sha512-[A-Za-z0-9+/]{86}==", package["integrity"])
+
+
+def test_the_page_brings_the_licenses_of_what_it_contains(site):
+    packages = json.loads((SOURCES / "package-lock.json").read_text())["packages"]
+    contained = set(re.findall(r"// node_modules/((?:@[\w-]+/)?[\w-]+)/", (site / "worker.js").read_text()))
+    assert contained == {"@litertjs/core", "@litertjs/wasm-utils"}
+    licenses = (site / "licenses.txt").read_text()
+    for name in contained:
+        assert name in licenses
+        assert f"LiteRT.js {packages[f'node_modules/{name}']['version']} " in licenses
+        assert packages[f"node_modules/{name}"]["license"] == "Apache-2.0"
+    assert "Apache License" in (site / "litert" / "LICENSE").read_text()
+    assert 'href="licenses.txt"' in (site / "index.html").read_text()
