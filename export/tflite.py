@@ -14,6 +14,7 @@ from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
 from keras_transformer import decoding
+from keras_transformer.caches import FixedCache
 from keras_transformer.export import ExportError
 from keras_transformer.export.saved_model import nothing_of_nothing
 from keras_transformer.export.verify import verify_tflite
@@ -134,7 +135,7 @@ def device_functions(translator, settings, source_length, target_length, texts=F
         length = tf.reduce_sum(tf.cast(token_ids != PAD_TOKEN_ID, tf.int32), axis=1)
         limits = tf.cast(settings.limit(tf.cast(length, tf.float32)), tf.int32)
         found = search(
-            model, token_ids, limits, target_length, settings, num_hypotheses=settings.num_beams, in_place=True
+            model, token_ids, limits, target_length, settings, num_hypotheses=settings.num_beams, cache="fixed"
         )
         return nothing_of_nothing(length <= 1, found.token_ids, found.scores, settings.num_beams)
 
@@ -176,12 +177,12 @@ def device_functions(translator, settings, source_length, target_length, texts=F
     layers = len(model.decoder_blocks)
 
     def pairs(keys, values):
-        return list(zip(tf.split(keys, layers), tf.split(values, layers), strict=True))
+        return zip(tf.split(keys, layers), tf.split(values, layers), strict=True)
 
     def decode_step(token, position, self_keys, self_values, cross_keys_in, cross_values_in, cross_bias_in):
-        cross = pairs(cross_keys_in, cross_values_in), cross_bias_in
-        cache = pairs(self_keys, self_values)
-        logits, cache = model.decode_step(token, cache, tf.reshape(position, []), cross, in_place=True)
+        cross_cache = list(pairs(cross_keys_in, cross_values_in)), cross_bias_in
+        cache = [FixedCache(keys, values) for keys, values in pairs(self_keys, self_values)]
+        logits, cache = model.decode_step(token, cache, tf.reshape(position, []), cross_cache)
         keys, values = zip(*cache, strict=True)
         logits = decoding.forbid(logits, settings.forbidden)  # Whoever takes the largest one never takes these.
         return {"logits": logits, "next_self_keys": tf.concat(keys, 0), "next_self_values": tf.concat(values, 0)}

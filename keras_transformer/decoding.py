@@ -1,12 +1,15 @@
-"""Greedy search, beam search and sampling over a step function; no model is imported here.
+"""Greedy search, beam search and sampling over a decoder; no model is imported here.
 
-A *step* is any function `step(token_ids, cache, index, ancestors) -> (logits, cache)`: it reads the token at position
-`index` of every row, (R,), and returns the logits of the token after it, (R, V). Greedy search and sampling have one
-row per hypothesis, and `ancestors` is None. Beam search has the K beams of a sentence side by side, R = B * K, and
-never moves what is cached: `ancestors` (B, K, L) says for each beam and each position up to `index` which of the
-sentence's K rows read the token that now belongs to the beam. `Transformer.start_decoding` makes a step; a test can
-make one from a table. A *cache* is any pytree of tensors whose first axis is the sentences', alone or merged with
-others behind it, (B, ...) or (B * n, ...), so that a search can go on with some of the sentences.
+A *decoder* is any object with three parts. `Transformer.start_decoding` makes one; a test can make one from a table.
+
+- `cache`, what the first step reads: any pytree of tensors whose first axis is the sentences', alone or merged with
+  others behind it, (B, ...) or (B * n, ...), so that a search can go on with some of the sentences.
+- `step(token_ids, cache, index, ancestors) -> (logits, cache)` reads the token at position `index` of every row, (R,),
+  and returns the logits of the token after it, (R, V). Greedy search and sampling have one row per hypothesis, and
+  `ancestors` is None. Beam search has the K beams of a sentence side by side, R = B * K, and never moves what is
+  cached: `ancestors` (B, K, L) says for each beam and each position up to `index` which of the sentence's K rows read
+  the token that now belongs to the beam.
+- `lengthen(cache, max_length) -> cache` makes room for so many positions; a search in stages calls it.
 
 All stop on one rule: a hypothesis ends at its end token or at its limit of tokens, and the loop ends as soon as no row
 can change its answer. Scores are the model's own log probabilities, whatever the `Rules` made of the choice.
@@ -108,8 +111,7 @@ def length_penalty_divisor(length, length_penalty):
 
 
 def greedy(
-    step,
-    cache,
+    decoder,
     batch_size,
     max_length,
     limits=None,
@@ -118,13 +120,11 @@ def greedy(
     special_ids=SpecialIds(),
     compiled=False,
     stages=None,
-    lengthen=None,
 ):
     """Takes the most probable token at every position.
 
     Args:
-        step: see the module's docstring; it is called with R = B rows.
-        cache: the cache to begin with.
+        decoder: see the module's docstring; its steps get R = B rows.
         batch_size: B, an integer or a scalar integer tensor.
         max_length: L, the most tokens of any hypothesis, the end token included.
         limits: (B,), the most tokens of each sentence's hypotheses, up to L. Defaults to L.
@@ -135,7 +135,6 @@ def greedy(
             False.
         stages: a list of `Stage`s, the last one of `max_length` L, lengths and divisors ascending. The result is the
             same. Defaults to one stage.
-        lengthen: `lengthen(cache, max_length) -> cache` with so many positions; needed if lengths differ.
 
     Returns:
         `Hypotheses` with K = 1 and unpenalised scores.
@@ -147,12 +146,11 @@ def greedy(
         return token[:, 0], log_prob[:, 0]
 
     given = {"limits": limits, "prefix": prefix}
-    return _one_by_one(step, cache, batch_size, max_length, given, choose, special_ids, stages, lengthen)
+    return _one_by_one(decoder, batch_size, max_length, given, choose, special_ids, stages)
 
 
 def sample(
-    step,
-    cache,
+    decoder,
     uniforms,
     max_length,
     sampling=Sampling(),
@@ -161,7 +159,6 @@ def sample(
     rules=Rules(),
     special_ids=SpecialIds(),
     stages=None,
-    lengthen=None,
 ):
     """Draws the token at every position from the model's distribution.
 
@@ -169,7 +166,7 @@ def sample(
     batch nor on the backend.
 
     Args:
-        step, cache, limits, prefix, rules, special_ids, stages, lengthen: see `greedy`.
+        decoder, limits, prefix, rules, special_ids, stages: see `greedy`.
         uniforms: float32 (B, L), uniform in [0, 1).
         max_length: L.
         sampling: see `Sampling`.
@@ -198,10 +195,10 @@ def sample(
 
     given = {"limits": limits, "prefix": prefix, "uniforms": uniforms}
     batch_size = ops.shape(uniforms)[0]
-    return _one_by_one(step, cache, batch_size, max_length, given, choose, special_ids, stages, lengthen)
+    return _one_by_one(decoder, batch_size, max_length, given, choose, special_ids, stages)
 
 
-def _one_by_one(step, cache, batch_size, max_length, given, choose, special_ids, stages, lengthen):
+def _one_by_one(decoder, batch_size, max_length, given, choose, special_ids, stages):
     """The loop of greedy search and sampling: `choose` gives a token and its log probability for each row."""
     positions = ops.arange(max_length, dtype="int32")
 
@@ -209,7 +206,7 @@ def _one_by_one(step, cache, batch_size, max_length, given, choose, special_ids,
         return ops.logical_not(rows["finished"])
 
     def body(index, rows, cache, length):
-        logits, cache = step(rows["token"], cache, index, None)
+        logits, cache = decoder.step(rows["token"], cache, index, None)
         token, log_prob = choose(ops.cast(logits, "float32"), rows, index)
         finished = rows["finished"]
         token = ops.where(finished, special_ids.pad, token)
@@ -230,11 +227,11 @@ def _one_by_one(step, cache, batch_size, max_length, given, choose, special_ids,
         "finished": ops.zeros((batch_size,), "bool"),
         **{name: ops.convert_to_tensor(x) for name, x in given.items() if x is not None},
     }
-    rows = _run(unfinished, body, rows, cache, batch_size, stages or [Stage(max_length)], lengthen)
+    rows = _run(unfinished, body, rows, decoder, batch_size, stages or [Stage(max_length)])
     return Hypotheses(rows["token_ids"][:, None], rows["scores"][:, None])
 
 
-def _run(unfinished, body, rows, cache, batch_size, stages, lengthen):
+def _run(unfinished, body, rows, decoder, batch_size, stages):
     """Runs `body(index, rows, cache, length) -> (rows, cache)` until nothing is unfinished or the last stage is over.
 
     Args:
@@ -244,7 +241,7 @@ def _run(unfinished, body, rows, cache, batch_size, stages, lengthen):
     Returns:
         `rows` at the end.
     """
-    index, left_out = ops.convert_to_tensor(0, "int32"), []
+    index, cache, left_out = ops.convert_to_tensor(0, "int32"), decoder.cache, []
 
     def room(stage):
         count = batch_size // stage.divisor
@@ -258,8 +255,8 @@ def _run(unfinished, body, rows, cache, batch_size, stages, lengthen):
             size = ops.shape(order)[0]
             left_out.append((_take_sentences(rows, order[room(stage) :], size), order))
             rows, cache = (_take_sentences(x, order[: room(stage)], size) for x in (rows, cache))
-        if number and lengthen:
-            cache = lengthen(cache, stage.max_length)
+        if number:
+            cache = decoder.lengthen(cache, stage.max_length)
         smaller = [room(later) for later in stages[number:] if later.divisor > stage.divisor]
 
         def goes_on(index, rows, cache, stage=stage, fewer=smaller[0] if smaller else 0):
@@ -289,8 +286,7 @@ def _take_sentences(tree, sentences, batch_size):
 
 
 def beam_search(
-    step,
-    cache,
+    decoder,
     batch_size,
     max_length,
     num_beams,
@@ -302,7 +298,6 @@ def beam_search(
     special_ids=SpecialIds(),
     compiled=False,
     stages=None,
-    lengthen=None,
 ):
     """Keeps the `num_beams` most probable prefixes, and beside them the `num_beams` best ended hypotheses.
 
@@ -310,15 +305,14 @@ def beam_search(
     early when no live prefix can reach the score of the worst wanted hypothesis, so stopping never changes the answer.
 
     Args:
-        step: see the module's docstring; it is called with R = B * K rows, the beams of a sentence side by side.
-        cache: the cache to begin with.
+        decoder: see the module's docstring; its steps get R = B * K rows, the beams of a sentence side by side.
         batch_size: B, an integer or a scalar integer tensor.
         max_length: L, the most tokens of any hypothesis, the end token included.
         num_beams: K; may be larger than the vocabulary. One beam without length penalty is greedy search.
         length_penalty: a; scores are sum(log p) / ((5 + length) / 6)^a. Larger values favour longer hypotheses.
             Defaults to 0, the plain sum.
         num_hypotheses: how many of the K are wanted; only these are returned. Defaults to K.
-        limits, prefix, rules, special_ids, compiled, stages, lengthen: see `greedy`.
+        limits, prefix, rules, special_ids, compiled, stages: see `greedy`.
 
     Returns:
         `Hypotheses`, best first, as many as are wanted. With a repetition penalty, best is what is best under that.
@@ -344,7 +338,7 @@ def beam_search(
         newest = ops.where(
             index == 0, special_ids.start, ops.take(live["token_ids"], ops.maximum(index - 1, 0), axis=2)
         )
-        logits, cache = step(ops.reshape(newest, (-1,)), cache, index, ancestors[:, :, :length])
+        logits, cache = decoder.step(ops.reshape(newest, (-1,)), cache, index, ancestors[:, :, :length])
         logits = ops.cast(logits, "float32")
         num_tokens = min(candidates, logits.shape[-1])  # C: of each beam, no more can be among the best 2K.
         past = ops.reshape(live["token_ids"], (-1, max_length))
@@ -393,7 +387,7 @@ def beam_search(
     rows = {"live": live, "ended": ended, "limits": limits}
     if prefix is not None:
         rows["prefix"] = ops.convert_to_tensor(prefix)
-    ended = _run(unfinished, body, rows, cache, batch_size, stages or [Stage(max_length)], lengthen)["ended"]
+    ended = _run(unfinished, body, rows, decoder, batch_size, stages or [Stage(max_length)])["ended"]
     scores = ended["scores"]
     if "own" in ended:
         scores = ops.where(scores > IMPOSSIBLE / 2, ended["own"], scores)

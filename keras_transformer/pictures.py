@@ -266,7 +266,8 @@ def trace_beams(translator, text, num_beams=TREE_BEAMS):
     steps = []
 
     def start_decoding(*arguments):
-        take, cache, lengthen = translator.model.start_decoding(*arguments)
+        decoder = translator.model.start_decoding(*arguments)
+        take = decoder.step
 
         def step(token_ids, cache, index, ancestors):
             logits, cache = take(token_ids, cache, index, ancestors)
@@ -275,7 +276,8 @@ def trace_beams(translator, text, num_beams=TREE_BEAMS):
             steps.append((_numpy(token_ids), own, _numpy(log_probs)))
             return logits, cache
 
-        return step, cache, lengthen
+        decoder.step = step
+        return decoder
 
     recorder = SimpleNamespace(start_decoding=start_decoding)
     found = search(recorder, source, limits, int(limits[0]), settings, num_beams)

@@ -504,7 +504,7 @@ def search(
     prefix=None,
     uniforms=None,
     compiled=False,
-    in_place=None,
+    cache=None,
 ):
     """The search of a batch, in `keras.ops`: for `Translator`, and for the graph that an export writes.
 
@@ -518,23 +518,25 @@ def search(
         prefix: (B, P), tokens that the translations begin with, padded. Defaults to none.
         uniforms: (B, L) random numbers, for sampling.
         compiled: whether XLA compiles the search. Defaults to False.
-        in_place: see `keras_transformer.attention.update_cache`. Defaults to `compiled`.
+        cache: `"growing"` or `"fixed"`, see `keras_transformer.caches`. Defaults to `"fixed"` if XLA compiles the
+            search, else to `"growing"`.
 
     Returns:
         `decoding.Hypotheses`.
     """
     num_beams = 1 if settings.sampling else settings.num_beams
-    in_place = compiled if in_place is None else in_place
+    cache = cache or ("fixed" if compiled else "growing")
     # A device has one sentence at a time, and no room for a loop's body twice.
-    stages = [decoding.Stage(max_length)] if in_place and not compiled else _stages(encoder_token_ids, max_length)
-    step, cache, lengthen = model.start_decoding(encoder_token_ids, stages[0].max_length, num_beams, in_place)
+    stages = (
+        [decoding.Stage(max_length)] if cache == "fixed" and not compiled else _stages(encoder_token_ids, max_length)
+    )
+    decoder = model.start_decoding(encoder_token_ids, stages[0].max_length, num_beams, cache)
     shared = {"limits": limits, "prefix": prefix, "rules": settings.rules, "special_ids": SPECIAL_IDS}
-    shared.update(stages=stages, lengthen=lengthen)
+    shared["stages"] = stages
     batch_size = ops.shape(encoder_token_ids)[0]
     if num_beams > 1:
         return decoding.beam_search(
-            step,
-            cache,
+            decoder,
             batch_size,
             max_length,
             num_beams,
@@ -545,9 +547,9 @@ def search(
         )
     if settings.sampling:
         sampling = decoding.Sampling(settings.temperature, settings.top_k, settings.top_p)
-        token_ids, scores = decoding.sample(step, cache, uniforms, max_length, sampling, **shared)
+        token_ids, scores = decoding.sample(decoder, uniforms, max_length, sampling, **shared)
     else:
-        token_ids, scores = decoding.greedy(step, cache, batch_size, max_length, compiled=compiled, **shared)
+        token_ids, scores = decoding.greedy(decoder, batch_size, max_length, compiled=compiled, **shared)
     length = ops.cast(ops.sum(token_ids != PAD_TOKEN_ID, axis=-1), "float32")
     return decoding.Hypotheses(token_ids, scores / decoding.length_penalty_divisor(length, settings.length_penalty))
 

@@ -1,6 +1,7 @@
-"""The searches against brute force, over step functions made of a table."""
+"""The searches against brute force, over decoders made of a table."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,33 +18,33 @@ def table(seed):
     return np.random.default_rng(seed).normal(size=(B, V, V, V)).astype("float32") * 2
 
 
-def make_step(logits, num_beams, stages=None):
-    """A step function over the table; its cache holds what each row read, (B, K, L), and is never reordered."""
-    flat = ops.reshape(ops.convert_to_tensor(logits), (-1, V))
-    sentences = np.repeat(np.arange(B, dtype="int32"), num_beams)
+class TableDecoder:
+    """A decoder over the table; its cache holds what each row read, (B, K, L), and is never reordered."""
 
-    def step(token_ids, cache, index, ancestors):
-        cache, sentences = cache["read"], cache["sentences"]
-        length = cache.shape[2]
+    def __init__(self, logits, num_beams, stages=None):
+        self.num_beams, self.logits = num_beams, ops.reshape(ops.convert_to_tensor(logits), (-1, V))
+        length = L if stages is None else stages[0].max_length
+        sentences = ops.convert_to_tensor(np.repeat(np.arange(B, dtype="int32"), num_beams))
+        self.cache = {"read": ops.zeros((B, num_beams, length), "int32"), "sentences": sentences}
+
+    def step(self, token_ids, cache, index, ancestors):
+        read, sentences = cache["read"], cache["sentences"]
+        length = read.shape[2]
         if ancestors is None:
             ancestors = ops.zeros((1, 1, length), "int32")
         assert ancestors.shape[2] == length
-        before = ops.take_along_axis(cache, ops.maximum(ancestors, 0), axis=1)  # What was read for each beam.
+        before = ops.take_along_axis(read, ops.maximum(ancestors, 0), axis=1)  # What was read for each beam.
         before = ops.reshape(ops.take(before, ops.maximum(index - 1, 0), axis=2), (-1,))
         before = ops.where(index == 0, 0, before)
         here = ops.arange(length, dtype="int32") == index
-        cache = ops.where(here, ops.reshape(token_ids, (-1, num_beams, 1)), cache)
-        logits = ops.take(flat, (sentences * V + before) * V + token_ids, axis=0)
-        return logits, {"read": cache, "sentences": sentences}
+        read = ops.where(here, ops.reshape(token_ids, (-1, self.num_beams, 1)), read)
+        logits = ops.take(self.logits, (sentences * V + before) * V + token_ids, axis=0)
+        return logits, {"read": read, "sentences": sentences}
 
-    length = L if stages is None else stages[0].max_length
-    return step, {"read": ops.zeros((B, num_beams, length), "int32"), "sentences": ops.convert_to_tensor(sentences)}
-
-
-def lengthen(cache, max_length):
-    batch, beams, length = cache["read"].shape
-    more = ops.zeros((batch, beams, max_length - length), "int32")
-    return {**cache, "read": ops.concatenate([cache["read"], more], axis=2)}
+    def lengthen(self, cache, max_length):
+        batch, beams, length = cache["read"].shape
+        more = ops.zeros((batch, beams, max_length - length), "int32")
+        return {**cache, "read": ops.concatenate([cache["read"], more], axis=2)}
 
 
 def log_softmax(logits):
@@ -65,14 +66,14 @@ def all_hypotheses(logits, sentence, length_penalty, limit=L):
 
 
 def run_beam(logits, num_beams, **kwargs):
-    step, cache = make_step(logits, num_beams, kwargs.get("stages"))
-    found = decoding.beam_search(step, cache, B, L, num_beams, lengthen=lengthen, **kwargs)
+    decoder = TableDecoder(logits, num_beams, kwargs.get("stages"))
+    found = decoding.beam_search(decoder, B, L, num_beams, **kwargs)
     return ops.convert_to_numpy(found.token_ids), ops.convert_to_numpy(found.scores)
 
 
 def run_greedy(logits, **kwargs):
-    step, cache = make_step(logits, 1, kwargs.get("stages"))
-    found = decoding.greedy(step, cache, B, L, lengthen=lengthen, **kwargs)
+    decoder = TableDecoder(logits, 1, kwargs.get("stages"))
+    found = decoding.greedy(decoder, B, L, **kwargs)
     return ops.convert_to_numpy(found.token_ids), ops.convert_to_numpy(found.scores)
 
 
@@ -203,7 +204,8 @@ def test_an_empty_batch_has_no_hypotheses():
     def step(token_ids, cache, index, ancestors):
         return ops.zeros((0, V)), cache
 
-    found = decoding.beam_search(step, ops.zeros((0, 1)), 0, L, 2)
+    decoder = SimpleNamespace(step=step, cache=ops.zeros((0, 1)))
+    found = decoding.beam_search(decoder, 0, L, 2)
     assert tuple(found.token_ids.shape) == (0, 2, L)
 
 
@@ -334,8 +336,8 @@ def test_a_prefix_may_have_tokens_that_are_forbidden_otherwise():
 
 
 def run_sample(logits, uniforms, **kwargs):
-    step, cache = make_step(logits, 1, kwargs.get("stages"))
-    found = decoding.sample(step, cache, ops.convert_to_tensor(uniforms), L, lengthen=lengthen, **kwargs)
+    decoder = TableDecoder(logits, 1, kwargs.get("stages"))
+    found = decoding.sample(decoder, ops.convert_to_tensor(uniforms), L, **kwargs)
     return ops.convert_to_numpy(found.token_ids)[:, 0], ops.convert_to_numpy(found.scores)[:, 0]
 
 
@@ -381,7 +383,8 @@ def test_every_token_is_drawn_as_often_as_its_probability(sampling):
 
         uniforms = np.tile((i * 100 + np.arange(100) + 0.5) / count, B).astype("float32")[:, None]
         rows = ops.convert_to_tensor(np.arange(B * 100, dtype="int32"))
-        found = decoding.sample(step, rows, ops.convert_to_tensor(uniforms), 1, sampling)
+        decoder = SimpleNamespace(step=step, cache=rows)
+        found = decoding.sample(decoder, ops.convert_to_tensor(uniforms), 1, sampling)
         tokens = ops.convert_to_numpy(found.token_ids).reshape(B, 100)
         for sentence in range(B):
             drawn[sentence] += np.bincount(tokens[sentence], minlength=V)

@@ -15,7 +15,8 @@ ALLOWED = {
     "base": set(),
     "masks": {"base"},
     "embeddings": {"base"},
-    "attention": {"base", "masks"},
+    "caches": {"base"},
+    "attention": {"base", "masks", "caches"},
     "blocks": {"base", "masks", "attention"},
     "distribution": set(),
     "model": {"base", "masks", "embeddings", "blocks", "distribution"},
@@ -49,7 +50,7 @@ ALLOWED = {
         ),
     },
 }
-CORE = ("base", "masks", "embeddings", "attention", "blocks", "model", "decoding")
+CORE = ("base", "masks", "embeddings", "caches", "attention", "blocks", "model", "decoding")
 # What each file outside the core may load beyond the standard library, NumPy and Keras.
 HEAVY = {
     "config": set(),
@@ -115,7 +116,7 @@ def test_what_a_file_loads_from_outside(name):
 def test_exports_build_on_the_translator_and_nobody_builds_on_exports():
     for name in ("serving/client.py", "run_tflite.py"):  # To be copied to where none of the package is.
         assert not own(ROOT / "export" / name)
-    allowed = {"translator", "config", "tokenizers", "decoding", "embeddings", "export", "files"}
+    allowed = {"translator", "config", "tokenizers", "decoding", "embeddings", "export", "files", "caches"}
     for path in (ROOT / "export").glob("*.py"):  # The verification says in BLEU what quantisation costs.
         assert own(path) <= allowed | ({"scoring"} if path.stem == "verify" else set())
     for name in FILES:
