@@ -1,64 +1,60 @@
 """Trains a translator: `python train_keras.py` does it on the embedded corpus, `--help` shows the rest.
 
-Read `main` from top to bottom: it is the whole recipe, made of ordinary Keras parts, to copy from.
+Read `train` from top to bottom: it is the whole recipe, made of ordinary Keras parts, to copy from.
 """
 
 import argparse
 import errno
-import hashlib
 import json
 import math
 import os
-import platform
 import shlex
-import shutil
 import sys
 import time
 from contextlib import contextmanager, nullcontext, suppress
-from importlib import metadata
 from pathlib import Path
 
 from keras_transformer.config import CHANGEABLE, ConfigError, RunConfig, add_flags, read_config_file, user_errors
-from keras_transformer.files import write_json
-from keras_transformer.runs import SETTING_UP, check_replaceable, is_run
+from keras_transformer.runs import Run
 
 
 def main(argv=None):
-    run_dir, config, resume, export = parse(argv)
-    to_resume = command(run_dir, "--resume")
-    with user_errors(lambda: f"Go on with:\n  {to_resume}" if is_run(run_dir) else "Nothing was trained."):
-        return train(run_dir, config, resume, export, to_resume)
+    run, config, resume, export = parse(argv)
+    with user_errors(lambda: f"Go on with:\n  {command(run)}" if run.exists() else "Nothing was trained."):
+        return train(run, config, resume, export)
 
 
-def train(run_dir, config, resume, export, to_resume):
-    """The recipe; returns the exit status."""
+def train(run, config, resume, export):
+    """The recipe: data, model, compile, fit, score, export. Returns the exit status."""
+    # TensorFlow reads this when it is loaded: its own allocator spares the kernel handing out memory at every step.
+    os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
     # Heavy imports come after the flags are understood: --help and mistyped flags answer at once.
     import keras
 
     from keras_transformer import training
     from keras_transformer.data import make_batches
     from keras_transformer.datasets import load_corpus
-    from keras_transformer.distribution import agree, distribute, is_chief, worker_errors
+    from keras_transformer.distribution import agree, barrier, distribute, is_chief, worker_errors
     from keras_transformer.export.saved_model import export_saved_model
     from keras_transformer.model import Transformer
-    from keras_transformer.translator import Translator, load_tokenizers
+    from keras_transformer.translator import Translator
 
     began = time.monotonic()
     recipe = config.training
     with (
         distribute(recipe.strategy) as strategy,
-        worker_errors(strategy, to_resume),
-        nullcontext(run_dir) if resume else new_run(run_dir, strategy) as folder,
+        worker_errors(strategy, command(run)),
+        nullcontext(run) if resume else run.set_up(is_chief(strategy), lambda: barrier(strategy)) as prepared,
     ):
         chief = is_chief(strategy)
         keras.utils.set_random_seed(recipe.seed)
         corpus = load_corpus(config.data)
         if resume:
-            check_text(run_dir, corpus)
+            run.check_text(corpus)
         elif chief:
-            prepare_run(folder, config, corpus)
-        agree(strategy, 0)  # The other workers read what the first has written.
-        tokenizers = load_tokenizers(folder, config.tokenizer.separate_vocabularies)
+            prepared.prepare(config, corpus)
+        barrier(strategy)  # The other workers read what the first has written.
+        tokenizers = prepared.tokenizers()
         train, validation = (encode(text, tokenizers, config.data) for text in (corpus.train, corpus.validation))
         model = Transformer(
             tokenizers[0].vocabulary_size,
@@ -79,11 +75,10 @@ def train(run_dir, config, resume, export, to_resume):
         )
 
         limits = recipe.monitor, recipe.patience, recipe.max_minutes
-        checkpoint = training.RunCheckpoint(run_dir, *limits, write=chief, agree=lambda value: agree(strategy, value))
+        checkpoint = training.RunCheckpoint(run, *limits, write=chief, agree=lambda value: agree(strategy, value))
         epochs_done = checkpoint.restore(model) if resume else 0
         if resume and chief:
-            training.trim_log(run_dir / "log.csv", epochs_done)
-            keep_changes(run_dir, config)
+            run.go_on(config, epochs_done)
         batches = make_batches(
             resampler(corpus.train, train, tokenizers, config) if recipe.subword_sampling else train,
             config.data.tokens_per_batch,
@@ -100,20 +95,20 @@ def train(run_dir, config, resume, export, to_resume):
         f"batches: {batches.steps_per_epoch:,} an epoch, of at most {config.data.tokens_per_batch:,} target tokens, "
         f"{batches.padding:.1%} padding" + (f", split among {replicas} replicas" if replicas > 1 else "")
     )
-    scores, tokenize = stored_scores(run_dir) if epochs_done else {}, config.data.sacrebleu_tokenizer()
+    scores, tokenize = run.scores() if epochs_done else {}, config.data.sacrebleu_tokenizer()
     if epochs_done:
         print(f"resuming: {epochs_done} of {recipe.epochs} epochs are done", flush=True)
     elif chief:
         scores["before_training"] = score(translator, corpus.test, tokenize, "before training")._asdict()
-        write_json(run_dir / "scores.json", scores)  # Now: a run that goes on cannot measure it again.
+        run.save_scores(scores)  # Now: a run that goes on cannot measure it again.
     over = checkpoint.reason_to_stop()  # Of a run that had come to its end.
     if over and chief:
         print(f"No more epochs: {over}.", flush=True)
 
     callbacks = [checkpoint]
-    if chief:  # The log comes before the checkpoint: what a kill leaves too much in it is cut off by `trim_log`.
-        log = keras.callbacks.CSVLogger(str(run_dir / "log.csv"), append=epochs_done > 0)
-        board = keras.callbacks.TensorBoard(str(run_dir / "tensorboard"), write_graph=False)
+    if chief:  # The log comes before the checkpoint: what a kill leaves too much in it is cut off by `run.go_on`.
+        log = keras.callbacks.CSVLogger(str(run.log_file), append=epochs_done > 0)
+        board = keras.callbacks.TensorBoard(str(run.tensorboard_folder), write_graph=False)
         callbacks = [log, board, checkpoint, training.TimeLeft()]
     if recipe.monitor == "val_bleu":  # It must come first: the others read what it adds to the logs.
         val_bleu = training.BLEUCallback(lambda: agree(strategy, score(translator, corpus.validation, tokenize).bleu))
@@ -121,7 +116,7 @@ def train(run_dir, config, resume, export, to_resume):
     if recipe.ema_momentum:
         callbacks.insert(0, keras.callbacks.SwapEMAWeights())  # Validates the averaged weights.
     try:
-        with worker_errors(strategy, to_resume), disk_errors(run_dir):
+        with worker_errors(strategy, command(run)), disk_errors(run):
             model.fit(
                 batches.dataset,
                 steps_per_epoch=batches.steps_per_epoch,
@@ -133,37 +128,37 @@ def train(run_dir, config, resume, export, to_resume):
                 callbacks=callbacks,
             )
     except KeyboardInterrupt:
-        if chief and not (run_dir / "model.keras").exists():  # What there is can translate.
-            training.save_model(model, run_dir / "model.keras")
+        if chief and not run.model_file.exists():  # What there is can translate.
+            training.save_model(model, run.model_file)
         raise
     finally:
         if chief and log.csv_file:  # Where `fit` fails, Keras calls no callback, and the file would stay open.
             with suppress(OSError):
                 log.csv_file.close()
     if not chief:
-        with worker_errors(strategy, to_resume):
-            agree(strategy, 0)  # Until the first worker has done the rest: it would miss this one.
+        with worker_errors(strategy, command(run)):
+            barrier(strategy)  # Until the first worker has done the rest: it would miss this one.
         return 0
 
     if checkpoint.state["best"] is None:
         print(
             f"error: no epoch ended with a {recipe.monitor} that is a number, so there is no model to score or export. "
-            f"{run_dir} holds {checkpoint.state['epoch'] or 'no'} finished epochs. Begin again with --overwrite and "
+            f"{run} holds {checkpoint.state['epoch'] or 'no'} finished epochs. Begin again with --overwrite and "
             "other settings, such as a lower --learning-rate.",
             file=sys.stderr,
         )
-        agree(strategy, 0)
+        barrier(strategy)
         return 1
-    translator = Translator.load(run_dir)  # The best epoch, as everybody else will load it.
+    translator = Translator.load(run.folder)  # The best epoch, as everybody else will load it.
     scores["after_training"] = score(translator, corpus.test, tokenize, "after training")._asdict()
-    write_json(run_dir / "scores.json", scores)
+    run.save_scores(scores)
     show_samples(translator, corpus.test)
-    exported = export_saved_model(translator, run_dir / "export" / "saved_model", overwrite=True) if export else "none"
-    print(f"\n{(time.monotonic() - began) / 60:.1f} minutes in all. Run folder: {run_dir}   SavedModel: {exported}")
+    exported = export_saved_model(translator, run.export_folder("saved_model"), overwrite=True) if export else "none"
+    print(f"\n{(time.monotonic() - began) / 60:.1f} minutes in all. Run folder: {run}   SavedModel: {exported}")
     print("To translate with it:")
-    print(f"  echo {shlex.quote(corpus.test.pairs[0][0])} | python -m keras_transformer translate {quoted(run_dir)}")
-    print(f"  python -m keras_transformer translate {quoted(run_dir)} --input FILE --output FILE")
-    agree(strategy, 0)
+    print(f"  echo {shlex.quote(corpus.test.pairs[0][0])} | python -m keras_transformer translate {quoted(run)}")
+    print(f"  python -m keras_transformer translate {quoted(run)} --input FILE --output FILE")
+    barrier(strategy)
     return 0
 
 
@@ -179,7 +174,7 @@ def makes_the_run_folder(strategy):
 
 
 def parse(argv):
-    """The run folder, the `RunConfig`, whether to resume, and whether to export."""
+    """The `Run`, its `RunConfig`, whether to resume, and whether to export."""
     parser = argparse.ArgumentParser(
         prog="train_keras.py",
         description="Trains a translator, scores it on held-out sentences and exports a SavedModel. Without flags: "
@@ -205,11 +200,11 @@ def parse(argv):
         file = read_config_file(file) if file else {}
         config = RunConfig.make(flags, file)
         own = "own" if config.data.train_source else config.data.dataset
-        run_dir = Path(run_dir or Path("runs", f"{own}-{config.preset}"))
+        run = Run(run_dir or Path("runs", f"{own}-{config.preset}"))
         if resume:
-            if not (run_dir / "config.json").is_file():
-                raise ConfigError(f"{run_dir} has no run to go on with: no config.json. Start it without --resume.")
-            config = RunConfig.of_run(run_dir).resumed({**file, **flags})
+            if not run.config_file.is_file():
+                raise ConfigError(f"{run} has no run to go on with: no config.json. Start it without --resume.")
+            config = run.config().resumed({**file, **flags})
         alpha, passes = config.training.subword_sampling, config.training.subword_sampling_passes
         if alpha and config.tokenizer.tokenizer != "unigram":
             raise ConfigError(
@@ -222,115 +217,26 @@ def parse(argv):
                 f"Received: subword_sampling_passes={passes} alone. Try --subword-sampling 0.5."
             )
         writes = not resume and makes_the_run_folder(config.training.strategy)
-        there = run_dir.exists() and (not run_dir.is_dir() or set(run_dir.iterdir()) - {run_dir / SETTING_UP})
-        if writes and there and overwrite:
-            check_replaceable(run_dir)  # It is replaced by `new_run`, when all else is right.
-        elif writes and there:
-            raise ConfigError(
-                f"{run_dir} exists: a run folder is never overwritten by itself. Go on with --resume, replace that run "
-                "with --overwrite, or choose another --run-dir."
-            )
-        run_dir.mkdir(parents=True, exist_ok=True)
-    return run_dir, config, resume, not no_export
+        if writes and not run.is_free():
+            if not overwrite:
+                raise ConfigError(
+                    f"{run} exists: a run folder is never overwritten by itself. Go on with --resume, replace that run "
+                    "with --overwrite, or choose another --run-dir."
+                )
+            run.check_replaceable()  # It is replaced by `set_up`, when all else is right.
+        run.folder.mkdir(parents=True, exist_ok=True)
+    return run, config, resume, not no_export
 
 
 @contextmanager
-def new_run(run_dir, strategy):
-    """A folder in `run_dir` for what setting up writes: it is the whole run when that ends well, and nothing if not.
-
-    An old run is deleted only then, when texts, vocabulary and sizes have turned out to go together.
-    """
-    from keras_transformer.distribution import agree, is_chief
-
-    folder, chief = run_dir / SETTING_UP, is_chief(strategy)
-    try:
-        if chief:
-            shutil.rmtree(folder, ignore_errors=True)  # Of a process that was killed.
-            folder.mkdir()
-        yield folder
-        agree(strategy, 0)  # All workers have read it.
-        if chief:
-            if is_run(run_dir):
-                check_replaceable(run_dir)  # Again: setting up takes a while.
-            # config.json is replaced, and last: with it, a folder is a run, and what a kill leaves can be overwritten.
-            for old in set(run_dir.iterdir()) - {folder, run_dir / "config.json"}:
-                if old.is_dir() and not old.is_symlink():
-                    shutil.rmtree(old)
-                else:
-                    old.unlink()
-            for new in sorted(folder.iterdir(), key=lambda path: path.name == "config.json"):
-                new.replace(run_dir / new.name)
-    finally:
-        if chief:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def prepare_run(run_dir, config, corpus):
-    """Writes tokenizers, package versions and config into the run folder."""
-    from keras_transformer.tokenizers import Tokenizer
-    from keras_transformer.translator import save_tokenizers
-
-    settings = config.tokenizer
-    sides = list(zip(*corpus.train.pairs, strict=True))
-    texts = sides if settings.separate_vocabularies else [sides[0] + sides[1]]
-    tokenizers = [
-        Tokenizer.train(side, settings.vocabulary_size, settings.tokenizer, config.training.seed) for side in texts
-    ]
-    save_tokenizers(run_dir, tokenizers)
-    packages = ("tensorflow", "tensorflow-text", "keras", "keras-nlp", "sentencepiece", "sacrebleu", "numpy")
-    versions = {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}
-    versions.update(text_digests(corpus))
-    write_json(run_dir / "versions.json", versions)
-    write_json(run_dir / "config.json", config.to_dict())
-    print(f"tokenizer: {settings.tokenizer}, " + " and ".join(f"{t.vocabulary_size:,} ids" for t in tokenizers))
-
-
-def text_digests(corpus):
-    """SHA-256 of the texts that a run learns from and chooses by, whatever the names of their files."""
-    texts = {"training text": corpus.train, "validation text": corpus.validation}
-    return {name: hashlib.sha256(json.dumps(text.pairs).encode()).hexdigest() for name, text in texts.items()}
-
-
-def check_text(run_dir, corpus):
-    """Raises a ConfigError unless a run that goes on has the text that it began with."""
-    try:
-        begun_with = json.loads((run_dir / "versions.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return  # It is there for people.
-    for name, digest in text_digests(corpus).items():
-        if digest != begun_with.get(name, digest):
-            raise ConfigError(
-                f"The {name} must be that which the run in {run_dir} began with: with another it is another run. "
-                "Received: a text with another checksum. Put the old files back, or begin a run with --overwrite."
-            )
-
-
-def keep_changes(run_dir, config):
-    """Writes the settings with which a run goes on into its config.json, and says which are new."""
-    old, new = RunConfig.of_run(run_dir).flat(), config.flat()
-    changes = [f"{name} {old[name]} -> {new[name]}" for name in new if new[name] != old[name]]
-    if changes:
-        write_json(run_dir / "config.json", config.to_dict())
-        print(f"changed settings: {', '.join(changes)}")
-
-
-def stored_scores(run_dir):
-    """What `scores.json` holds so far."""
-    try:
-        return json.loads((run_dir / "scores.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-
-
-@contextmanager
-def disk_errors(run_dir):
+def disk_errors(run):
     """Within, a full disk is an `OSError`; TensorBoard's writer has an error of TensorFlow for it."""
     try:
         yield
     except Exception as error:
         if isinstance(error, OSError) or os.strerror(errno.ENOSPC) not in str(error):
             raise
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(run_dir)) from error
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(run)) from error
 
 
 def encode(text, tokenizers, data):
@@ -393,8 +299,9 @@ def quoted(path):
     return shlex.quote(str(path))
 
 
-def command(run_dir, flag):
-    return f"python train_keras.py --run-dir {quoted(run_dir)} {flag}"
+def command(run):
+    """The command that goes on with a run."""
+    return f"python train_keras.py --run-dir {quoted(run)} --resume"
 
 
 if __name__ == "__main__":

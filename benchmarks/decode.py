@@ -171,7 +171,7 @@ def fixed(peer, preset, num_beams, batch_size, length, vocabulary_size):
 
 def real(peer, run, text, num_beams):
     """Real sentences through a trained run, tokenization included; returns lines."""
-    from keras_transformer.datasets import read_lines
+    from keras_transformer.text import read_lines
     from keras_transformer.translator import Translator
 
     lines = read_lines(text)

@@ -105,10 +105,10 @@ def measure(name, folder, arguments):
         found = [translate(text)[0] for text in sources]
         times = [translate(text)[1] for text in sources[:TIMED]]
         peak = peak_memory_of_the_page() if form == "web" else peak_memory(Path("/proc/self"))
-    from keras_transformer.config import DataConfig
+    from keras_transformer.runs import Run
     from keras_transformer.scoring import corpus_scores
 
-    scores = corpus_scores(found, references, DataConfig.of_run(arguments.run).sacrebleu_tokenizer())
+    scores = corpus_scores(found, references, Run(arguments.run).config().data.sacrebleu_tokenizer())
     row = {
         "bleu": scores.bleu,
         "signature": scores.bleu_signature,
@@ -121,12 +121,13 @@ def measure(name, folder, arguments):
 
 
 def sentences(arguments):
-    from keras_transformer.config import DataConfig
-    from keras_transformer.datasets import load_corpus, read_lines
+    from keras_transformer.datasets import load_corpus
+    from keras_transformer.runs import Run
+    from keras_transformer.text import read_lines
 
     if arguments.source:
         return read_lines(arguments.source), read_lines(arguments.reference)
-    return tuple(zip(*load_corpus(DataConfig.of_run(arguments.run)).test.pairs, strict=True))
+    return tuple(zip(*load_corpus(Run(arguments.run).config().data).test.pairs, strict=True))
 
 
 def peak_memory_of_the_page():
@@ -155,11 +156,12 @@ def timed(function):
 
 
 def python(arguments, path, kind, stack):
+    from keras_transformer.runs import Run
     from keras_transformer.translator import Translator
 
     settings = {"num_beams": arguments.num_beams, "length_penalty": 0.0, "jit_compile": kind == "xla"}
     translator = Translator.load(arguments.run, **settings)
-    size = (Path(arguments.run) / "model.keras").stat().st_size
+    size = Run(arguments.run).model_file.stat().st_size
     return timed(lambda text: translator.translate([text])[0]), size
 
 

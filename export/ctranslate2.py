@@ -11,8 +11,7 @@ import numpy as np
 from keras_transformer.embeddings import positional_encoding
 from keras_transformer.export import ExportError
 from keras_transformer.files import new_folder
-from keras_transformer.tokenizers import END_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID
-from keras_transformer.translator import save_tokenizers
+from keras_transformer.tokenizers import END_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID, save_tokenizers
 
 # Sinusoidal positions have no end; the table that CTranslate2 reads has.
 NUM_POSITIONS = 2048

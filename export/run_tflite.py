@@ -73,6 +73,10 @@ class TFLiteTranslator:
         special = {self.settings[f"{name}_token_id"] for name in ("pad", "start", "end")}
         return [(target.decode([i for i in ids if i not in special]), score) for ids, score in found]
 
+    def is_cut(self, text):
+        """Whether a text has more tokens than the file takes, so that only its beginning is translated."""
+        return len(self.tokenizers()[0].encode(text)) >= self.settings["source_length"]
+
     def translate_ids(self, token_ids, beam=True):
         """Pairs (token ids, score) of the token ids of one text, best first."""
         length, end = self.settings["source_length"], self.settings["end_token_id"]
@@ -134,6 +138,8 @@ def main(argv=None):
             found = translator.translate(text, beam=not arguments.greedy)
             for translation, score in found if arguments.nbest else found[:1]:
                 print(f"{score:.4f}\t{translation}" if arguments.nbest else translation)
+            if translator.is_cut(text):
+                print(f"{text[:40]!r}... is too long: only its beginning was translated.", file=sys.stderr)
     except (ImportError, FileNotFoundError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

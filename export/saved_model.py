@@ -24,8 +24,15 @@ from keras_transformer import decoding
 from keras_transformer.export import ExportError
 from keras_transformer.export.verify import longest_target, sentences, verify_saved_model
 from keras_transformer.files import new_folder
-from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID, without_special
-from keras_transformer.translator import save_tokenizers, search
+from keras_transformer.tokenizers import (
+    END_TOKEN_ID,
+    PAD_TOKEN_ID,
+    START_TOKEN_ID,
+    UNKNOWN_TOKEN_ID,
+    save_tokenizers,
+    without_special,
+)
+from keras_transformer.translator import search
 
 # Sentences that are searched for together: what bounds the memory of a request.
 ROWS = 32
@@ -363,8 +370,6 @@ def _write_metadata(path, translator, settings, num_hypotheses, xla):
         "xla": xla,
         "max_source_length": translator.max_source_length,
     }
-    for name in ("config", "scores"):  # Of the run that it comes from, if it comes from one.
-        file = translator.folder and translator.folder / f"{name}.json"
-        if file and file.is_file():
-            metadata[f"run_{name}"] = json.loads(file.read_text(encoding="utf-8"))
+    if translator.run:
+        metadata["run_config"], metadata["run_scores"] = translator.run.config().to_dict(), translator.run.scores()
     path.write_text(json.dumps(metadata, indent=2) + "\n", encoding="utf-8")

@@ -19,8 +19,8 @@ from keras_transformer.export import ExportError
 from keras_transformer.export.saved_model import nothing_of_nothing
 from keras_transformer.export.verify import verify_tflite
 from keras_transformer.files import new_folder
-from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID
-from keras_transformer.translator import save_tokenizers, search
+from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID, save_tokenizers
+from keras_transformer.translator import search
 
 QUANTIZATIONS = ("none", "float16", "int8")
 

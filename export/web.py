@@ -57,7 +57,7 @@ def export_web(translator, path, quantizations=("none", "int8"), overwrite=False
             _, shares[name] = export_tflite(translator, folder, quantize, text_file=False, **options)
             size = (folder / "translator.tflite").stat().st_size
             models.append({"name": name, "folder": f"models/{name}", "bytes": size})
-        content = {"name": translator.folder.name if translator.folder else "untitled", "models": models}
+        content = {"name": translator.run.folder.name if translator.run else "untitled", "models": models}
         (temporary / "models.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     return path, shares
 

@@ -16,12 +16,12 @@ from pathlib import Path
 from keras_transformer.config import (
     PICTURES,
     PICTURES_WITHOUT_RUN,
-    DataConfig,
     DecodingConfig,
     add_flags,
     user_errors,
 )
 from keras_transformer.files import output_file
+from keras_transformer.runs import Run
 
 # A worker notices that another is gone after a time-out of TensorFlow's. One that never met the other waits for ever.
 GRACE_SECONDS = 60
@@ -290,7 +290,7 @@ def score(arguments):
     if arguments.source:
         text = read_parallel(arguments.source, arguments.reference)
     else:
-        text = load_corpus(DataConfig.of_run(arguments.run)).test
+        text = load_corpus(Run(arguments.run).config().data).test
     sources, references = zip(*text.pairs, strict=True)
     found = translator.translate(sources, return_scores=True)
     problems = Problems(text.name)
@@ -307,7 +307,7 @@ def score(arguments):
             for scored in translator.score(sources, references):
                 tokens = (f"{token} {x:.4f}" for token, x in zip(scored.tokens, scored.token_log_probs, strict=True))
                 print(f"{scored.log_prob:.4f}", *tokens, sep="\t", file=output)
-    tokenize = arguments.bleu_tokenize or DataConfig.of_run(arguments.run).sacrebleu_tokenizer()
+    tokenize = arguments.bleu_tokenize or Run(arguments.run).config().data.sacrebleu_tokenizer()
     print(f"{text.name}, {len(sources):,} sentences:\n{corpus_scores(translations, references, tokenize)}")
     return 0
 
@@ -355,7 +355,7 @@ def explore(arguments):
     texts = [*(arguments.text or ()), *(filter(None, read_lines(arguments.input)) if arguments.input else ())]
     translator = Translator.load(arguments.run)
     texts = texts or [source for source, _ in example_sentences(arguments.run, 5)]
-    path = Path(arguments.output or Path(arguments.run) / "explorer.html")
+    path = Path(arguments.output or Run(arguments.run).explorer_file)
     with output_file(path) as output:
         output.write(explorer(translator, texts, f"Attention in {Path(arguments.run).name}"))
     print(path)
@@ -363,7 +363,7 @@ def explore(arguments):
 
 
 def export(arguments):
-    output = arguments.output or Path(arguments.run) / "export" / arguments.target
+    output = arguments.output or Run(arguments.run).export_folder(arguments.target)
     translator = _load(arguments)
     if arguments.target == "ctranslate2":
         from keras_transformer.export.ctranslate2 import export_ctranslate2
@@ -410,7 +410,7 @@ def _report(name, same, folder, translator, run):
         return
     print(f"{name}: {same:.0%} of made-up sentences are translated as in Python.", file=sys.stderr)
     try:
-        data = DataConfig.of_run(run)
+        data = Run(run).config().data
         test = load_corpus(data).test
     except (DataError, OSError) as error:
         print(f"BLEU was not compared, the run's test set cannot be read: {error}", file=sys.stderr)

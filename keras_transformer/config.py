@@ -92,11 +92,6 @@ class DataConfig:
         None, "sacreBLEU's tokenizer (default: none for lc.norm.tok, which is tokenised, else 13a)"
     )
 
-    @classmethod
-    def of_run(cls, run):
-        """What a run was trained on: from the `config.json` in its folder."""
-        return RunConfig.of_run(run).data
-
     def sacrebleu_tokenizer(self):
         """What BLEU is to be computed with: on tokenised text, nothing may split it again."""
         return self.bleu_tokenize or ("none" if self.variant == "lc.norm.tok" else "13a")
@@ -286,13 +281,12 @@ class RunConfig:
         return cls(preset=flat.get("preset", "tiny"), **sections)
 
     @classmethod
-    def of_run(cls, run):
-        """The settings of a run: from the `config.json` in its folder.
+    def of_file(cls, path):
+        """The settings of a run, from its `config.json`.
 
         Raises:
             ConfigError: the file is missing or is not what a run writes.
         """
-        path = Path(run) / "config.json"
         try:
             content = read_json(path)
             missing = [name for name in SECTIONS if not isinstance(content.get(name), dict)]

@@ -4,6 +4,7 @@ One rule: the gradient of N replicas is that of one device on the same global ba
 different numbers of real tokens, and likewise for the micro-batches of gradient accumulation.
 """
 
+import functools
 import inspect
 import os
 import sys
@@ -100,17 +101,25 @@ def is_chief(strategy):
     return extended is None or extended.should_checkpoint
 
 
+def barrier(strategy):
+    """Returns when all workers have called it."""
+    agree(strategy, 0)
+
+
 def agree(strategy, value):
-    """The mean of a number over all workers, the same on each; where all reach this line, it is a barrier, too."""
-    if not _multi_worker(strategy):
-        return value
+    """The mean of a number over all workers, the same on each."""
+    return float(_mean(strategy)(value)) if _multi_worker(strategy) else value
+
+
+@functools.cache  # A function of TensorFlow is traced once; made anew at every call, it would be traced at every call.
+def _mean(strategy):
     import tensorflow as tf
 
-    @tf.function(autograph=False)
-    def mean():
-        return strategy.reduce("MEAN", strategy.run(lambda: tf.constant([value], "float64")), axis=0)
+    @tf.function(autograph=False, input_signature=[tf.TensorSpec((), tf.float64)])
+    def mean(value):
+        return strategy.reduce("MEAN", strategy.run(lambda value: value[None], [value]), axis=0)
 
-    return float(mean())
+    return lambda value: mean(tf.constant(value, tf.float64))
 
 
 @contextmanager

@@ -95,9 +95,40 @@ class _NamedFile(io.FileIO):
             raise
 
 
+@contextlib.contextmanager
 def _opened(raw, mode):
     file = io.BufferedWriter(raw)
-    return io.TextIOWrapper(file, encoding="utf-8", newline="\n") if mode == "w" else file
+    try:
+        with io.TextIOWrapper(file, encoding="utf-8", newline="\n") if mode == "w" else file as opened:
+            yield opened
+    except Exception as error:
+        _raise_cause(error, raw.path)
+        raise
+
+
+def _raise_cause(error, path):
+    """Raises the `OSError` that an error came from: closing what could not be written fails in other ways, too."""
+    cause = error
+    while cause and not isinstance(cause, OSError):
+        cause = cause.__cause__ or cause.__context__
+    if cause is not None:
+        raise OSError(cause.errno or 0, cause.strerror or str(cause), str(path)) from error
+
+
+@contextlib.contextmanager
+def output_path(path):
+    """`output_file` for libraries that open files themselves: yields the path to write, which has the same suffix."""
+    temporary = path.with_name(f".writing-{path.name}")
+    try:
+        yield temporary
+        with open(temporary, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException as error:
+        temporary.unlink(missing_ok=True)
+        if isinstance(error, Exception):  # And not Ctrl-C.
+            _raise_cause(error, path)
+        raise
 
 
 def write_json(path, content):

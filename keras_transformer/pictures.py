@@ -18,9 +18,10 @@ import keras
 import numpy as np
 
 from keras_transformer import decoding, visualize
-from keras_transformer.config import PICTURES, PICTURES_WITHOUT_RUN, DataConfig, RunConfig
+from keras_transformer.config import PICTURES, PICTURES_WITHOUT_RUN
 from keras_transformer.datasets import DataError, load_corpus
 from keras_transformer.embeddings import positional_encoding, positional_rotation
+from keras_transformer.runs import Run
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID
 from keras_transformer.translator import Attention, pad, search
 
@@ -178,7 +179,7 @@ def _schedule(translator, text, reference):
         schedules = {f"hidden_dim {dim}, {steps:,} steps": make_schedule(dim, steps) for dim, steps in sizes}
         warmup_steps = 4000
     else:
-        config = RunConfig.of_run(translator.folder)
+        config = translator.run.config()
         warmup_steps = config.training.warmup_steps
         schedules = {"": make_schedule(config.model.hidden_dim, warmup_steps, config.training.learning_rate)}
     steps = np.arange(5 * warmup_steps)
@@ -187,7 +188,7 @@ def _schedule(translator, text, reference):
 
 
 def _curves(translator, text, reference):
-    with open(translator.folder / "log.csv", encoding="utf-8", newline="") as file:
+    with open(translator.run.log_file, encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     if rows:
         log = {name: [float(row[name] or "nan") for row in rows] for name in rows[0]}
@@ -200,7 +201,7 @@ def _curves(translator, text, reference):
     }
     probabilities = _numpy(keras.ops.softmax(keras.ops.cast(translator.model(inputs), "float32")))[0]
     names = translator.target_tokenizer.pieces(range(probabilities.shape[-1]))
-    smoothing = RunConfig.of_run(translator.folder).training.label_smoothing
+    smoothing = translator.run.config().training.label_smoothing
     yield "label_smoothing", visualize.label_smoothing(probabilities, target, names, smoothing)
     try:
         by_length = _bleu_by_length(translator)
@@ -214,7 +215,7 @@ def _bleu_by_length(translator):
     """Of at most `SCORED` sentences of the run's test set, in groups of similar lengths that have enough of them."""
     from keras_transformer.scoring import corpus_scores
 
-    data = DataConfig.of_run(translator.folder)
+    data = translator.run.config().data
     pairs = load_corpus(data).test.pairs
     pairs = pairs[:: -(-len(pairs) // SCORED)]
     sources, references = zip(*pairs, strict=True)
@@ -235,7 +236,7 @@ def _bleu_by_length(translator):
 
 def example_sentences(run, count):
     """Pairs of the run's test set that are short enough for a picture, spread over it."""
-    pairs = load_corpus(DataConfig.of_run(run)).test.pairs
+    pairs = load_corpus(Run(run).config().data).test.pairs
     short = [pair for pair in pairs if 5 <= len(pair[0].split()) <= 9] or pairs
     return short[:: max(1, len(short) // count)][:count]
 

@@ -484,3 +484,23 @@ class WordPieceTokenizer(Tokenizer):
         for pattern, replacement in self._SPACING:
             text = tf.strings.regex_replace(text, pattern, replacement)
         return text
+
+
+# The names of the files in a folder: for a shared vocabulary, and for one of each side.
+TOKENIZER_NAMES = ("tokenizer", "source_tokenizer", "target_tokenizer")
+
+
+def load_tokenizers(folder, separate_vocabularies):
+    """The tokenizers in a folder: one for a shared vocabulary, or source and target."""
+    names = TOKENIZER_NAMES[1:] if separate_vocabularies else TOKENIZER_NAMES[:1]
+    return [Tokenizer.load(Path(folder) / name) for name in names]
+
+
+def save_tokenizers(folder, tokenizers):
+    """Writes tokenizers into a folder, where `load_tokenizers` finds them.
+
+    Returns:
+        The names of the files, that of the source first.
+    """
+    names = TOKENIZER_NAMES[1:] if len(tokenizers) > 1 else TOKENIZER_NAMES[:1]
+    return [tokenizer.save(Path(folder) / name).name for name, tokenizer in zip(names, tokenizers, strict=True)]

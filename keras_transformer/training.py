@@ -5,16 +5,16 @@ Label smoothing: "Rethinking the Inception Architecture" (Szegedy et al., 2016),
 """
 
 import json
-import os
 import time
 import zipfile
 import zlib
 from contextlib import contextmanager
-from pathlib import Path
 
 import keras
 import numpy as np
 from keras import ops
+
+from keras_transformer.files import output_path
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -288,7 +288,7 @@ class RunCheckpoint(keras.callbacks.Callback):
     A file is written beside its place and renamed, so that a kill at any moment leaves the old one or the new one.
 
     Args:
-        folder: the run folder. `model.keras` there is the best model; `checkpoints/` holds the newest two checkpoints.
+        run: a `keras_transformer.runs.Run`.
         monitor: the log that chooses: `"val_loss"` (least) or `"val_bleu"` (most).
         patience: stop after this many epochs without a better one. Defaults to None, never.
         max_minutes: stop at the end of the epoch in which this time is over. Defaults to None, never.
@@ -297,10 +297,10 @@ class RunCheckpoint(keras.callbacks.Callback):
             None: there is one.
     """
 
-    def __init__(self, folder, monitor="val_loss", patience=None, max_minutes=None, write=True, agree=None):
+    def __init__(self, run, monitor="val_loss", patience=None, max_minutes=None, write=True, agree=None):
         super().__init__()
         self.write, self.agree = write, agree or (lambda value: value)
-        self.folder, self.monitor = Path(folder), monitor
+        self.run, self.monitor = run, monitor
         self.patience, self.max_minutes = patience, max_minutes
         self.state = {"epoch": 0, "best": None, "best_epoch": None, "minutes": 0.0}
         self._reason = self._plain = None
@@ -311,10 +311,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         Returns:
             The number of epochs that are done; 0 if there is no checkpoint.
         """
-        if self.write:  # What a kill left half-written.
-            for path in (self.folder / "checkpoints" / "writing.tmp", *self.folder.glob(".writing-*")):
-                path.unlink(missing_ok=True)
-        for path in sorted((self.folder / "checkpoints").glob("epoch-*.npz"), reverse=True):
+        for path in self.run.checkpoints():
             try:
                 with open(path, "rb") as opened, np.load(opened) as file:
                     arrays = {name: file[name] for name in file.files}  # Reading checks the checksum of each.
@@ -328,7 +325,7 @@ class RunCheckpoint(keras.callbacks.Callback):
             if shapes != {name: array.shape for name, array in arrays.items()}:
                 raise ValueError(
                     f"{path} is from another model or optimizer: resume with the settings the run began with, which "
-                    f"are in {self.folder / 'config.json'}."
+                    f"are in {self.run.config_file}."
                 )
             for name, variable in variables.items():
                 variable.assign(arrays[name])
@@ -348,7 +345,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         if better and np.isfinite(value):
             self.state |= {"best": value, "best_epoch": epoch}
             if self.write:
-                self._plain = save_model(self.model, self.folder / "model.keras", self._plain)
+                self._plain = save_model(self.model, self.run.model_file, self._plain)
         self.state |= {"epoch": epoch + 1, "minutes": self.agree((time.monotonic() - self._began) / 60)}
         if self.write:
             self._save_checkpoint(epoch + 1)
@@ -373,26 +370,9 @@ class RunCheckpoint(keras.callbacks.Callback):
             print(f"Stopped: {self._reason}.", flush=True)
 
     def _save_checkpoint(self, epoch):
-        folder = self.folder / "checkpoints"
-        folder.mkdir(exist_ok=True)
         arrays = {name: to_numpy(variable) for name, variable in _variables(self.model).items()}
         arrays["state"] = np.frombuffer(json.dumps(self.state).encode(), "uint8")
-        path, temporary = folder / f"epoch-{epoch:05d}.npz", folder / "writing.tmp"
-        with _whole_file(path, temporary), open(temporary, "wb") as file:
-            np.savez(file, **arrays)
-        for old in sorted(folder.glob("epoch-*.npz"))[:-2]:
-            old.unlink()
-
-
-def trim_log(path, epochs):
-    """Takes the rows of later epochs, and one that was not written to its end, out of a `log.csv`."""
-    if not path.is_file():
-        return
-    header, *rows = path.read_bytes().splitlines(keepends=True) or [b""]
-    whole = [row for row in rows if row.endswith(b"\n") and row.split(b",")[0].isdigit()]
-    rows = [row for row in whole if int(row.split(b",")[0]) < epochs]
-    with _whole_file(path, path.with_name(f".writing-{path.name}")) as temporary:
-        temporary.write_bytes(header + b"".join(rows))
+        self.run.save_checkpoint(epoch, lambda file: np.savez(file, **arrays))
 
 
 def _variables(model):
@@ -425,27 +405,9 @@ def save_model(model, path, plain=None):
     plain = plain or type(model).from_config(model.get_config())
     with averaged_weights(model):
         plain.set_weights([to_numpy(variable) for variable in model.weights])
-    with _whole_file(path, path.with_name(f".writing-{path.name}")) as temporary:
+    with output_path(path) as temporary:
         plain.save(temporary)
     return plain
-
-
-@contextmanager
-def _whole_file(path, temporary):
-    """Within, `temporary` is written; then it takes the place of `path`, or if writing fails, nothing of it is left."""
-    try:
-        yield temporary
-        with open(temporary, "rb") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        cause = error if isinstance(error, Exception) else None  # And not Ctrl-C.
-        while cause and not isinstance(cause, OSError):  # Closing what could not be written fails in other ways.
-            cause = cause.__cause__ or cause.__context__
-        if cause is None:
-            raise
-        raise OSError(cause.errno or 0, cause.strerror or str(cause), str(path)) from error
 
 
 @contextmanager

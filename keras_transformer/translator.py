@@ -7,10 +7,7 @@ import functools
 import itertools
 import os
 import warnings
-import zipfile
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from pathlib import Path
 from typing import NamedTuple
 
 import keras
@@ -18,9 +15,10 @@ import numpy as np
 from keras import ops
 
 from keras_transformer import decoding
-from keras_transformer.config import RunConfig, checked_search_setting
+from keras_transformer.config import checked_search_setting
 from keras_transformer.model import Transformer
-from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID, Tokenizer
+from keras_transformer.runs import Run
+from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID
 
 SPECIAL_IDS = decoding.SpecialIds(START_TOKEN_ID, END_TOKEN_ID, PAD_TOKEN_ID)
 # XLA compiles one function for each shape, so shapes are few: batches of these sizes, sources of these lengths.
@@ -189,7 +187,7 @@ class Translator:
         self.max_source_length = max_source_length
         self.jit_compile = jit_compile
         self.settings = SearchSettings().replace(**settings)
-        self.folder = None  # Of the run, if it was loaded from one.
+        self.run = None  # The `Run` that it was loaded from, if it was.
         self._compiled = {}
         for side, tokenizer, size in (
             ("source", self.source_tokenizer, model.vocabulary_size),
@@ -213,22 +211,12 @@ class Translator:
             FileNotFoundError: the folder is no run folder, or has no model yet.
             ValueError: a file of the run is damaged; the message names it.
         """
-        folder = Path(folder)
-        for name in ("config.json", "model.keras"):
-            if not (folder / name).is_file():
-                raise FileNotFoundError(
-                    f"{folder} is not the folder of a trained run: it has no {name}. Train one with train_keras.py, "
-                    "or look for its folder under runs/."
-                )
-        config = RunConfig.of_run(folder)
-        tokenizers = load_tokenizers(folder, config.tokenizer.separate_vocabularies)
+        run = Run(folder)
+        run.check_trained()
+        config = run.config()
         settings = {"max_source_length": config.data.max_length, **config.decoding.search_settings()}
-        with _damage_named(folder / "model.keras"):
-            if not zipfile.is_zipfile(folder / "model.keras"):
-                raise ValueError("a `.keras` file is a zip file, and this is none, or its end is missing.")
-            model = keras.saving.load_model(folder / "model.keras", compile=False)
-        translator = cls(model, *tokenizers, **{**settings, **kwargs})
-        translator.folder = folder
+        translator = cls(run.model(), *run.tokenizers(), **{**settings, **kwargs})
+        translator.run = run
         return translator
 
     def translate(
@@ -612,40 +600,3 @@ def _until_end(token_ids):
     """The tokens of a hypothesis up to its end token; of one that has none, all but the padding."""
     end = np.flatnonzero(token_ids == END_TOKEN_ID)
     return tuple((token_ids[: end[0] + 1] if len(end) else token_ids[token_ids != PAD_TOKEN_ID]).tolist())
-
-
-def load_tokenizers(folder, separate_vocabularies):
-    """The tokenizers of a run folder: one for a shared vocabulary, or source and target."""
-    names = ("source_tokenizer", "target_tokenizer") if separate_vocabularies else ("tokenizer",)
-    tokenizers = []
-    for name in names:
-        with _damage_named(Path(folder) / name):
-            tokenizers.append(Tokenizer.load(Path(folder) / name))
-    return tokenizers
-
-
-@contextmanager
-def _damage_named(path):
-    """Within, a file of a run is read; if that fails, the error says in one line which and what can be done."""
-    try:
-        yield
-    except MemoryError:
-        raise
-    except Exception as error:  # Of zip, HDF5, JSON and Keras: too many kinds to name.
-        reason = " ".join(str(error).split())[:200].rstrip(".")
-        if str(path) not in reason:
-            reason = (
-                f"{path} cannot be loaded: it is damaged, or of other versions of the packages (see versions.json "
-                f"beside it). Received: {type(error).__name__}: {reason}"
-            )
-        raise ValueError(f"{reason}. Restore it from a copy, or train again with --overwrite.") from error
-
-
-def save_tokenizers(folder, tokenizers):
-    """Writes the tokenizers of a run folder, where `load_tokenizers` finds them.
-
-    Returns:
-        The names of the files, that of the source first.
-    """
-    names = ("source_tokenizer", "target_tokenizer") if len(tokenizers) > 1 else ("tokenizer",)
-    return [tokenizer.save(Path(folder) / name).name for name, tokenizer in zip(names, tokenizers, strict=True)]

@@ -212,10 +212,11 @@ def changed_run(folder, section=None, **changes):
 
 
 def test_a_run_is_read_from_its_config(tmp_path):
-    assert RunConfig.of_run(changed_run(tmp_path)) == RunConfig.make({})
-    assert RunConfig.of_run(changed_run(tmp_path, "data", max_length=17)).data.max_length == 17
-    assert DataConfig.of_run(tmp_path).max_length == 17
-    assert RunConfig.of_run(changed_run(tmp_path, "decoding", top_k=None)) == RunConfig.make({})  # Of an older version.
+    assert RunConfig.of_file(changed_run(tmp_path) / "config.json") == RunConfig.make({})
+    assert RunConfig.of_file(changed_run(tmp_path, "data", max_length=17) / "config.json").data.max_length == 17
+    assert RunConfig.of_file(changed_run(tmp_path, "decoding", top_k=None) / "config.json") == RunConfig.make(
+        {}
+    )  # Of an older version.
 
 
 @pytest.mark.parametrize(
@@ -238,14 +239,14 @@ def test_a_damaged_config_of_a_run_is_named_with_the_repair(tmp_path, section, c
     with pytest.raises(
         ConfigError, match=rf"{tmp_path}/config\.json.*{message}.*Restore the file from a copy, or train"
     ):
-        RunConfig.of_run(changed_run(tmp_path, section, **changes))
+        RunConfig.of_file(changed_run(tmp_path, section, **changes) / "config.json")
 
 
 @pytest.mark.parametrize("content", ["", "{", "[" * 99999, "[1]", "null"])
 def test_a_config_of_a_run_that_is_no_object_is_named_with_the_repair(tmp_path, content):
     (tmp_path / "config.json").write_text(content, encoding="utf-8")
     with pytest.raises(ConfigError, match=rf"{tmp_path}/config\.json.*Restore the file from a copy"):
-        RunConfig.of_run(tmp_path)
+        RunConfig.of_file(tmp_path / "config.json")
 
 
 def test_a_value_in_a_file_that_cannot_be_is_named_with_the_file(tmp_path):

@@ -74,6 +74,11 @@ def test_the_command_prints_hypotheses_and_errors(golden, exported, tmp_path, ca
     assert "must be an exported translator.tflite" in capsys.readouterr().err
 
 
+def test_the_command_says_what_it_cuts(exported, capsys):
+    assert main([str(exported / "translator.tflite"), "dog " * 99, "a dog"]) == 0
+    assert capsys.readouterr().err.count("is too long: only its beginning was translated.") == 1
+
+
 def test_step_by_step_is_greedy_search(golden, exported):
     """What an application does that shows a translation while it is made."""
     interpreter = Interpreter(str(exported / "translator.tflite"))

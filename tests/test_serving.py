@@ -177,6 +177,8 @@ def test_the_command_prints_translations(flag, rest_address, grpc_address, golde
     address = rest_address if flag == "--url" else grpc_address
     assert main([flag, address, *golden.texts[:2]]) == 0
     assert capsys.readouterr().out.splitlines() == golden.translator.translate(golden.texts[:2])
+    assert main([flag, address, "a", "word " * 300]) == 0
+    assert capsys.readouterr().err == "text 2 is too long: only its beginning was translated.\n"
     assert main([flag, address, "--model", "other", "a"]) == 1
     assert "error: " in capsys.readouterr().err
 

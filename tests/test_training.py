@@ -12,6 +12,7 @@ from keras import ops
 from keras_transformer import training
 from keras_transformer.distribution import DistributedFit
 from keras_transformer.model import Transformer
+from keras_transformer.runs import Run
 
 B, T, V = 3, 5, 11
 
@@ -309,11 +310,11 @@ def test_resumed_training_ends_with_the_same_weights(tmp_path, ema_momentum, dty
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     straight = tiny(ema_momentum, dtype)
-    fit(straight, training.RunCheckpoint(tmp_path / "a"), epochs=3)
-    fit(tiny(ema_momentum, dtype), training.RunCheckpoint(tmp_path / "b"), epochs=2)
+    fit(straight, training.RunCheckpoint(Run(tmp_path / "a")), epochs=3)
+    fit(tiny(ema_momentum, dtype), training.RunCheckpoint(Run(tmp_path / "b")), epochs=2)
     resumed = tiny(ema_momentum, dtype)
     keras.utils.set_random_seed(99)  # Whatever else happened in the process must not matter.
-    checkpoint = training.RunCheckpoint(tmp_path / "b")
+    checkpoint = training.RunCheckpoint(Run(tmp_path / "b"))
     assert checkpoint.restore(resumed) == 2
     fit(resumed, checkpoint, epochs=3, initial_epoch=2)
     for a, b in zip(weights_of(straight), weights_of(resumed), strict=True):
@@ -323,45 +324,34 @@ def test_resumed_training_ends_with_the_same_weights(tmp_path, ema_momentum, dty
 
 @pytest.mark.parametrize("damage", ["truncated", "overwritten", "empty"])
 def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(tmp_path, damage, capsys):
-    fit(tiny(), training.RunCheckpoint(tmp_path), epochs=2)
+    fit(tiny(), training.RunCheckpoint(Run(tmp_path)), epochs=2)
     newest = tmp_path / "checkpoints" / "epoch-00002.npz"
     content = bytearray(newest.read_bytes())
     if damage == "overwritten":
         middle = len(content) // 2
         content[middle : middle + 400] = bytes(400)  # Longer than any header: data is hit.
     newest.write_bytes({"truncated": content[: len(content) // 2], "overwritten": content, "empty": b""}[damage])
-    assert training.RunCheckpoint(tmp_path).restore(tiny()) == 1
+    assert training.RunCheckpoint(Run(tmp_path)).restore(tiny()) == 1
     assert "is damaged" in capsys.readouterr().out
 
 
 def test_only_the_newest_two_checkpoints_are_kept_and_no_half_written_file(tmp_path):
-    fit(tiny(), training.RunCheckpoint(tmp_path), epochs=3)
+    fit(tiny(), training.RunCheckpoint(Run(tmp_path)), epochs=3)
     names = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
     assert names == ["epoch-00002.npz", "epoch-00003.npz"]
     assert not list(tmp_path.glob(".writing-*"))
 
 
 def test_a_checkpoint_of_another_model_is_an_error(tmp_path):
-    fit(tiny(), training.RunCheckpoint(tmp_path), epochs=1)
+    fit(tiny(), training.RunCheckpoint(Run(tmp_path)), epochs=1)
     other = Transformer(V, num_layers=2, num_heads=1, hidden_dim=6, intermediate_dim=7)
     other.compile(optimizer=training.make_optimizer(0.1), loss=training.LabelSmoothedCrossEntropy())
     with pytest.raises(ValueError, match="is from another model or optimizer: resume with the settings"):
-        training.RunCheckpoint(tmp_path).restore(other)
+        training.RunCheckpoint(Run(tmp_path)).restore(other)
 
 
 def test_without_checkpoints_training_begins_at_the_beginning(tmp_path):
-    assert training.RunCheckpoint(tmp_path).restore(tiny()) == 0
-
-
-def test_what_a_kill_left_half_written_is_removed(tmp_path):
-    fit(tiny(), training.RunCheckpoint(tmp_path), epochs=1)
-    left = (tmp_path / "checkpoints" / "writing.tmp", tmp_path / ".writing-model.keras", tmp_path / ".writing-log.csv")
-    for path in left:
-        path.write_bytes(b"half")
-    assert training.RunCheckpoint(tmp_path, write=False).restore(tiny()) == 1
-    assert all(path.exists() for path in left)  # Another worker may be writing them.
-    assert training.RunCheckpoint(tmp_path).restore(tiny()) == 1
-    assert not any(path.exists() for path in left)
+    assert training.RunCheckpoint(Run(tmp_path)).restore(tiny()) == 0
 
 
 def no_room(*args, **kwargs):
@@ -384,27 +374,13 @@ def test_a_full_disk_is_an_error_with_the_files_name_and_leaves_nothing_half_wri
 ):
     with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left on device") as caught:
         patch.setattr(*writer, fails)
-        fit(tiny(), training.RunCheckpoint(tmp_path), epochs=1)
+        fit(tiny(), training.RunCheckpoint(Run(tmp_path)), epochs=1)
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path / path))
     left = {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()}
     assert left == ({"model.keras"} if path.startswith("checkpoints") else set())
-    checkpoint = training.RunCheckpoint(tmp_path)
+    checkpoint = training.RunCheckpoint(Run(tmp_path))
     assert checkpoint.restore(tiny()) == 0
     fit(tiny(), checkpoint, epochs=1)
-
-
-def test_the_log_loses_the_rows_of_epochs_that_are_computed_again(tmp_path):
-    log = tmp_path / "log.csv"
-    training.trim_log(log, 3)  # There is none yet.
-    log.write_bytes(b"epoch,loss\r\n0,3.5\r\n1,2.5\r\n2,1.5\r\n3,0.")
-    training.trim_log(log, 3)
-    assert log.read_bytes() == b"epoch,loss\r\n0,3.5\r\n1,2.5\r\n2,1.5\r\n"
-    training.trim_log(log, 1)
-    assert log.read_bytes() == b"epoch,loss\r\n0,3.5\r\n"
-    log.write_bytes(b"")
-    training.trim_log(log, 1)
-    assert log.read_bytes() == b""
-    assert [path.name for path in tmp_path.iterdir()] == ["log.csv"]
 
 
 class Script(keras.callbacks.Callback):
@@ -419,7 +395,7 @@ class Script(keras.callbacks.Callback):
 
 
 def fit_scripted(folder, losses, val_losses=None, **kwargs):
-    model, callback = tiny(), training.RunCheckpoint(folder, **kwargs)
+    model, callback = tiny(), training.RunCheckpoint(Run(folder), **kwargs)
     script = keras.callbacks.CallbackList([Script(losses, val_losses or losses), callback], model=model)
     script.on_train_begin()
     model.stop_training = False
@@ -472,7 +448,7 @@ def test_a_run_that_has_come_to_its_end_knows_it_from_its_state(tmp_path):
         ({"max_minutes": 1e-9}, "1e-09 minutes are over"),
         ({}, None),
     ):
-        checkpoint = training.RunCheckpoint(tmp_path, **kwargs)
+        checkpoint = training.RunCheckpoint(Run(tmp_path), **kwargs)
         assert checkpoint.reason_to_stop() is None  # Nothing is done yet.
         checkpoint.state = state
         assert checkpoint.reason_to_stop() == reason

@@ -360,8 +360,10 @@ def main(argv=None):
     except ServingError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    for one in found:
+    for number, one in enumerate(found, 1):
         print(one.translation)
+        if one.truncated:
+            print(f"text {number} is too long: only its beginning was translated.", file=sys.stderr)
     return 0
 
 
