@@ -191,6 +191,7 @@ class PositionalEmbedding(keras.layers.Layer):
                 tie_weights=tie_weights,
                 embeddings_initializer=self.embeddings_initializer or default,
                 embeddings_regularizer=self.embeddings_regularizer,
+                reverse_dtype=self.compute_dtype,  # Its variables stay float32 inside a layer with a policy of its own.
                 dtype=self.dtype_policy,
                 name="token_embedding",
             )

@@ -173,15 +173,11 @@ class Transformer(DistributedFit, keras.Model):
     def __call__(self, inputs, *args, **kwargs):
         if args and hasattr(args[0], "shape"):
             inputs, args = (inputs, args[0]), args[1:]
-        if not isinstance(inputs, dict):
-            if not isinstance(inputs, list | tuple) or len(inputs) != 2 or not all(hasattr(x, "shape") for x in inputs):
-                raise ValueError(
-                    "A `Transformer` takes the token ids of source and target: a dict with `encoder_token_ids` and "
-                    "`decoder_token_ids`, or a list of two arrays. "
-                    f"Received: {keras.tree.map_structure(lambda x: getattr(x, 'shape', type(x).__name__), inputs)}."
-                )
-            inputs = dict(zip(("encoder_token_ids", "decoder_token_ids"), inputs, strict=True))
-        return super().__call__(inputs, *args, **kwargs)
+        return super().__call__(_by_name(inputs), *args, **kwargs)
+
+    def call(self, inputs, training=None, mask=None):
+        # On JAX, `fit` comes here without `__call__`.
+        return super().call(_by_name(inputs), training=training, mask=mask)
 
     def get_config(self):
         return dict(self._config)
@@ -357,6 +353,19 @@ def _through(blocks, norm, x, *sequences, scores=(), **padding_masks):
         else:
             x = block(x, *sequences, **padding_masks)
     return norm(x) if norm else x
+
+
+def _by_name(inputs):
+    """The inputs of a model as a dict."""
+    if isinstance(inputs, dict):
+        return inputs
+    if not isinstance(inputs, list | tuple) or len(inputs) != 2 or not all(hasattr(x, "shape") for x in inputs):
+        raise ValueError(
+            "A `Transformer` takes the token ids of source and target: a dict with `encoder_token_ids` and "
+            "`decoder_token_ids`, or a list of two arrays. "
+            f"Received: {keras.tree.map_structure(lambda x: getattr(x, 'shape', type(x).__name__), inputs)}."
+        )
+    return dict(zip(("encoder_token_ids", "decoder_token_ids"), inputs, strict=True))
 
 
 def _check_ties(tie_embeddings, vocabulary_size, target_vocabulary_size):
