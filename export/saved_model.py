@@ -24,6 +24,7 @@ from keras_transformer import decoding
 from keras_transformer.export import ExportError
 from keras_transformer.export.verify import longest_target, sentences, verify_saved_model
 from keras_transformer.files import new_folder
+from keras_transformer.search import search
 from keras_transformer.tokenizers import (
     END_TOKEN_ID,
     PAD_TOKEN_ID,
@@ -32,7 +33,6 @@ from keras_transformer.tokenizers import (
     save_tokenizers,
     without_special,
 )
-from keras_transformer.translator import search
 
 # Sentences that are searched for together: what bounds the memory of a request.
 ROWS = 32
@@ -73,7 +73,7 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, x
         xla: whether the search is compiled by XLA, for a server that was started with XLA. It compiles when a batch of
             a new size comes, for seconds, `len(XLA_ROWS)` times `len(XLA_LENGTHS)` sizes at most; the warm-up requests
             bring them all. Defaults to False.
-        **settings: `keras_transformer.translator.SearchSettings` by name, fixed in the graph. Default to the
+        **settings: `keras_transformer.search.SearchSettings` by name, fixed in the graph. Default to the
             translator's.
 
     Returns:
@@ -86,11 +86,7 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, x
     if settings.sampling:
         raise ExportError("Sampling cannot be exported: a servable gives one answer. Received: sampling=True.")
     num_hypotheses = settings.num_beams if num_hypotheses is None else num_hypotheses
-    if not 1 <= num_hypotheses <= settings.num_beams:
-        raise ExportError(
-            "`num_hypotheses` must be between 1 and `num_beams`: the search keeps no more. "
-            f"Received: num_hypotheses={num_hypotheses}, num_beams={settings.num_beams}."
-        )
+    settings.check_num_hypotheses(num_hypotheses)
     path = Path(path)
     versions = [int(p.name) for p in path.iterdir() if p.name.isdecimal()] if path.is_dir() else []
     newest = max(versions, default=0)
@@ -147,8 +143,9 @@ def servable(translator, settings, num_hypotheses, xla=False):
         """Ragged token ids without special ones -> hypotheses (B, k, L), scores (B, k), what is empty, what was cut."""
         truncated = ids.row_lengths() > translator.max_source_length - 1
         token_ids, lengths = _ended(ids[:, : translator.max_source_length - 1])
-        limits = tf.cast(settings.limit(tf.cast(lengths, tf.float32)), tf.int32)
-        limits = tf.where(lengths > 1, limits, 1)  # Nothing is translated to nothing: that needs no search.
+        limits = tf.where(
+            lengths > 1, settings.limits(lengths), 1
+        )  # Nothing is translated to nothing: that needs no search.
         longest = tf.reduce_max(limits)
 
         def one_batch(rows):
@@ -248,12 +245,12 @@ def _compiled_search(translator, settings, num_hypotheses, token_ids, limits):
     lengths = _xla_lengths(translator)
 
     def branch(some_rows, some_length):
-        limit = int(settings.limit(np.array([some_length], "float32"))[0])
+        limit = int(settings.limits(np.array([some_length]))[0])
         specs = [tf.TensorSpec([some_rows, some_length], tf.int32), tf.TensorSpec([some_rows], tf.int32)]
 
         @tf.function(input_signature=specs, jit_compile=True, autograph=False)
         def compiled(token_ids, limits):
-            return tuple(search(translator.model, token_ids, limits, limit, settings, num_hypotheses, compiled=True))
+            return tuple(search(translator.model, token_ids, limits, limit, settings, num_hypotheses, jit_compile=True))
 
         def call():
             more = some_rows - rows
@@ -365,7 +362,7 @@ def _write_metadata(path, translator, settings, num_hypotheses, xla):
         "versions": {name: version(name) for name in PACKAGES},
         "weights_sha256": weights.hexdigest(),
         "model": keras.saving.serialize_keras_object(translator.model)["config"],
-        "settings": settings._asdict(),
+        "settings": vars(settings),
         "num_hypotheses": num_hypotheses,
         "xla": xla,
         "max_source_length": translator.max_source_length,

@@ -19,8 +19,8 @@ from keras_transformer.export import ExportError
 from keras_transformer.export.saved_model import nothing_of_nothing
 from keras_transformer.export.verify import verify_tflite
 from keras_transformer.files import new_folder
+from keras_transformer.search import search
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID, save_tokenizers
-from keras_transformer.translator import search
 
 QUANTIZATIONS = ("none", "float16", "int8")
 
@@ -72,7 +72,7 @@ def export_tflite(
         target_length: L, most tokens of a translation, the end token included. Defaults to 64.
         text_file: whether to write `translator_text.tflite`, too. Defaults to None: if the tokenizers are unigram ones;
             others do not exist as TFLite operations.
-        **settings: `keras_transformer.translator.SearchSettings` by name. Default to the translator's.
+        **settings: `keras_transformer.search.SearchSettings` by name. Default to the translator's.
 
     Returns:
         The path of the folder, and the share of sentences that its files translate as Python does, 1 unless quantised.
@@ -112,7 +112,7 @@ def export_tflite(
             "unknown_token_id": UNKNOWN_TOKEN_ID,
             "start_token_id": START_TOKEN_ID,
             "end_token_id": END_TOKEN_ID,
-            "settings": settings._asdict(),
+            "settings": vars(settings),
             "versions": {name: version(name) for name in ("keras_transformer", "tensorflow", "keras")},
         }
         content = json.dumps(metadata, indent=2) + "\n"
@@ -133,11 +133,10 @@ def device_functions(translator, settings, source_length, target_length, texts=F
 
     def find(token_ids, settings):
         length = tf.reduce_sum(tf.cast(token_ids != PAD_TOKEN_ID, tf.int32), axis=1)
-        limits = tf.cast(settings.limit(tf.cast(length, tf.float32)), tf.int32)
-        found = search(
-            model, token_ids, limits, target_length, settings, num_hypotheses=settings.num_beams, cache="fixed"
+        hypotheses, scores = search(
+            model, token_ids, settings.limits(length), target_length, settings, settings.num_beams, cache="fixed"
         )
-        return nothing_of_nothing(length <= 1, found.token_ids, found.scores, settings.num_beams)
+        return nothing_of_nothing(length <= 1, hypotheses, scores, settings.num_beams)
 
     def translate(token_ids):
         found, scores = find(token_ids, settings.replace(num_beams=1))

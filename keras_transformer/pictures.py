@@ -22,8 +22,9 @@ from keras_transformer.config import PICTURES, PICTURES_WITHOUT_RUN
 from keras_transformer.datasets import DataError, load_corpus
 from keras_transformer.embeddings import positional_encoding, positional_rotation
 from keras_transformer.runs import Run
+from keras_transformer.search import search
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID
-from keras_transformer.translator import Attention, pad, search
+from keras_transformer.translator import Attention, pad
 
 # For the masks without a run.
 EXAMPLE = [["the", "cat", "sat", "on", "the", "mat"], ["it", "slept"]]
@@ -263,7 +264,7 @@ def trace_beams(translator, text, num_beams=TREE_BEAMS):
     """
     settings = translator.settings.replace(num_beams=num_beams, sampling=False).within(translator.model.max_length)
     source = np.array(translator.encode_sources([text]))
-    limits = settings.limit(np.array([source.shape[1]], "float32")).astype("int32")
+    limits = settings.limits(np.array([source.shape[1]]))
     steps = []
 
     def start_decoding(*arguments):

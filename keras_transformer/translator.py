@@ -15,12 +15,11 @@ import numpy as np
 from keras import ops
 
 from keras_transformer import decoding
-from keras_transformer.config import checked_search_setting
 from keras_transformer.model import Transformer
 from keras_transformer.runs import Run
-from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID
+from keras_transformer.search import SearchSettings, search
+from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID
 
-SPECIAL_IDS = decoding.SpecialIds(START_TOKEN_ID, END_TOKEN_ID, PAD_TOKEN_ID)
 # XLA compiles one function for each shape, so shapes are few: batches of these sizes, sources of these lengths.
 BATCH_SIZES = (32, 8, 1)
 SOURCE_LENGTHS = (8, 16, 24, 32, 48, 64, 96, 128)
@@ -30,69 +29,6 @@ FORWARD_ROWS = BATCH_SIZES[0] // 4
 XLA_PAYS_FROM = 1024
 # Texts that `stream` translates together: enough to fill batches of similar lengths.
 CHUNK_SIZE = 2048
-
-
-class SearchSettings(NamedTuple):
-    """How a translation is searched for.
-
-    Attributes:
-        num_beams: beams of the search; 1 is greedy search. Defaults to 4.
-        length_penalty: see `decoding.length_penalty_divisor`. Defaults to 0.6.
-        max_length: most tokens of a translation, the end token included. Defaults to None, no such limit.
-        max_length_ratio: a translation has at most this many tokens per source token, and 16 more. Defaults to 2.
-        min_length, no_repeat_ngram_size, repetition_penalty: see `decoding.Rules`.
-        allow_unknown: whether translations may have the unknown token, which is written as ⁇. Defaults to False.
-        sampling: whether tokens are drawn at random instead of searched for. Defaults to False.
-        temperature, top_k, top_p: see `decoding.Sampling`.
-        seed: of the drawing. Defaults to 0.
-    """
-
-    num_beams: int = 4
-    length_penalty: float = 0.6
-    max_length: int | None = None
-    max_length_ratio: float = 2.0
-    min_length: int = 0
-    no_repeat_ngram_size: int = 0
-    repetition_penalty: float = 1.0
-    allow_unknown: bool = False
-    sampling: bool = False
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-    seed: int = 0
-
-    def replace(self, **changes):
-        """These settings with changes.
-
-        Raises:
-            TypeError: there is no such setting.
-            ValueError: a value that cannot be, or is of another type.
-        """
-        unknown = sorted(set(changes) - set(self._fields))
-        if unknown:
-            raise TypeError(f"No such setting of a search: {', '.join(unknown)}. There are: {', '.join(self._fields)}.")
-        return self._replace(**{name: checked_search_setting(name, value) for name, value in changes.items()})
-
-    def within(self, max_length):
-        """These settings for at most so many tokens; None for no such limit."""
-        return self if max_length is None else self._replace(max_length=min(self.max_length or max_length, max_length))
-
-    @property
-    def rules(self):
-        return decoding.Rules(
-            self.min_length, self.no_repeat_ngram_size, self.repetition_penalty, tuple(self.forbidden)
-        )
-
-    @property
-    def forbidden(self):
-        """Ids of tokens that no translation has."""
-        return [PAD_TOKEN_ID, START_TOKEN_ID] + ([] if self.allow_unknown else [UNKNOWN_TOKEN_ID])
-
-    def limit(self, source_length):
-        """Most tokens of translations of sources with so many tokens, end tokens counted; float32, NumPy or tensor."""
-        numeric = np if isinstance(source_length, np.ndarray) else ops  # TensorFlow would take its time for one number.
-        limit = numeric.floor(self.max_length_ratio * source_length + 16.0)
-        return limit if self.max_length is None else numeric.minimum(limit, float(self.max_length))
 
 
 class Attention(NamedTuple):
@@ -164,7 +100,7 @@ class Translator:
         jit_compile: whether to compile the search with XLA on TensorFlow: several times faster, after seconds of
             compilation for each of at most 24 shapes of a batch. JAX always compiles. Defaults to None: for 1,024 texts
             and more in one call.
-        **settings: `SearchSettings` by name, such as `num_beams=1`.
+        **settings: `keras_transformer.search.SearchSettings` by name, such as `num_beams=1`.
 
     Example:
         >>> tokenizer = Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=17)
@@ -214,7 +150,7 @@ class Translator:
         run = Run(folder)
         run.check_trained()
         config = run.config()
-        settings = {"max_source_length": config.data.max_length, **config.decoding.search_settings()}
+        settings = {"max_source_length": config.data.max_length, **vars(config.decoding)}
         translator = cls(run.model(), *run.tokenizers(), **{**settings, **kwargs})
         translator.run = run
         return translator
@@ -239,11 +175,7 @@ class Translator:
         """
         settings = self.settings.replace(**settings)
         texts = _list_of_strings("texts", texts)
-        if num_hypotheses < 1 or (num_hypotheses > settings.num_beams and not settings.sampling):
-            raise ValueError(
-                "`num_hypotheses` must be between 1 and `num_beams`: the search keeps no more. "
-                f"Received: num_hypotheses={num_hypotheses}, num_beams={settings.num_beams}."
-            )
+        settings.check_num_hypotheses(num_hypotheses)
         sources, truncated = self._encode(texts)
         forced = self._encode_prefixes(prefixes, len(texts))
         results = [[Translation("", 0.0)]] * len(texts)
@@ -400,8 +332,8 @@ class Translator:
             length = next((n for n in SOURCE_LENGTHS if n >= longest), -(-longest // 64) * 64)
             length = min(length, max(longest, ends)) if ends else length
         token_ids = pad([sources[i] for i in rows] + [[END_TOKEN_ID]] * (num_rows - len(rows)), length)
-        lengths = np.array([len(sources[i]) for i in rows] + [length], "float32")
-        *limits, max_length = settings.within(ends).limit(lengths).astype("int32").tolist()
+        lengths = np.array([len(sources[i]) for i in rows] + [length])
+        *limits, max_length = settings.within(ends).limits(lengths).tolist()
         limits = np.array(limits + [1] * (num_rows - len(rows)), "int32")
         inputs = {"encoder_token_ids": np.repeat(token_ids, copies, axis=0), "limits": np.repeat(limits, copies)}
         if forced is not None and any(forced[i] for i in rows):
@@ -424,7 +356,7 @@ class Translator:
 
     def _compiled_search(self, settings, num_hypotheses, compile):
         """A function of `inputs` and `max_length`, compiled once for all settings but the seed and the limits."""
-        settings = settings._replace(seed=0, max_length=None, max_length_ratio=0.0)  # Both make `limits`, an input.
+        settings = settings.replace(seed=0, max_length=None, max_length_ratio=0.0)  # Both make `limits`, an input.
         key = (settings, num_hypotheses, compile)
         if key not in self._compiled:
 
@@ -434,7 +366,7 @@ class Translator:
                     settings=settings,
                     max_length=max_length,
                     num_hypotheses=num_hypotheses,
-                    compiled=compile,
+                    jit_compile=compile,
                     **inputs,
                 )
 
@@ -480,78 +412,6 @@ class Translator:
         texts = self.target_tokenizer.detokenize([[i for i in row if i != END_TOKEN_ID] for row in ids])
         found = iter(map(Translation, texts, scores[real].tolist(), ids))
         return [list(itertools.islice(found, int(count))) for count in real.sum(axis=1)]
-
-
-def search(
-    model,
-    encoder_token_ids,
-    limits,
-    max_length,
-    settings,
-    num_hypotheses=1,
-    prefix=None,
-    uniforms=None,
-    compiled=False,
-    cache=None,
-):
-    """The search of a batch, in `keras.ops`: for `Translator`, and for the graph that an export writes.
-
-    Args:
-        model: a `Transformer`.
-        encoder_token_ids: (B, S), each row ended by the end token.
-        limits: (B,), most tokens of each translation.
-        max_length: L, at least the largest of `limits`.
-        settings: `SearchSettings`.
-        num_hypotheses: how many of the beams' hypotheses are returned. Defaults to 1.
-        prefix: (B, P), tokens that the translations begin with, padded. Defaults to none.
-        uniforms: (B, L) random numbers, for sampling.
-        compiled: whether XLA compiles the search. Defaults to False.
-        cache: `"growing"` or `"fixed"`, see `keras_transformer.caches`. Defaults to `"fixed"` if XLA compiles the
-            search, else to `"growing"`.
-
-    Returns:
-        `decoding.Hypotheses`.
-    """
-    num_beams = 1 if settings.sampling else settings.num_beams
-    cache = cache or ("fixed" if compiled else "growing")
-    # A device has one sentence at a time, and no room for a loop's body twice.
-    stages = (
-        [decoding.Stage(max_length)] if cache == "fixed" and not compiled else _stages(encoder_token_ids, max_length)
-    )
-    decoder = model.start_decoding(encoder_token_ids, stages[0].max_length, num_beams, cache)
-    shared = {"limits": limits, "prefix": prefix, "rules": settings.rules, "special_ids": SPECIAL_IDS}
-    shared["stages"] = stages
-    batch_size = ops.shape(encoder_token_ids)[0]
-    if num_beams > 1:
-        return decoding.beam_search(
-            decoder,
-            batch_size,
-            max_length,
-            num_beams,
-            settings.length_penalty,
-            num_hypotheses,
-            compiled=compiled,
-            **shared,
-        )
-    if settings.sampling:
-        sampling = decoding.Sampling(settings.temperature, settings.top_k, settings.top_p)
-        token_ids, scores = decoding.sample(decoder, uniforms, max_length, sampling, **shared)
-    else:
-        token_ids, scores = decoding.greedy(decoder, batch_size, max_length, compiled=compiled, **shared)
-    length = ops.cast(ops.sum(token_ids != PAD_TOKEN_ID, axis=-1), "float32")
-    return decoding.Hypotheses(token_ids, scores / decoding.length_penalty_divisor(length, settings.length_penalty))
-
-
-def _stages(encoder_token_ids, max_length):
-    """Most translations are about as long as their sources; few sentences go on to the limit."""
-    batch_size, length = ops.shape(encoder_token_ids)
-    stages = [decoding.Stage(max_length)]
-    all_static = isinstance(max_length, int)  # And then the shape is, too: XLA compiles it, and caches do not grow.
-    if all_static and length < max_length:
-        stages.insert(0, decoding.Stage(length))
-    if not all_static or batch_size > 1:
-        stages.append(decoding.Stage(max_length, divisor=8))
-    return stages
 
 
 def _on_all_cores(function, batches):

@@ -8,6 +8,7 @@ import pytest
 from keras import ops
 
 from keras_transformer import decoding
+from keras_transformer.search import SearchSettings
 
 V, L, B = 5, 4, 3  # Tokens: 0 padding, 1 an ordinary token, 2 start, 3 end, 4 an ordinary token.
 START, END = 2, 3
@@ -65,26 +66,37 @@ def all_hypotheses(logits, sentence, length_penalty, limit=L):
     return sorted(found, reverse=True)
 
 
+MOST_BEAMS = 256  # More than there are prefixes of any length; a step has at most 340 candidates.
+
+
+def split(kwargs):
+    """The settings of a search, and its other arguments."""
+    names = set(vars(SearchSettings()))
+    settings = {name: value for name, value in kwargs.items() if name in names}
+    return SearchSettings(**{"length_penalty": 0.0, **settings}), {k: x for k, x in kwargs.items() if k not in names}
+
+
 def run_beam(logits, num_beams, **kwargs):
+    settings, kwargs = split({"num_beams": num_beams, **kwargs})
     decoder = TableDecoder(logits, num_beams, kwargs.get("stages"))
-    found = decoding.beam_search(decoder, B, L, num_beams, **kwargs)
-    return ops.convert_to_numpy(found.token_ids), ops.convert_to_numpy(found.scores)
+    token_ids, scores = decoding.beam_search(decoder, B, L, settings, **kwargs)
+    return ops.convert_to_numpy(token_ids), ops.convert_to_numpy(scores)
 
 
 def run_greedy(logits, **kwargs):
-    decoder = TableDecoder(logits, 1, kwargs.get("stages"))
-    found = decoding.greedy(decoder, B, L, **kwargs)
-    return ops.convert_to_numpy(found.token_ids), ops.convert_to_numpy(found.scores)
+    settings, kwargs = split(kwargs)
+    token_ids, scores = decoding.greedy(TableDecoder(logits, 1, kwargs.get("stages")), B, L, settings, **kwargs)
+    return ops.convert_to_numpy(token_ids), ops.convert_to_numpy(scores)
 
 
 @pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.5, -0.5])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_beam_wide_enough_finds_what_enumeration_finds(length_penalty, seed):
     logits = table(seed)
-    token_ids, scores = run_beam(logits, num_beams=400, length_penalty=length_penalty)
+    token_ids, scores = run_beam(logits, num_beams=MOST_BEAMS, length_penalty=length_penalty)
     for sentence in range(B):
         expected = all_hypotheses(logits, sentence, length_penalty)
-        np.testing.assert_allclose(scores[sentence, : len(expected)], [s for s, _ in expected][:400], atol=1e-4)
+        np.testing.assert_allclose(scores[sentence], [s for s, _ in expected][:MOST_BEAMS], atol=1e-4)
         for (_, tokens), row in zip(expected[:20], token_ids[sentence], strict=False):
             assert tuple(row[: len(tokens)]) == tokens
             assert not row[len(tokens) :].any()
@@ -102,13 +114,13 @@ def test_wanting_fewer_hypotheses_never_changes_those(num_hypotheses, length_pen
 
 @pytest.mark.parametrize("num_beams", [1, 3])
 def test_what_is_fast_when_compiled_finds_the_same(num_beams):
-    logits, rules = table(11), decoding.Rules(min_length=2)
-    for kwargs in ({}, {"rules": rules}):
+    logits = table(11)
+    for kwargs in ({}, {"min_length": 2}):
         expected = run_beam(logits, num_beams, **kwargs)
-        for x, y in zip(run_beam(logits, num_beams, compiled=True, **kwargs), expected, strict=True):
+        for x, y in zip(run_beam(logits, num_beams, jit_compile=True, **kwargs), expected, strict=True):
             np.testing.assert_allclose(x, y, atol=1e-5)
         if num_beams == 1:
-            np.testing.assert_array_equal(run_greedy(logits, compiled=True, **kwargs)[0], expected[0])
+            np.testing.assert_array_equal(run_greedy(logits, jit_compile=True, **kwargs)[0], expected[0])
 
 
 STAGES = {
@@ -205,8 +217,8 @@ def test_an_empty_batch_has_no_hypotheses():
         return ops.zeros((0, V)), cache
 
     decoder = SimpleNamespace(step=step, cache=ops.zeros((0, 1)))
-    found = decoding.beam_search(decoder, 0, L, 2)
-    assert tuple(found.token_ids.shape) == (0, 2, L)
+    hypotheses = decoding.beam_search(decoder, 0, L, SearchSettings(num_beams=2))
+    assert tuple(hypotheses.token_ids.shape) == (0, 2, L)
 
 
 def test_length_penalty_divisor_counts_as_in_the_paper():
@@ -222,11 +234,11 @@ def until_end(token_ids):
     return tokens[: tokens.index(END) + 1] if END in tokens else tokens
 
 
-def obeys(tokens, rules):
+def obeys(tokens, min_length=0, no_repeat_ngram_size=0, special_ids=decoding.SpecialIds()):
     """Whether a hypothesis is one that the rules allow."""
-    n = rules.no_repeat_ngram_size
+    n = no_repeat_ngram_size
     ngrams = [tokens[i : i + n] for i in range(len(tokens) - n + 1) if END not in tokens[i : i + n]] if n else []
-    if (len(tokens) < rules.min_length and tokens[-1] == END) or set(tokens) & set(rules.forbidden):
+    if (len(tokens) < min_length and tokens[-1] == END) or set(tokens) & set(special_ids.forbidden):
         return False
     return len(set(ngrams)) == len(ngrams)
 
@@ -243,25 +255,29 @@ def assert_finds(found, expected):
 @pytest.mark.parametrize("length_penalty", [0.0, 1.0])
 def test_each_sentence_has_its_own_limit(length_penalty):
     logits, limits = table(2), np.array([1, 3, 4], "int32")
-    found = run_beam(logits, num_beams=400, length_penalty=length_penalty, limits=limits)
+    found = run_beam(logits, num_beams=MOST_BEAMS, length_penalty=length_penalty, limits=limits)
     for sentence, limit in enumerate(limits):
         expected = all_hypotheses(logits, sentence, length_penalty, limit)
-        assert_finds([x[sentence] for x in found], expected[:400])
+        assert_finds([x[sentence] for x in found], expected[:MOST_BEAMS])
     greedy_ids, _ = run_greedy(logits, limits=limits)
     unlimited, _ = run_greedy(logits)
     for sentence, limit in enumerate(limits):
         assert list(greedy_ids[sentence, 0]) == list(unlimited[sentence, 0][:limit]) + [0] * (L - limit)
 
 
+def forbidding(*token_ids):
+    return decoding.SpecialIds(START, END, 0, token_ids)
+
+
 RULES = [
-    decoding.Rules(min_length=3),
-    decoding.Rules(min_length=L),
-    decoding.Rules(no_repeat_ngram_size=1),
-    decoding.Rules(no_repeat_ngram_size=2),
-    decoding.Rules(no_repeat_ngram_size=3),
-    decoding.Rules(min_length=2, no_repeat_ngram_size=2),
-    decoding.Rules(forbidden=(0, START)),
-    decoding.Rules(forbidden=(0, 1, START), min_length=2),
+    {"min_length": 3},
+    {"min_length": L},
+    {"no_repeat_ngram_size": 1},
+    {"no_repeat_ngram_size": 2},
+    {"no_repeat_ngram_size": 3},
+    {"min_length": 2, "no_repeat_ngram_size": 2},
+    {"special_ids": forbidding(0, START)},
+    {"special_ids": forbidding(0, 1, START), "min_length": 2},
 ]
 
 
@@ -269,17 +285,17 @@ RULES = [
 @pytest.mark.parametrize("seed", [0, 1])
 def test_rules_leave_what_enumeration_leaves_with_the_models_own_scores(rules, seed):
     logits = table(seed)
-    found = run_beam(logits, num_beams=400, length_penalty=0.6, rules=rules)
+    found = run_beam(logits, num_beams=MOST_BEAMS, length_penalty=0.6, **rules)
     for sentence in range(B):
-        expected = [pair for pair in all_hypotheses(logits, sentence, 0.6) if obeys(pair[1], rules)]
-        assert_finds([x[sentence] for x in found], expected[:400])
+        expected = [pair for pair in all_hypotheses(logits, sentence, 0.6) if obeys(pair[1], **rules)]
+        assert_finds([x[sentence] for x in found], expected[:MOST_BEAMS])
 
 
-@pytest.mark.parametrize("rules", [*RULES, decoding.Rules(repetition_penalty=1.7)], ids=str)
+@pytest.mark.parametrize("rules", [*RULES, {"repetition_penalty": 1.7}], ids=str)
 @pytest.mark.parametrize("seed", range(3))
 def test_one_beam_is_greedy_under_rules_too(rules, seed):
-    greedy_ids, greedy_scores = run_greedy(table(seed), rules=rules)
-    token_ids, scores = run_beam(table(seed), num_beams=1, rules=rules)
+    greedy_ids, greedy_scores = run_greedy(table(seed), **rules)
+    token_ids, scores = run_beam(table(seed), num_beams=1, **rules)
     np.testing.assert_array_equal(token_ids, greedy_ids)
     np.testing.assert_allclose(scores, greedy_scores, atol=1e-5)
 
@@ -288,7 +304,7 @@ def test_one_beam_is_greedy_under_rules_too(rules, seed):
 def test_a_repetition_penalty_chooses_otherwise_and_scores_with_the_model(num_beams):
     """Greedy by hand: seen tokens' log probabilities times the penalty choose, the model's own ones count."""
     logits, penalty = table(4), 3.0
-    token_ids, scores = run_beam(logits, num_beams, rules=decoding.Rules(repetition_penalty=penalty))
+    token_ids, scores = run_beam(logits, num_beams, repetition_penalty=penalty)
     changed = 0
     for sentence in range(B):
         tokens = until_end(token_ids[sentence, 0])
@@ -308,27 +324,27 @@ def test_a_repetition_penalty_chooses_otherwise_and_scores_with_the_model(num_be
 @pytest.mark.parametrize("length_penalty", [0.0, 1.0])
 def test_a_prefix_is_kept_and_its_log_probability_counted(length_penalty):
     logits, prefix = table(5), np.array([[4, 1], [1, 0], [0, 0]], "int32")
-    found = run_beam(logits, num_beams=400, length_penalty=length_penalty, prefix=prefix)
+    found = run_beam(logits, num_beams=MOST_BEAMS, length_penalty=length_penalty, prefix=prefix)
     greedy_ids, _ = run_greedy(logits, prefix=prefix)
     for sentence, row in enumerate(prefix):
         begin = tuple(int(token) for token in row if token)
         expected = [x for x in all_hypotheses(logits, sentence, length_penalty) if x[1][: len(begin)] == begin]
-        assert_finds([x[sentence] for x in found], expected[:400])
+        assert_finds([x[sentence] for x in found], expected[:MOST_BEAMS])
         assert tuple(greedy_ids[sentence, 0][: len(begin)]) == begin
 
 
 def test_a_prefix_may_have_tokens_that_are_forbidden_otherwise():
     logits, prefix = table(5), np.array([[2, 1], [1, 0], [0, 0]], "int32")
-    rules = decoding.Rules(forbidden=(0, 1, START))
-    found = run_beam(logits, num_beams=400, rules=rules, prefix=prefix)
-    greedy_ids, _ = run_greedy(logits, rules=rules, prefix=prefix)
+    special_ids = forbidding(0, 1, START)
+    found = run_beam(logits, num_beams=MOST_BEAMS, special_ids=special_ids, prefix=prefix)
+    greedy_ids, _ = run_greedy(logits, special_ids=special_ids, prefix=prefix)
     for sentence, row in enumerate(prefix):
         begin = tuple(int(token) for token in row if token)
         expected = [
             x for x in all_hypotheses(logits, sentence, 0.0)
             if x[1][: len(begin)] == begin and not {0, 1, START} & set(x[1][len(begin) :])
         ]  # fmt: skip
-        assert_finds([x[sentence] for x in found], expected[:400])
+        assert_finds([x[sentence] for x in found], expected[:MOST_BEAMS])
         assert tuple(greedy_ids[sentence, 0][: len(begin)]) == begin
 
 
@@ -336,9 +352,10 @@ def test_a_prefix_may_have_tokens_that_are_forbidden_otherwise():
 
 
 def run_sample(logits, uniforms, **kwargs):
+    settings, kwargs = split(kwargs)
     decoder = TableDecoder(logits, 1, kwargs.get("stages"))
-    found = decoding.sample(decoder, ops.convert_to_tensor(uniforms), L, **kwargs)
-    return ops.convert_to_numpy(found.token_ids)[:, 0], ops.convert_to_numpy(found.scores)[:, 0]
+    token_ids, scores = decoding.sample(decoder, ops.convert_to_tensor(uniforms), L, settings, **kwargs)
+    return ops.convert_to_numpy(token_ids)[:, 0], ops.convert_to_numpy(scores)[:, 0]
 
 
 def nucleus(log_probs, sampling):
@@ -362,11 +379,11 @@ def nucleus(log_probs, sampling):
 @pytest.mark.parametrize(
     "sampling",
     [
-        decoding.Sampling(),
-        decoding.Sampling(temperature=0.4),
-        decoding.Sampling(top_k=2),
-        decoding.Sampling(top_p=0.7),
-        decoding.Sampling(temperature=2.5, top_k=4, top_p=0.8),
+        SearchSettings(),
+        SearchSettings(temperature=0.4),
+        SearchSettings(top_k=2),
+        SearchSettings(top_p=0.7),
+        SearchSettings(temperature=2.5, top_k=4, top_p=0.8),
     ],
     ids=str,
 )
@@ -395,7 +412,7 @@ def test_every_token_is_drawn_as_often_as_its_probability(sampling):
 
 def test_samples_score_with_the_models_own_log_probabilities():
     logits, uniforms = table(8), np.random.default_rng(0).random((B, L), "float32")
-    token_ids, scores = run_sample(logits, uniforms, sampling=decoding.Sampling(temperature=2.0, top_k=3))
+    token_ids, scores = run_sample(logits, uniforms, temperature=2.0, top_k=3)
     for sentence in range(B):
         tokens = until_end(token_ids[sentence])
         log_probs, context = log_softmax(logits[sentence]), (0, START, *tokens)
@@ -405,16 +422,16 @@ def test_samples_score_with_the_models_own_log_probabilities():
 
 def test_a_cold_sample_is_greedy():
     greedy_ids, _ = run_greedy(table(9))
-    token_ids, _ = run_sample(table(9), np.full((B, L), 0.99, "float32"), sampling=decoding.Sampling(temperature=1e-3))
+    token_ids, _ = run_sample(table(9), np.full((B, L), 0.99, "float32"), temperature=1e-3)
     np.testing.assert_array_equal(token_ids, greedy_ids[:, 0])
 
 
 @pytest.mark.parametrize("size", [97, 64 * 64, 5003])
 @pytest.mark.parametrize("k", [1, 8])
-@pytest.mark.parametrize("compiled", [False, True])
-def test_top_k_of_a_large_vocabulary_is_exact(size, k, compiled):
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_top_k_of_a_large_vocabulary_is_exact(size, k, jit_compile):
     x = np.random.default_rng(size).permutation(3 * size).reshape(3, size).astype("float32")
-    values, indices = (ops.convert_to_numpy(y) for y in decoding._top_k(ops.convert_to_tensor(x), k, compiled))
+    values, indices = (ops.convert_to_numpy(y) for y in decoding._top_k(ops.convert_to_tensor(x), k, jit_compile))
     expected = np.argsort(-x, axis=1)[:, :k]
     np.testing.assert_array_equal(indices, expected)
     np.testing.assert_array_equal(values, np.take_along_axis(x, expected, axis=1))

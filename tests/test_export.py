@@ -277,6 +277,6 @@ def test_metadata_tokenizer_and_warm_up_are_beside_the_graph(golden):
 
 @pytest.mark.parametrize("num_hypotheses", [0, 3])
 def test_more_hypotheses_than_beams_are_an_error(tmp_path, num_hypotheses):
-    with pytest.raises(ExportError, match="`num_hypotheses` must be between 1 and `num_beams`"):
+    with pytest.raises(ValueError, match="`num_hypotheses` must be between 1 and `num_beams`"):
         export_saved_model(small(), tmp_path / "servable", num_beams=2, num_hypotheses=num_hypotheses)
     assert not (tmp_path / "servable").exists()

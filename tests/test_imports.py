@@ -21,7 +21,9 @@ ALLOWED = {
     "distribution": set(),
     "model": {"base", "masks", "embeddings", "blocks", "distribution"},
     "decoding": set(),
-    "config": set(),
+    "settings": set(),
+    "search": {"settings", "tokenizers", "decoding"},
+    "config": {"settings", "search"},
     "files": set(),
     "text": set(),
     "runs": {"config", "files", "tokenizers"},
@@ -33,7 +35,7 @@ ALLOWED = {
     "data": {"tokenizers"},
     "training": {"files"},
     "scoring": set(),
-    "translator": {"model", "decoding", "tokenizers", "config", "runs"},
+    "translator": {"model", "decoding", "search", "tokenizers", "runs"},
     "bulk": {"translator", "config", "text"},
     "visualize": set(),
     "pictures": {
@@ -46,6 +48,7 @@ ALLOWED = {
             "training",
             "config",
             "runs",
+            "search",
             "datasets",
             "scoring",
         ),
@@ -54,6 +57,8 @@ ALLOWED = {
 CORE = ("base", "masks", "embeddings", "caches", "attention", "blocks", "model", "decoding")
 # What each file outside the core may load beyond the standard library, NumPy and Keras.
 HEAVY = {
+    "settings": set(),
+    "search": set(),
     "config": set(),
     "files": set(),
     "text": set(),
@@ -117,7 +122,7 @@ def test_what_a_file_loads_from_outside(name):
 def test_exports_build_on_the_translator_and_nobody_builds_on_exports():
     for name in ("serving/client.py", "run_tflite.py"):  # To be copied to where none of the package is.
         assert not own(ROOT / "export" / name)
-    allowed = {"translator", "config", "tokenizers", "decoding", "embeddings", "export", "files", "caches"}
+    allowed = {"translator", "search", "config", "tokenizers", "decoding", "embeddings", "export", "files", "caches"}
     for path in (ROOT / "export").glob("*.py"):  # The verification says in BLEU what quantisation costs.
         assert own(path) <= allowed | ({"scoring"} if path.stem == "verify" else set())
     for name in FILES:
@@ -129,6 +134,7 @@ def test_exports_build_on_the_translator_and_nobody_builds_on_exports():
     [
         ("import keras_transformer", ["keras", "tensorflow", "numpy"]),
         ("import keras_transformer.config", ["keras", "tensorflow", "numpy"]),
+        ("import keras_transformer.search", ["keras", "tensorflow", "numpy"]),
         ("import keras_transformer; keras_transformer.Transformer", ["tensorflow_text", "sentencepiece", "sacrebleu"]),
         ("import train_keras", ["keras", "tensorflow", "numpy"]),
         ("import keras_transformer.export.serving.client", ["keras", "tensorflow", "numpy"]),
