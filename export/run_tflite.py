@@ -90,7 +90,8 @@ class TFLiteTranslator:
             found = self._runners["translate"](token_ids=padded)
             hypotheses, scores = found["translation_ids"], found["score"]
         rows = zip(hypotheses.tolist(), scores.tolist(), strict=True)
-        return [([i for i in row if i != self.settings["pad_token_id"]], score) for row, score in rows if score > -1e8]
+        padding, least = self.settings["pad_token_id"], self.settings["no_hypothesis_score"]
+        return [([i for i in row if i != padding], score) for row, score in rows if score > least]
 
 
 def _settings(file):
@@ -110,6 +111,7 @@ def _settings(file):
         need(name, lambda x: type(x) is int and x > 0, "a whole number from 1 on")
     for name in ("pad_token_id", "start_token_id", "end_token_id"):
         need(name, lambda x: type(x) is int and x >= 0, "a whole number from 0 on")
+    need("no_hypothesis_score", lambda x: type(x) is float, "a number")
 
     def names(x):
         return isinstance(x, list) and len(x) in (1, 2) and all(isinstance(y, str) and Path(y).name == y for y in x)

@@ -21,6 +21,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer import decoding
+from keras_transformer.compiled import BATCH_SIZES, FORWARD_ROWS
 from keras_transformer.export import ExportError
 from keras_transformer.export.verify import longest_target, sentences, verify_saved_model
 from keras_transformer.files import new_folder
@@ -28,23 +29,22 @@ from keras_transformer.search import search
 from keras_transformer.tokenizers import (
     END_TOKEN_ID,
     PAD_TOKEN_ID,
-    START_TOKEN_ID,
     UNKNOWN_TOKEN_ID,
     save_tokenizers,
+    shifted_right,
     without_special,
 )
 
 # Sentences that are searched for together: what bounds the memory of a request.
-ROWS = 32
+ROWS = BATCH_SIZES[-1]
 # So many of these batches at a time, if the server has the cores.
 PARALLEL_BATCHES = 4
-# What XLA compiles a search for: batches of so many sentences of up to so many tokens.
-XLA_ROWS = (1, 8, ROWS)
+# What XLA compiles a search for: batches of `BATCH_SIZES` sentences of up to so many tokens.
 XLA_LENGTHS = (32, 128)
 PACKAGES = ("keras_transformer", "tensorflow", "tensorflow-text", "keras")
 
 
-def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, xla=False, **settings):
+def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, jit_compile=False, **settings):
     """Writes a SavedModel; its answers are those of `translator`, which is verified before it appears.
 
     Signatures; B is the number of sentences, any number, 0 too:
@@ -70,9 +70,9 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, x
         path: the folder of the servable; the SavedModel becomes its next numbered version, `path/1` at first.
         overwrite: whether to replace the newest version instead of adding one. Defaults to False.
         num_hypotheses: K of `translate_nbest`. Defaults to the number of beams.
-        xla: whether the search is compiled by XLA, for a server that was started with XLA. It compiles when a batch of
-            a new size comes, for seconds, `len(XLA_ROWS)` times `len(XLA_LENGTHS)` sizes at most; the warm-up requests
-            bring them all. Defaults to False.
+        jit_compile: whether XLA compiles the search, for a server that was started with XLA. It compiles when a batch
+            of a new size comes, for seconds, `len(BATCH_SIZES)` times `len(XLA_LENGTHS)` sizes at most; the warm-up
+            requests bring them all. Defaults to False.
         **settings: `keras_transformer.search.SearchSettings` by name, fixed in the graph. Default to the
             translator's.
 
@@ -95,7 +95,7 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, x
         # The saver copies assets from where they are, and empties the folder it writes to.
         with tempfile.TemporaryDirectory() as assets:
             save_tokenizers(assets, translator.tokenizers)
-            module, functions = servable(translator, settings, num_hypotheses, xla)
+            module, functions = servable(translator, settings, num_hypotheses, jit_compile)
             module.tokenizers = [tf.saved_model.Asset(str(file)) for file in sorted(Path(assets).iterdir())]
             signatures = {name: function.get_concrete_function() for name, function in functions.items()}
             signatures["serving_default"] = signatures["translate"]
@@ -105,14 +105,14 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, x
                 if os.strerror(errno.ENOSPC) not in str(error):
                     raise
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(final)) from error
-        requests = warmup_requests(translator, xla)
+        requests = warmup_requests(translator, jit_compile)
         _write_warmup(temporary / "assets.extra" / "tf_serving_warmup_requests", path.name, requests)
-        _write_metadata(temporary / "metadata.json", translator, settings, num_hypotheses, xla)
+        _write_metadata(temporary / "metadata.json", translator, settings, num_hypotheses, jit_compile)
         verify_saved_model(temporary, translator)
     return final
 
 
-def servable(translator, settings, num_hypotheses, xla=False):
+def servable(translator, settings, num_hypotheses, jit_compile=False):
     """A `tf.Module` that tracks variables and the tokenizers' resources, nothing else, and the signatures' functions.
 
     Functions that it tracks would be traced and written a second time.
@@ -126,12 +126,12 @@ def servable(translator, settings, num_hypotheses, xla=False):
 
     def search_function(k):
         """One function for all signatures that want k hypotheses."""
-        if xla:  # Or more: compiling takes longer than what a search for one hypothesis need not wait for.
+        if jit_compile:  # Always the full n-best: sharing one compiled program saves more than stopping early at k=1.
             k = num_hypotheses
         if k not in searches:
 
             def function(encoder_token_ids, limits):
-                if xla:
+                if jit_compile:
                     return _compiled_search(translator, settings, k, encoder_token_ids, limits)
                 return search(model, encoder_token_ids, limits, tf.reduce_max(limits), settings, num_hypotheses=k)
 
@@ -171,7 +171,7 @@ def servable(translator, settings, num_hypotheses, xla=False):
     def translate_nbest(text):
         found, scores, empty, _ = find(source_tokenizer.graph_tokenize(text), num_hypotheses)
         texts = target_tokenizer.graph_detokenize(tf.reshape(found, [-1, tf.shape(found)[-1]]))
-        nothing = empty[:, None] | (scores < decoding.IMPOSSIBLE / 2)
+        nothing = empty[:, None] | (scores < decoding.NO_HYPOTHESIS)
         return {"hypotheses": tf.where(nothing, "", tf.reshape(texts, tf.shape(scores))), "scores": scores}
 
     def translate_ids(token_ids):
@@ -198,7 +198,7 @@ def servable(translator, settings, num_hypotheses, xla=False):
             wanted = tf.gather(labels, rows)[:, : tf.reduce_max(tf.gather(target_lengths, rows))]
             inputs = {
                 "encoder_token_ids": tf.gather(source_ids, rows)[:, : tf.reduce_max(tf.gather(source_lengths, rows))],
-                "decoder_token_ids": tf.concat([tf.fill([tf.shape(rows)[0], 1], START_TOKEN_ID), wanted[:, :-1]], 1),
+                "decoder_token_ids": shifted_right(wanted),
             }
             log_probs = tf.nn.log_softmax(tf.cast(model(inputs), tf.float32))
             log_probs = tf.where(wanted == PAD_TOKEN_ID, 0.0, tf.gather(log_probs, wanted, batch_dims=2))
@@ -206,7 +206,7 @@ def servable(translator, settings, num_hypotheses, xla=False):
 
         spec = tf.TensorSpec([None, None], tf.float32)
         # All positions of all rows have logits at once: fewer rows at a time.
-        (log_probs,) = _in_batches(one_batch, target_lengths, (spec,), ROWS // 4)
+        (log_probs,) = _in_batches(one_batch, target_lengths, (spec,), FORWARD_ROWS)
         return {"log_prob": tf.reduce_sum(log_probs, axis=-1), "token_log_probs": log_probs}
 
     def function(python_function, *specs):
@@ -262,21 +262,23 @@ def _compiled_search(translator, settings, num_hypotheses, token_ids, limits):
         return call
 
     # The first size that the batch fits into.
-    place = tf.reduce_sum(tf.cast(rows > XLA_ROWS[:-1], tf.int32)) * len(lengths)
+    place = tf.reduce_sum(tf.cast(rows > BATCH_SIZES[:-1], tf.int32)) * len(lengths)
     place += tf.reduce_sum(tf.cast(length > lengths[:-1], tf.int32))
-    return tf.switch_case(place, [branch(some_rows, some_length) for some_rows in XLA_ROWS for some_length in lengths])
+    return tf.switch_case(
+        place, [branch(some_rows, some_length) for some_rows in BATCH_SIZES for some_length in lengths]
+    )
 
 
-def warmup_requests(translator, xla=False):
+def warmup_requests(translator, jit_compile=False):
     """Lists of texts: what a server translates before it says that it is ready. With XLA one for each shape."""
-    if not xla:
+    if not jit_compile:
         texts = sentences(translator, 8)
         return [texts[:count] for count in (1, 2, 4, 8)]
     rng = np.random.default_rng(0)
     tokenizer = translator.source_tokenizer
     requests, shorter = [], 1
     for length in _xla_lengths(translator):
-        for rows in XLA_ROWS:
+        for rows in BATCH_SIZES:
             # In the middle: what is tokenized anew may have fewer tokens, or more.
             ids = rng.integers(END_TOKEN_ID + 1, tokenizer.vocabulary_size, (rows, (shorter + length) // 2))
             requests.append([text.encode() for text in tokenizer.detokenize(ids)])
@@ -354,7 +356,7 @@ def _prediction_log(name, signature, inputs):
     return field(6, field(1, request))
 
 
-def _write_metadata(path, translator, settings, num_hypotheses, xla):
+def _write_metadata(path, translator, settings, num_hypotheses, jit_compile):
     weights = hashlib.sha256()
     for array in translator.model.get_weights():
         weights.update(array.tobytes())
@@ -364,7 +366,7 @@ def _write_metadata(path, translator, settings, num_hypotheses, xla):
         "model": keras.saving.serialize_keras_object(translator.model)["config"],
         "settings": vars(settings),
         "num_hypotheses": num_hypotheses,
-        "xla": xla,
+        "jit_compile": jit_compile,
         "max_source_length": translator.max_source_length,
     }
     if translator.run:

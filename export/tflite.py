@@ -19,8 +19,15 @@ from keras_transformer.export import ExportError
 from keras_transformer.export.saved_model import nothing_of_nothing
 from keras_transformer.export.verify import verify_tflite
 from keras_transformer.files import new_folder
-from keras_transformer.search import search
-from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID, save_tokenizers
+from keras_transformer.search import LENGTH_MARGIN, search
+from keras_transformer.tokenizers import (
+    END_TOKEN_ID,
+    PAD_TOKEN_ID,
+    START_TOKEN_ID,
+    UNKNOWN_TOKEN_ID,
+    save_tokenizers,
+    shifted_right,
+)
 
 QUANTIZATIONS = ("none", "float16", "int8")
 
@@ -113,6 +120,8 @@ def export_tflite(
             "start_token_id": START_TOKEN_ID,
             "end_token_id": END_TOKEN_ID,
             "settings": vars(settings),
+            "length_margin": LENGTH_MARGIN,
+            "no_hypothesis_score": decoding.NO_HYPOTHESIS,
             "versions": {name: version(name) for name in ("keras_transformer", "tensorflow", "keras")},
         }
         content = json.dumps(metadata, indent=2) + "\n"
@@ -170,8 +179,8 @@ def device_functions(translator, settings, source_length, target_length, texts=F
         return {"cross_keys": tf.concat(keys, 0), "cross_values": tf.concat(values, 0), "cross_bias": bias}
 
     def attention(token_ids, translation_ids):
-        shifted = tf.concat([[[START_TOKEN_ID]], translation_ids[:, :-1]], axis=1)
-        return {"scores": tf.stack(model.attention_scores(token_ids, shifted).cross, axis=1)}
+        scores = model.attention_scores(token_ids, shifted_right(translation_ids))
+        return {"scores": tf.stack(scores.cross, axis=1)}
 
     layers = len(model.decoder_blocks)
 

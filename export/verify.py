@@ -83,7 +83,7 @@ def verify_saved_model(path, translator):
     }
     with ServedModel(path) as served:
         refused = sorted(name for name in served.operations if "Xla" in name)
-        if refused and not metadata.get("xla"):
+        if refused and not metadata.get("jit_compile"):
             raise ExportError(f"A stock TensorFlow Serving refuses operations of the graph: {', '.join(refused)}.")
         answers = served.answers(requests)
     log_probs = [target.log_prob for target in translator.score(strings, targets)]
@@ -100,7 +100,7 @@ def verify_saved_model(path, translator):
         # Another translation of the same score is as good: rounding may break a tie.
         for name in ("translate", "translate_ids"):
             check(name, best[i], found[name], close(best[i].score, found[name]["score"]))
-        hypotheses = [score for score in found["translate_nbest"]["scores"] if score > decoding.IMPOSSIBLE / 2]
+        hypotheses = [score for score in found["translate_nbest"]["scores"] if score > decoding.NO_HYPOTHESIS]
         wanted = [translation.score for translation in nbest[i]]
         same = len(wanted) == len(hypotheses) and all(map(close, wanted, hypotheses))
         check("translate_nbest", wanted, found["translate_nbest"], same)

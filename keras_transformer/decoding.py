@@ -29,6 +29,8 @@ from keras import ops
 
 # Stands for "impossible" where -inf would make NaN (-inf - -inf); far below any sum of log probabilities.
 IMPOSSIBLE = -1e9
+# Scores of hypotheses that there are lie above this, of places that none took below. Exports say it to their readers.
+NO_HYPOTHESIS = IMPOSSIBLE / 10
 # Width of the chunks in which XLA looks through a vocabulary.
 CHUNK = 32
 # Comparisons of every value with every other cost less than k passes up to about this many.
@@ -40,8 +42,8 @@ class Hypotheses(NamedTuple):
 
     Attributes:
         token_ids: integers (B, K, L), best first; the start token is left out, the end token is kept, padding follows.
-        scores: float32 (B, K), sum of log probabilities divided by `length_penalty_divisor`; half of `IMPOSSIBLE` or
-            less where fewer than K hypotheses exist.
+        scores: float32 (B, K), sum of log probabilities divided by `length_penalty_divisor`; less than `NO_HYPOTHESIS`
+            where fewer than K hypotheses exist.
     """
 
     token_ids: object

@@ -23,7 +23,7 @@ from keras_transformer.datasets import DataError, load_corpus
 from keras_transformer.embeddings import positional_encoding, positional_rotation
 from keras_transformer.runs import Run
 from keras_transformer.search import search
-from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID
+from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, shifted_right
 from keras_transformer.translator import Attention, pad
 
 # For the masks without a run.
@@ -67,7 +67,7 @@ def read_attention(translator, text):
     if not found.token_ids:
         raise ValueError(f"There must be a sentence to look at. Received: {text!r}.")
     source = translator.encode_sources([text])[0]
-    inputs = [START_TOKEN_ID, *found.token_ids[:-1]]
+    inputs = shifted_right(found.token_ids)
     scores = translator.model.attention_scores(np.array([source]), np.array([inputs]))
     pieces = translator.target_tokenizer.pieces
     arrays = (np.stack([_numpy(layer)[0] for layer in kind]) for kind in scores)
@@ -198,7 +198,7 @@ def _curves(translator, text, reference):
     target = [*target, END_TOKEN_ID][:5]
     inputs = {
         "encoder_token_ids": np.array(translator.encode_sources([text])),
-        "decoder_token_ids": np.array([[START_TOKEN_ID, *target[:-1]]]),
+        "decoder_token_ids": np.array([shifted_right(target)]),
     }
     probabilities = _numpy(keras.ops.softmax(keras.ops.cast(translator.model(inputs), "float32")))[0]
     names = translator.target_tokenizer.pieces(range(probabilities.shape[-1]))
@@ -298,7 +298,7 @@ def trace_beams(translator, text, num_beams=TREE_BEAMS):
             paths[path] = (number, beam)
         before = totals
     for ids, score in zip(_numpy(found.token_ids)[0], _numpy(found.scores)[0], strict=True):
-        if score > decoding.IMPOSSIBLE / 2:
+        if score > decoding.NO_HYPOTHESIS:
             ids = tuple(ids.astype(int).tolist())
             # The last token is never read: the end token, or what stands at the limit.
             last = ids.index(END_TOKEN_ID) if END_TOKEN_ID in ids else len(ids) - 1

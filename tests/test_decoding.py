@@ -204,7 +204,7 @@ def test_more_beams_than_hypotheses_marks_the_empty_places():
     token_ids, scores = run_beam(logits, num_beams=7)
     assert (token_ids[:, 0, 0] == END).all()
     np.testing.assert_allclose(scores[:, 0], 0.0)
-    assert (scores[:, 1:] <= decoding.IMPOSSIBLE / 2).all()
+    assert (scores[:, 1:] < decoding.NO_HYPOTHESIS).all()
 
 
 def test_hypotheses_come_best_first():
@@ -247,7 +247,7 @@ def assert_finds(found, expected):
     """Hypotheses of one sentence against (score, tokens) pairs, best first."""
     token_ids, scores = found
     np.testing.assert_allclose(scores[: len(expected)], [score for score, _ in expected], atol=1e-4)
-    assert (scores[len(expected) :] <= decoding.IMPOSSIBLE / 2).all()
+    assert (scores[len(expected) :] < decoding.NO_HYPOTHESIS).all()
     for (_, tokens), row in zip(expected[:20], token_ids, strict=False):
         assert tuple(row) == tokens + (0,) * (L - len(tokens))
 

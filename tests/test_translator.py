@@ -12,6 +12,7 @@ import tensorflow as tf
 from ai_edge_litert.interpreter import Interpreter
 from keras import ops
 
+from keras_transformer.compiled import BATCH_SIZES, SOURCE_LENGTHS
 from keras_transformer.decoding import length_penalty_divisor
 from keras_transformer.export.ctranslate2 import export_ctranslate2
 from keras_transformer.export.saved_model import export_saved_model
@@ -21,8 +22,6 @@ from keras_transformer.model import Transformer
 from keras_transformer.search import SearchSettings
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID, Tokenizer
 from keras_transformer.translator import (
-    BATCH_SIZES,
-    SOURCE_LENGTHS,
     Translation,
     Translator,
     available_cpus,
