@@ -99,7 +99,7 @@ def measure(name, folder, arguments):
     began = time.perf_counter()
     with contextlib.ExitStack() as stack:
         path = Path(folder) / form / kind
-        translate, size = globals()[form](arguments, path, kind, stack)
+        translate, size = OPENERS[form](arguments, path, kind, stack)
         translate(sources[0])
         start = time.perf_counter() - began
         found = [translate(text)[0] for text in sources]
@@ -256,6 +256,9 @@ FORMS = {
     "CTranslate2 float32": ("ctranslate2", "float32"),
     "CTranslate2 int8": ("ctranslate2", "int8"),
 }
+
+
+OPENERS = {"python": python, "saved_model": saved_model, "tflite": tflite, "ctranslate2": ctranslate2, "web": web}
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import importlib.abc
 import importlib.util
 import sys
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "positional_encoding": "embeddings",

@@ -38,6 +38,12 @@ def positive_number(name: str, value: Any) -> float:
     return float(value)
 
 
+def even_shares(width: int, num_heads: int) -> tuple[str, int]:
+    """For an error's repair: numbers of heads that divide the width, and the next width that `num_heads` divides."""
+    fits = [n for n in range(1, min(width, 2 * num_heads) + 1) if width % n == 0]
+    return " or ".join(map(str, fits)), -(-width // num_heads) * num_heads
+
+
 def check_sequence(name: str, shape: Any, width: int | None = None) -> None:
     """Raises a ValueError unless `shape` is (B, length, `width`); a `width` of `None` stands for any."""
     shape = tuple(shape)

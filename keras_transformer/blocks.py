@@ -18,6 +18,7 @@ from keras_transformer.base import (
     Shape,
     Tensor,
     carry_mask,
+    even_shares,
     positive_integer,
     positive_number,
     rate,
@@ -129,12 +130,11 @@ class _Block(DenseLayers):
     def _attention(self, argument, shape, name):
         hidden_dim = shape[-1]
         if hidden_dim % self.num_heads:
-            fits = [n for n in range(1, min(hidden_dim, 2 * self.num_heads) + 1) if hidden_dim % n == 0]
-            wider = -(-hidden_dim // self.num_heads) * self.num_heads
+            fits, wider = even_shares(hidden_dim, self.num_heads)
             raise ValueError(
                 f"The width of `{argument}`, its last axis, must be divisible by `num_heads`: every head gets an equal "
                 f"share. Received: shape={tuple(shape)}, num_heads={self.num_heads}. "
-                f"Use num_heads={' or '.join(map(str, fits))}, or make the input {wider} wide, for example with "
+                f"Use num_heads={fits}, or make the input {wider} wide, for example with "
                 f"`keras.layers.Dense({wider})`."
             )
         return MultiHeadAttention(

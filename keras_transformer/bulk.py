@@ -110,7 +110,7 @@ class _Read(beam.DoFn):
         except DataError as error:
             chunk = None
             yield beam.pvalue.TaggedOutput(ERRORS, f"{error} Nothing of this file is written.")
-        yield match.path, (number, chunk)
+        yield match.path, (number - len(chunk or ()), chunk)
 
 
 class _Translate(beam.DoFn):

@@ -9,7 +9,7 @@ import keras
 from keras import ops
 
 from keras_transformer import masks
-from keras_transformer.base import positive_integer, rate
+from keras_transformer.base import even_shares, positive_integer, rate
 from keras_transformer.blocks import DecoderBlock, EncoderBlock
 from keras_transformer.distribution import DistributedFit
 from keras_transformer.embeddings import PositionalEmbedding
@@ -103,6 +103,13 @@ class Transformer(DistributedFit, keras.Model):
             config[size] = None if config[size] is None else positive_integer(size, config[size])
         for name_of_rate in ("dropout", "attention_dropout"):
             rate(name_of_rate, config[name_of_rate])
+        if hidden_dim % num_heads:
+            fits, wider = even_shares(hidden_dim, num_heads)
+            raise ValueError(
+                "`hidden_dim` must be divisible by `num_heads`: every head gets an equal share. "
+                f"Received: hidden_dim={hidden_dim}, num_heads={num_heads}. "
+                f"Use num_heads={fits}, or hidden_dim={wider}."
+            )
         activation = keras.activations.get(activation)
         dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         num_decoder_layers = num_layers if num_decoder_layers is None else num_decoder_layers

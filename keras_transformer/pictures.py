@@ -98,7 +98,7 @@ def draw(kind, translator=None, text=None, reference=None):
             f"Pictures of kind {kind} show a trained model. Received: no run. Pass the folder of one, such as "
             f"runs/phrasebook-tiny, or draw {', '.join(PICTURES_WITHOUT_RUN)}."
         )
-    yield from globals()[f"_{kind}"](translator, text, reference)
+    yield from _DRAWINGS[kind](translator, text, reference)
 
 
 def _positions(translator, text, reference):
@@ -308,6 +308,17 @@ def trace_beams(translator, text, num_beams=TREE_BEAMS):
 
 def _beam(translator, text, reference):
     yield "beam_tree", visualize.beam_tree(*trace_beams(translator, text))
+
+
+_DRAWINGS = {
+    "positions": _positions,
+    "embeddings": _embeddings,
+    "masks": _masks,
+    "attention": _attention,
+    "schedule": _schedule,
+    "curves": _curves,
+    "beam": _beam,
+}
 
 
 def explorer(translator, texts, title):

@@ -396,10 +396,10 @@ def test_a_full_disk_ends_training_with_the_file_and_the_way_to_go_on(tmp_path, 
         patch.setattr("numpy.savez", no_room)
         small_run(tmp_path)
     run_dir = tmp_path / "run"
-    assert capsys.readouterr().err.splitlines()[-1] == (
-        f"error: Cannot use {run_dir}/checkpoints/epoch-00001.npz: No space left on device. When that is mended, go on "
-        f"with `python train_keras.py --run-dir {run_dir} --resume`."
-    )
+    assert capsys.readouterr().err.splitlines()[-2:] == [
+        f"error: Cannot use {run_dir}/checkpoints/epoch-00001.npz: No space left on device. Go on with:",
+        f"  python train_keras.py --run-dir {run_dir} --resume",
+    ]
     assert train_keras.main(["--run-dir", str(run_dir), "--resume", "--no-export"]) == 0
     assert list(json.loads((run_dir / "scores.json").read_text())) == ["before_training", "after_training"]
 
@@ -409,6 +409,7 @@ def test_a_full_disk_ends_training_with_the_file_and_the_way_to_go_on(tmp_path, 
 )
 def test_a_damaged_run_is_named_by_every_command(tmp_path, capsys, call):
     run_dir = old_run(tmp_path / "run")
+    (run_dir / "config.json").write_text('{"preset": "tiny"}')
     with pytest.raises(SystemExit, match="2"):
         if call:
             command_line.main([*call, str(run_dir)])

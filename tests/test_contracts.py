@@ -60,9 +60,9 @@ def test_company_never_changes_a_translation(golden):
     ids=repr,
 )
 def test_odd_texts_get_one_string_each(golden, texts):
-    found = golden.translator.translate(texts)
-    assert len(found) == len(texts)
-    assert all(isinstance(text, str) for text in found)
+    translations = golden.translator.translate(texts, return_scores=True)
+    assert len(translations) == len(texts)
+    assert all(isinstance(translation.text, str) for translation in translations)
 
 
 def test_public_names_are_what_the_package_says():

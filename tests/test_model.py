@@ -208,7 +208,7 @@ def test_logits_are_over_the_target_vocabulary(tie_embeddings):
         ),
         (
             {"num_heads": 3},
-            r"must be divisible by `num_heads`.*, 22\), num_heads=3.*num_heads=1 or 2, or make the input 24",
+            r"`hidden_dim` must be divisible by `num_heads`.*=22, num_heads=3\. Use num_heads=1 or 2, or hidden_dim=24",
         ),
         ({"num_heads": 1, "hidden_dim": 21}, r"`hidden_dim` must be an even number.*hidden_dim=21.*hidden_dim=22"),
         ({"position_type": "rotary"}, r"`position_type` must be one of .*Received: 'rotary'"),

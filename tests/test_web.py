@@ -19,6 +19,7 @@ import pytest
 from keras_transformer.export import ExportError, web
 from keras_transformer.export.verify import ODD
 from keras_transformer.export.web import PAGE, POLICY, export_web, server
+from keras_transformer.files import FileError
 from keras_transformer.model import Transformer
 from keras_transformer.phrasebook import phrasebook
 from keras_transformer.tokenizers import Tokenizer
@@ -426,7 +427,7 @@ def test_errors_leave_what_is_there(tmp_path):
     tokenizer = Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, kind="wordpiece")
     size = tokenizer.vocabulary_size
     model = Transformer(size, num_layers=1, num_heads=1, hidden_dim=4, intermediate_dim=5)
-    with pytest.raises(ExportError, match=r"exists\. Replace it with --overwrite"):
+    with pytest.raises(FileError, match=r"is a file, and a folder is to be written there"):
         export_web(Translator(model, tokenizer), kept)
     assert kept.read_text() == "mine"
     with pytest.raises(ExportError, match=r"SentencePiece tokenizers only\. Received: tokenizer wordpiece"):

@@ -51,6 +51,7 @@ def test_a_killed_worker_ends_the_others_and_all_go_on_later(tmp_path, files):
     assert process.returncode == 1
     assert "another worker is gone or out of reach" in output
     assert f"--run-dir {killed} --resume" in output
+    assert "retracing" not in output
     done = max(int(re.findall(r"\d+", path.stem)[-1]) for path in killed.glob("checkpoints/epoch-*.npz"))
     epochs = done + 2
     resume = "--strategy", "multi_worker", "--run-dir", killed, "--resume", "--no-export"
