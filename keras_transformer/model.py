@@ -354,9 +354,9 @@ def _through(blocks, norm, x, *sequences, scores=(), **padding_masks):
     """
     for block in blocks:
         if scores:
-            x, *found = block(x, *sequences, return_attention_scores=True, **padding_masks)
-            for some, one in zip(scores, found, strict=True):
-                some.append(one)
+            x, *new = block(x, *sequences, return_attention_scores=True, **padding_masks)
+            for so_far, scores_of_block in zip(scores, new, strict=True):
+                so_far.append(scores_of_block)
         else:
             x = block(x, *sequences, **padding_masks)
     return norm(x) if norm else x

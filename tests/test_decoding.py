@@ -48,6 +48,28 @@ class TableDecoder:
         return {**cache, "read": ops.concatenate([cache["read"], more], axis=2)}
 
 
+@pytest.mark.parametrize(("num_beams", "ancestors"), [(1, [None]), (3, [(B, 3, 2), (B, 3, L)])], ids=str)
+def test_a_decoder_is_any_object_with_a_cache_a_step_and_a_lengthen(num_beams, ancestors):
+    """What each is called with; the second stage makes room, and the beams of a sentence are side by side."""
+    stages, asked, lengthened = [decoding.Stage(2), decoding.Stage(L)], set(), []
+    table_decoder = TableDecoder(table(1), num_beams, stages)
+
+    def step(token_ids, cache, index, ancestors):
+        asked.add((tuple(token_ids.shape), tuple(index.shape), None if ancestors is None else tuple(ancestors.shape)))
+        return table_decoder.step(token_ids, cache, index, ancestors)
+
+    def lengthen(cache, max_length):
+        lengthened.append(max_length)
+        return table_decoder.lengthen(cache, max_length)
+
+    decoder = SimpleNamespace(cache=table_decoder.cache, step=step, lengthen=lengthen)
+    settings = SearchSettings(num_beams=num_beams)
+    hypotheses = (decoding.greedy if num_beams == 1 else decoding.beam_search)(decoder, B, L, settings, stages=stages)
+    assert asked == {((B * num_beams,), (), shape) for shape in ancestors}
+    assert lengthened == [L]
+    assert tuple(hypotheses.token_ids.shape) == (B, num_beams, L)
+
+
 def log_softmax(logits):
     return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
 
