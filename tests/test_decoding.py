@@ -77,15 +77,15 @@ def log_softmax(logits):
 def all_hypotheses(logits, sentence, length_penalty, limit=L):
     """Every sequence that ends, or reaches `limit` tokens, with its score; best first."""
     log_probs = log_softmax(logits)
-    found = []
+    hypotheses = []
     for length in range(1, limit + 1):
         for tokens in itertools.product(range(V), repeat=length):
             if END in tokens[:-1] or (tokens[-1] != END and length < limit):
                 continue
             context = (0, START, *tokens)
             total = sum(log_probs[sentence, context[i], context[i + 1], token] for i, token in enumerate(tokens))
-            found.append((total / ((5 + length) / 6) ** length_penalty, tokens))
-    return sorted(found, reverse=True)
+            hypotheses.append((total / ((5 + length) / 6) ** length_penalty, tokens))
+    return sorted(hypotheses, reverse=True)
 
 
 MOST_BEAMS = 256  # More than there are prefixes of any length; a step has at most 340 candidates.
@@ -265,9 +265,9 @@ def obeys(tokens, min_length=0, no_repeat_ngram_size=0, special_ids=decoding.Spe
     return len(set(ngrams)) == len(ngrams)
 
 
-def assert_finds(found, expected):
+def assert_finds(hypotheses, expected):
     """Hypotheses of one sentence against (score, tokens) pairs, best first."""
-    token_ids, scores = found
+    token_ids, scores = hypotheses
     np.testing.assert_allclose(scores[: len(expected)], [score for score, _ in expected], atol=1e-4)
     assert (scores[len(expected) :] < decoding.NO_HYPOTHESIS).all()
     for (_, tokens), row in zip(expected[:20], token_ids, strict=False):
@@ -277,10 +277,10 @@ def assert_finds(found, expected):
 @pytest.mark.parametrize("length_penalty", [0.0, 1.0])
 def test_each_sentence_has_its_own_limit(length_penalty):
     logits, limits = table(2), np.array([1, 3, 4], "int32")
-    found = run_beam(logits, num_beams=MOST_BEAMS, length_penalty=length_penalty, limits=limits)
+    hypotheses = run_beam(logits, num_beams=MOST_BEAMS, length_penalty=length_penalty, limits=limits)
     for sentence, limit in enumerate(limits):
         expected = all_hypotheses(logits, sentence, length_penalty, limit)
-        assert_finds([x[sentence] for x in found], expected[:MOST_BEAMS])
+        assert_finds([x[sentence] for x in hypotheses], expected[:MOST_BEAMS])
     greedy_ids, _ = run_greedy(logits, limits=limits)
     unlimited, _ = run_greedy(logits)
     for sentence, limit in enumerate(limits):
@@ -307,10 +307,10 @@ RULES = [
 @pytest.mark.parametrize("seed", [0, 1])
 def test_rules_leave_what_enumeration_leaves_with_the_models_own_scores(rules, seed):
     logits = table(seed)
-    found = run_beam(logits, num_beams=MOST_BEAMS, length_penalty=0.6, **rules)
+    hypotheses = run_beam(logits, num_beams=MOST_BEAMS, length_penalty=0.6, **rules)
     for sentence in range(B):
         expected = [pair for pair in all_hypotheses(logits, sentence, 0.6) if obeys(pair[1], **rules)]
-        assert_finds([x[sentence] for x in found], expected[:MOST_BEAMS])
+        assert_finds([x[sentence] for x in hypotheses], expected[:MOST_BEAMS])
 
 
 @pytest.mark.parametrize("rules", [*RULES, {"repetition_penalty": 1.7}], ids=str)
@@ -346,19 +346,19 @@ def test_a_repetition_penalty_chooses_otherwise_and_scores_with_the_model(num_be
 @pytest.mark.parametrize("length_penalty", [0.0, 1.0])
 def test_a_prefix_is_kept_and_its_log_probability_counted(length_penalty):
     logits, prefix = table(5), np.array([[4, 1], [1, 0], [0, 0]], "int32")
-    found = run_beam(logits, num_beams=MOST_BEAMS, length_penalty=length_penalty, prefix=prefix)
+    hypotheses = run_beam(logits, num_beams=MOST_BEAMS, length_penalty=length_penalty, prefix=prefix)
     greedy_ids, _ = run_greedy(logits, prefix=prefix)
     for sentence, row in enumerate(prefix):
         begin = tuple(int(token) for token in row if token)
         expected = [x for x in all_hypotheses(logits, sentence, length_penalty) if x[1][: len(begin)] == begin]
-        assert_finds([x[sentence] for x in found], expected[:MOST_BEAMS])
+        assert_finds([x[sentence] for x in hypotheses], expected[:MOST_BEAMS])
         assert tuple(greedy_ids[sentence, 0][: len(begin)]) == begin
 
 
 def test_a_prefix_may_have_tokens_that_are_forbidden_otherwise():
     logits, prefix = table(5), np.array([[2, 1], [1, 0], [0, 0]], "int32")
     special_ids = forbidding(0, 1, START)
-    found = run_beam(logits, num_beams=MOST_BEAMS, special_ids=special_ids, prefix=prefix)
+    hypotheses = run_beam(logits, num_beams=MOST_BEAMS, special_ids=special_ids, prefix=prefix)
     greedy_ids, _ = run_greedy(logits, special_ids=special_ids, prefix=prefix)
     for sentence, row in enumerate(prefix):
         begin = tuple(int(token) for token in row if token)
@@ -366,7 +366,7 @@ def test_a_prefix_may_have_tokens_that_are_forbidden_otherwise():
             x for x in all_hypotheses(logits, sentence, 0.0)
             if x[1][: len(begin)] == begin and not {0, 1, START} & set(x[1][len(begin) :])
         ]  # fmt: skip
-        assert_finds([x[sentence] for x in found], expected[:MOST_BEAMS])
+        assert_finds([x[sentence] for x in hypotheses], expected[:MOST_BEAMS])
         assert tuple(greedy_ids[sentence, 0][: len(begin)]) == begin
 
 
@@ -423,8 +423,8 @@ def test_every_token_is_drawn_as_often_as_its_probability(sampling):
         uniforms = np.tile((i * 100 + np.arange(100) + 0.5) / count, B).astype("float32")[:, None]
         rows = ops.convert_to_tensor(np.arange(B * 100, dtype="int32"))
         decoder = SimpleNamespace(step=step, cache=rows)
-        found = decoding.sample(decoder, ops.convert_to_tensor(uniforms), 1, sampling)
-        tokens = ops.convert_to_numpy(found.token_ids).reshape(B, 100)
+        hypotheses = decoding.sample(decoder, ops.convert_to_tensor(uniforms), 1, sampling)
+        tokens = ops.convert_to_numpy(hypotheses.token_ids).reshape(B, 100)
         for sentence in range(B):
             drawn[sentence] += np.bincount(tokens[sentence], minlength=V)
     for sentence in range(B):

@@ -267,7 +267,7 @@ def test_metadata_tokenizer_and_warm_up_are_beside_the_graph(golden):
     metadata = json.loads((folder / "metadata.json").read_text())
     assert metadata["versions"]["tensorflow"] == tf.__version__
     assert len(metadata["weights_sha256"]) == 64
-    assert metadata["settings"] == golden.translator.settings._asdict()
+    assert metadata["settings"] == vars(golden.translator.settings)
     (tokenizer,) = (folder / "assets").iterdir()
     assert tokenizer.read_bytes() == golden.tokenizer.model
     records = [r.numpy() for r in tf.data.TFRecordDataset(str(folder / "assets.extra" / "tf_serving_warmup_requests"))]
