@@ -306,7 +306,7 @@ class DistributedFit:
         return {k: ops.reshape(v, (1,)) for k, v in logs.items()} if _multi_worker(self.distribute_strategy) else logs
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
-        """Keras builds the metrics from the mean of the replicas' parts of a batch: parts of other sizes, it fails."""
+        """Keras averages the replicas' shards of a batch to build the metrics, which fails when their sizes differ."""
         strategy = getattr(self, "_distribute_strategy", None)
         if iterator is not None and strategy is not None and strategy.num_replicas_in_sync > 1:
             _, _, batches = next(iter(iterator))

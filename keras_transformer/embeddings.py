@@ -191,7 +191,7 @@ class PositionalEmbedding(keras.layers.Layer):
                 tie_weights=tie_weights,
                 embeddings_initializer=self.embeddings_initializer or default,
                 embeddings_regularizer=self.embeddings_regularizer,
-                reverse_dtype=self.compute_dtype,  # Its variables stay float32 inside a layer with a policy of its own.
+                reverse_dtype=self.variable_dtype,
                 dtype=self.dtype_policy,
                 name="token_embedding",
             )
@@ -274,7 +274,10 @@ class PositionalEmbedding(keras.layers.Layer):
         return self.dropout_layer(ops.cast(x, self.compute_dtype), training=training)
 
     def project(self, hidden):
-        """Logits (..., V) of hidden states (..., D): the pre-softmax projection of section 3.4."""
+        """Logits (..., V) of hidden states (..., D): the pre-softmax projection of section 3.4.
+
+        They have the dtype of the weights, float32 in mixed precision: a softmax over a vocabulary needs it.
+        """
         # A call of this layer, not of the inner one: a functional model that is saved must know whose weights they are.
         return self(hidden, reverse=True)
 
@@ -293,7 +296,8 @@ class PositionalEmbedding(keras.layers.Layer):
     def compute_output_spec(self, token_ids, start_index=0, positions=None, training=None, reverse=False):
         if not reverse:
             self._check_length(token_ids.shape[1], start_index, positions)
-        return keras.KerasTensor(self.compute_output_shape(token_ids.shape, reverse), dtype=self.compute_dtype)
+        dtype = self.variable_dtype if reverse else self.compute_dtype
+        return keras.KerasTensor(self.compute_output_shape(token_ids.shape, reverse), dtype=dtype)
 
     def _check_length(self, length, start_index, positions):
         """Raises a ValueError for positions that cannot be, as far as shapes and integers tell."""

@@ -53,13 +53,13 @@ def train_golden(folder, pairs):
     import train_keras
 
     files = []
-    for split, times in (("train", 40), ("val", 1)):  # Many times over: few epochs, each with many steps.
+    for split, times in (("train", 60), ("val", 1)):  # Many times over: few epochs, each with many steps.
         for name, side in (("source", 0), ("target", 1)):
             path = folder / f"{split}.{name}"
             path.write_text("".join(pair[side] + "\n" for pair in pairs * times), encoding="utf-8")
             files += [f"--{split}-{name}", str(path)]
     sizes = "--num-layers 2 --num-heads 2 --hidden-dim 64 --intermediate-dim 96 --dropout 0 --normalize-first"
-    recipe = "--epochs 6 --learning-rate 0.003 --warmup-steps 30 --tokens-per-batch 200 --label-smoothing 0.05"
+    recipe = "--epochs 4 --learning-rate 0.003 --warmup-steps 30 --tokens-per-batch 200 --label-smoothing 0.05"
     assert train_keras.main([*files, *sizes.split(), *recipe.split(), "--run-dir", str(folder / "run")]) == 0
 
 
