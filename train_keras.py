@@ -62,7 +62,7 @@ def train(run, config, resume, export):
             max_length=config.data.max_length,
             **vars(config.model),
         )
-        settings = {"max_source_length": config.data.max_length, **config.decoding.search_settings()}
+        settings = {"max_source_length": config.data.max_length, **vars(config.decoding)}
         translator = Translator(model, *tokenizers, **settings)
 
         schedule = training.make_schedule(config.model.hidden_dim, recipe.warmup_steps, recipe.learning_rate)

@@ -267,7 +267,9 @@ def saved_model(translator, texts, batch_size, xla):
         disable_xla()
         translator.jit_compile = False  # For the export's verification: what is disabled is so for the whole process.
     with tempfile.TemporaryDirectory() as folder:
-        served = ServedModel(export_saved_model(translator, Path(folder) / "servable", num_hypotheses=1, xla=xla))
+        served = ServedModel(
+            export_saved_model(translator, Path(folder) / "servable", num_hypotheses=1, jit_compile=xla)
+        )
     batches = [np.array(texts[i : i + batch_size], object) for i in range(0, len(texts), batch_size)]
     pool = ThreadPoolExecutor(min(CORES, len(batches)))
 

@@ -59,19 +59,19 @@ class TFLiteTranslator:
             if not all(file.suffix == ".spm" and file.is_file() for file in files):
                 raise FileNotFoundError(f"{self._folder} has no SentencePiece tokenizer. Use `translate_ids`.")
             try:
-                found = [sentencepiece.SentencePieceProcessor(model_file=str(file)) for file in files]
+                processors = [sentencepiece.SentencePieceProcessor(model_file=str(file)) for file in files]
             except (RuntimeError, OSError) as error:
                 names = " and ".join(map(str, files))
                 raise ValueError(f"{names} cannot be used as a tokenizer: {_one_line(error)}") from error
-            self._tokenizers = found[0], found[-1]
+            self._tokenizers = processors[0], processors[-1]
         return self._tokenizers
 
     def translate(self, text, beam=True):
         """Pairs (translation, score) of one text, best first; with greedy search one."""
         source, target = self.tokenizers()
-        found = self.translate_ids(source.encode(text), beam)
+        hypotheses = self.translate_ids(source.encode(text), beam)
         special = {self.settings[f"{name}_token_id"] for name in ("pad", "start", "end")}
-        return [(target.decode([i for i in ids if i not in special]), score) for ids, score in found]
+        return [(target.decode([i for i in ids if i not in special]), score) for ids, score in hypotheses]
 
     def is_cut(self, text):
         """Whether a text has more tokens than the file takes, so that only its beginning is translated."""
@@ -84,13 +84,14 @@ class TFLiteTranslator:
         padded = np.full((1, length), self.settings["pad_token_id"], np.int32)
         padded[0, : len(token_ids) + 1] = [*token_ids, end]
         if beam and "translate_beam" in self._runners:
-            found = self._runners["translate_beam"](token_ids=padded)
-            hypotheses, scores = found["hypothesis_ids"][0], found["scores"][0]
+            outputs = self._runners["translate_beam"](token_ids=padded)
+            hypotheses, scores = outputs["hypothesis_ids"][0], outputs["scores"][0]
         else:
-            found = self._runners["translate"](token_ids=padded)
-            hypotheses, scores = found["translation_ids"], found["score"]
+            outputs = self._runners["translate"](token_ids=padded)
+            hypotheses, scores = outputs["translation_ids"], outputs["score"]
         rows = zip(hypotheses.tolist(), scores.tolist(), strict=True)
-        return [([i for i in row if i != self.settings["pad_token_id"]], score) for row, score in rows if score > -1e8]
+        padding, least = self.settings["pad_token_id"], self.settings["no_hypothesis_score"]
+        return [([i for i in row if i != padding], score) for row, score in rows if score > least]
 
 
 def _settings(file):
@@ -110,6 +111,7 @@ def _settings(file):
         need(name, lambda x: type(x) is int and x > 0, "a whole number from 1 on")
     for name in ("pad_token_id", "start_token_id", "end_token_id"):
         need(name, lambda x: type(x) is int and x >= 0, "a whole number from 0 on")
+    need("no_hypothesis_score", lambda x: type(x) is float, "a number")
 
     def names(x):
         return isinstance(x, list) and len(x) in (1, 2) and all(isinstance(y, str) and Path(y).name == y for y in x)
@@ -135,8 +137,8 @@ def main(argv=None):
     try:
         translator = TFLiteTranslator(arguments.file, arguments.num_threads)
         for text in arguments.text:
-            found = translator.translate(text, beam=not arguments.greedy)
-            for translation, score in found if arguments.nbest else found[:1]:
+            hypotheses = translator.translate(text, beam=not arguments.greedy)
+            for translation, score in hypotheses if arguments.nbest else hypotheses[:1]:
                 print(f"{score:.4f}\t{translation}" if arguments.nbest else translation)
             if translator.is_cut(text):
                 print(f"{text[:40]!r}... is too long: only its beginning was translated.", file=sys.stderr)

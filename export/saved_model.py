@@ -21,30 +21,30 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer import decoding
+from keras_transformer.compiled import BATCH_SIZES, FORWARD_ROWS
 from keras_transformer.export import ExportError
 from keras_transformer.export.verify import longest_target, sentences, verify_saved_model
 from keras_transformer.files import new_folder
+from keras_transformer.search import search
 from keras_transformer.tokenizers import (
     END_TOKEN_ID,
     PAD_TOKEN_ID,
-    START_TOKEN_ID,
     UNKNOWN_TOKEN_ID,
     save_tokenizers,
+    shifted_right,
     without_special,
 )
-from keras_transformer.translator import search
 
 # Sentences that are searched for together: what bounds the memory of a request.
-ROWS = 32
+ROWS = BATCH_SIZES[-1]
 # So many of these batches at a time, if the server has the cores.
 PARALLEL_BATCHES = 4
-# What XLA compiles a search for: batches of so many sentences of up to so many tokens.
-XLA_ROWS = (1, 8, ROWS)
+# What XLA compiles a search for: batches of `BATCH_SIZES` sentences of up to so many tokens.
 XLA_LENGTHS = (32, 128)
 PACKAGES = ("keras_transformer", "tensorflow", "tensorflow-text", "keras")
 
 
-def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, xla=False, **settings):
+def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, jit_compile=False, **settings):
     """Writes a SavedModel; its answers are those of `translator`, which is verified before it appears.
 
     Signatures; B is the number of sentences, any number, 0 too:
@@ -70,10 +70,10 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, x
         path: the folder of the servable; the SavedModel becomes its next numbered version, `path/1` at first.
         overwrite: whether to replace the newest version instead of adding one. Defaults to False.
         num_hypotheses: K of `translate_nbest`. Defaults to the number of beams.
-        xla: whether the search is compiled by XLA, for a server that was started with XLA. It compiles when a batch of
-            a new size comes, for seconds, `len(XLA_ROWS)` times `len(XLA_LENGTHS)` sizes at most; the warm-up requests
-            bring them all. Defaults to False.
-        **settings: `keras_transformer.translator.SearchSettings` by name, fixed in the graph. Default to the
+        jit_compile: whether XLA compiles the search, for a server that was started with XLA. It compiles when a batch
+            of a new size comes, for seconds, `len(BATCH_SIZES)` times `len(XLA_LENGTHS)` sizes at most; the warm-up
+            requests bring them all. Defaults to False.
+        **settings: `keras_transformer.search.SearchSettings` by name, fixed in the graph. Default to the
             translator's.
 
     Returns:
@@ -86,11 +86,7 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, x
     if settings.sampling:
         raise ExportError("Sampling cannot be exported: a servable gives one answer. Received: sampling=True.")
     num_hypotheses = settings.num_beams if num_hypotheses is None else num_hypotheses
-    if not 1 <= num_hypotheses <= settings.num_beams:
-        raise ExportError(
-            "`num_hypotheses` must be between 1 and `num_beams`: the search keeps no more. "
-            f"Received: num_hypotheses={num_hypotheses}, num_beams={settings.num_beams}."
-        )
+    settings.check_num_hypotheses(num_hypotheses)
     path = Path(path)
     versions = [int(p.name) for p in path.iterdir() if p.name.isdecimal()] if path.is_dir() else []
     newest = max(versions, default=0)
@@ -99,7 +95,7 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, x
         # The saver copies assets from where they are, and empties the folder it writes to.
         with tempfile.TemporaryDirectory() as assets:
             save_tokenizers(assets, translator.tokenizers)
-            module, functions = servable(translator, settings, num_hypotheses, xla)
+            module, functions = servable(translator, settings, num_hypotheses, jit_compile)
             module.tokenizers = [tf.saved_model.Asset(str(file)) for file in sorted(Path(assets).iterdir())]
             signatures = {name: function.get_concrete_function() for name, function in functions.items()}
             signatures["serving_default"] = signatures["translate"]
@@ -109,132 +105,174 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, x
                 if os.strerror(errno.ENOSPC) not in str(error):
                     raise
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(final)) from error
-        requests = warmup_requests(translator, xla)
+        requests = warmup_requests(translator, jit_compile)
         _write_warmup(temporary / "assets.extra" / "tf_serving_warmup_requests", path.name, requests)
-        _write_metadata(temporary / "metadata.json", translator, settings, num_hypotheses, xla)
+        _write_metadata(temporary / "metadata.json", translator, settings, num_hypotheses, jit_compile)
         verify_saved_model(temporary, translator)
     return final
 
 
-def servable(translator, settings, num_hypotheses, xla=False):
+def servable(translator, settings, num_hypotheses, jit_compile=False):
     """A `tf.Module` that tracks variables and the tokenizers' resources, nothing else, and the signatures' functions.
 
     Functions that it tracks would be traced and written a second time.
     """
-    model = translator.model
-    settings = settings.within(model.max_length)
-    source_tokenizer, target_tokenizer = translator.source_tokenizer, translator.target_tokenizer
-    ids_spec = tf.TensorSpec([None, None], tf.int32, name="token_ids")
-    text_spec = tf.TensorSpec([None], tf.string, name="text")
-    searches = {}
+    module = tf.Module()
+    module.variables_of_model = [variable.value for variable in translator.model.variables]
+    tokenizers = translator.source_tokenizer, translator.target_tokenizer
+    module.resources = [resource for tokenizer in tokenizers for resource in tokenizer.graph_resources()]
+    signatures = _Signatures(translator, settings, num_hypotheses, jit_compile)
+    text, ids = tf.TensorSpec([None], tf.string, name="text"), tf.TensorSpec([None, None], tf.int32, name="token_ids")
+    pair = [tf.TensorSpec([None], tf.string, name=name) for name in ("source", "target")]
+    functions = {
+        "translate": (signatures.translate, [text]),
+        "translate_nbest": (signatures.translate_nbest, [text]),
+        "translate_ids": (signatures.translate_ids, [ids]),
+        "tokenize": (signatures.tokenize, [text]),
+        "detokenize": (signatures.detokenize, [ids]),
+        "score": (signatures.score, pair),
+    }
+    return module, {
+        name: tf.function(function, input_signature=specs, autograph=False)
+        for name, (function, specs) in functions.items()
+    }
 
-    def search_function(k):
-        """One function for all signatures that want k hypotheses."""
-        if xla:  # Or more: compiling takes longer than what a search for one hypothesis need not wait for.
-            k = num_hypotheses
-        if k not in searches:
 
-            def function(encoder_token_ids, limits):
-                if xla:
-                    return _compiled_search(translator, settings, k, encoder_token_ids, limits)
-                return search(model, encoder_token_ids, limits, tf.reduce_max(limits), settings, num_hypotheses=k)
+class _Signatures:
+    """What the signatures compute, see `export_saved_model`; one function searches for all that want as many."""
 
-            specs = [tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)]
-            searches[k] = tf.function(function, input_signature=specs, autograph=False)
-        return searches[k]
+    def __init__(self, translator, settings, num_hypotheses, jit_compile):
+        self.translator, self.model = translator, translator.model
+        self.source_tokenizer, self.target_tokenizer = translator.source_tokenizer, translator.target_tokenizer
+        self.settings = settings.within(self.model.max_length)
+        self.num_hypotheses, self.jit_compile = num_hypotheses, jit_compile
+        self._searches = {}
 
-    def find(ids, k):
-        """Ragged token ids without special ones -> hypotheses (B, k, L), scores (B, k), what is empty, what was cut."""
-        truncated = ids.row_lengths() > translator.max_source_length - 1
-        token_ids, lengths = _ended(ids[:, : translator.max_source_length - 1])
-        limits = tf.cast(settings.limit(tf.cast(lengths, tf.float32)), tf.int32)
-        limits = tf.where(lengths > 1, limits, 1)  # Nothing is translated to nothing: that needs no search.
-        longest = tf.reduce_max(limits)
+    def translate(self, text):
+        token_ids, empty, outputs = self._best(self.source_tokenizer.graph_tokenize(text))
+        return {"translation": tf.where(empty, "", self.target_tokenizer.graph_detokenize(token_ids)), **outputs}
 
-        def one_batch(rows):
-            width = tf.reduce_max(tf.gather(lengths, rows))
-            found, scores = search_function(k)(tf.gather(token_ids, rows)[:, :width], tf.gather(limits, rows))
-            padding = [[0, 0], [0, 0], [0, tf.maximum(longest - tf.shape(found)[2], 0)]]
-            return tf.pad(found, padding, constant_values=PAD_TOKEN_ID)[:, :k, :longest], scores[:, :k]
-
-        specs = tf.TensorSpec([None, k, None], tf.int32), tf.TensorSpec([None, k], tf.float32)
-        found, scores = _in_batches(one_batch, lengths, specs)
-        empty = lengths[:-1] <= 1
-        return *nothing_of_nothing(empty, found, scores, k), empty, truncated
-
-    def best(ids):
-        found, scores, empty, truncated = find(ids, 1)
-        length = tf.math.count_nonzero(found[:, 0] != PAD_TOKEN_ID, axis=-1, dtype=tf.int32)
-        return found[:, 0], empty, {"score": scores[:, 0], "length": length, "truncated": truncated}
-
-    def translate(text):
-        found, empty, outputs = best(source_tokenizer.graph_tokenize(text))
-        return {"translation": tf.where(empty, "", target_tokenizer.graph_detokenize(found)), **outputs}
-
-    def translate_nbest(text):
-        found, scores, empty, _ = find(source_tokenizer.graph_tokenize(text), num_hypotheses)
-        texts = target_tokenizer.graph_detokenize(tf.reshape(found, [-1, tf.shape(found)[-1]]))
-        nothing = empty[:, None] | (scores < decoding.IMPOSSIBLE / 2)
+    def translate_nbest(self, text):
+        ids = self.source_tokenizer.graph_tokenize(text)
+        hypotheses, scores, empty, _ = self._hypotheses(ids, self.num_hypotheses)
+        texts = self.target_tokenizer.graph_detokenize(tf.reshape(hypotheses, [-1, tf.shape(hypotheses)[-1]]))
+        nothing = empty[:, None] | (scores < decoding.NO_HYPOTHESIS)
         return {"hypotheses": tf.where(nothing, "", tf.reshape(texts, tf.shape(scores))), "scores": scores}
 
-    def translate_ids(token_ids):
-        found, _, outputs = best(without_special(_known(token_ids, source_tokenizer.vocabulary_size)))
-        return {"translation_ids": found, **outputs}
+    def translate_ids(self, token_ids):
+        known = _known(token_ids, self.source_tokenizer.vocabulary_size)
+        translation_ids, _, outputs = self._best(without_special(known))
+        return {"translation_ids": translation_ids, **outputs}
 
-    def tokenize(text):
-        token_ids, _ = _ended(source_tokenizer.graph_tokenize(text)[:, : translator.max_source_length - 1])
+    def tokenize(self, text):
+        token_ids, _ = _ended(self._cut(self.source_tokenizer.graph_tokenize(text)))
         return {"token_ids": token_ids[:-1]}
 
-    def detokenize(token_ids):
-        return {"text": target_tokenizer.graph_detokenize(_known(token_ids, target_tokenizer.vocabulary_size))}
+    def detokenize(self, token_ids):
+        known = _known(token_ids, self.target_tokenizer.vocabulary_size)
+        return {"text": self.target_tokenizer.graph_detokenize(known)}
 
-    def score(source, target):
+    def score(self, source, target):
         with tf.control_dependencies(
             [tf.debugging.assert_equal(tf.size(source), tf.size(target), "Each target translates its source")]
         ):
-            source_ids, source_lengths = _ended(
-                source_tokenizer.graph_tokenize(source)[:, : translator.max_source_length - 1]
-            )
-        labels, target_lengths = _ended(target_tokenizer.graph_tokenize(target)[:, : longest_target(translator) - 1])
+            source_ids, source_lengths = _ended(self._cut(self.source_tokenizer.graph_tokenize(source)))
+        target_ids = self.target_tokenizer.graph_tokenize(target)
+        labels, target_lengths = _ended(target_ids[:, : longest_target(self.translator) - 1])
 
         def one_batch(rows):
             wanted = tf.gather(labels, rows)[:, : tf.reduce_max(tf.gather(target_lengths, rows))]
             inputs = {
                 "encoder_token_ids": tf.gather(source_ids, rows)[:, : tf.reduce_max(tf.gather(source_lengths, rows))],
-                "decoder_token_ids": tf.concat([tf.fill([tf.shape(rows)[0], 1], START_TOKEN_ID), wanted[:, :-1]], 1),
+                "decoder_token_ids": shifted_right(wanted),
             }
-            log_probs = tf.nn.log_softmax(tf.cast(model(inputs), tf.float32))
+            log_probs = tf.nn.log_softmax(tf.cast(self.model(inputs), tf.float32))
             log_probs = tf.where(wanted == PAD_TOKEN_ID, 0.0, tf.gather(log_probs, wanted, batch_dims=2))
             return tf.pad(log_probs, [[0, 0], [0, tf.shape(labels)[1] - tf.shape(wanted)[1]]])
 
         spec = tf.TensorSpec([None, None], tf.float32)
-        # All positions of all rows have logits at once: fewer rows at a time.
-        (log_probs,) = _in_batches(one_batch, target_lengths, (spec,), ROWS // 4)
+        (log_probs,) = _in_batches(one_batch, target_lengths, (spec,), FORWARD_ROWS)
         return {"log_prob": tf.reduce_sum(log_probs, axis=-1), "token_log_probs": log_probs}
 
-    def function(python_function, *specs):
-        return tf.function(python_function, input_signature=specs, autograph=False)
+    def _best(self, ids):
+        """Ragged token ids -> token ids (B, L) of the best hypothesis, what is empty (B,), and outputs about it."""
+        hypotheses, scores, empty, truncated = self._hypotheses(ids, 1)
+        token_ids = hypotheses[:, 0]
+        length = tf.math.count_nonzero(token_ids != PAD_TOKEN_ID, axis=-1, dtype=tf.int32)
+        return token_ids, empty, {"score": scores[:, 0], "length": length, "truncated": truncated}
 
-    functions = {
-        "translate": function(translate, text_spec),
-        "translate_nbest": function(translate_nbest, text_spec),
-        "translate_ids": function(translate_ids, ids_spec),
-        "tokenize": function(tokenize, text_spec),
-        "detokenize": function(detokenize, ids_spec),
-        "score": function(
-            score, tf.TensorSpec([None], tf.string, name="source"), tf.TensorSpec([None], tf.string, name="target")
-        ),
-    }
-    module = tf.Module()
-    module.variables_of_model = [variable.value for variable in model.variables]
-    module.resources = [*source_tokenizer.graph_resources(), *target_tokenizer.graph_resources()]
-    return module, functions
+    def _hypotheses(self, ids, k):
+        """Ragged token ids without special ones -> hypotheses (B, k, L), scores (B, k), what is empty, what was cut."""
+        truncated = ids.row_lengths() > self.translator.max_source_length - 1
+        token_ids, lengths = _ended(self._cut(ids))
+        limits = tf.where(lengths > 1, self.settings.limits(lengths), 1)  # Empty input needs no search.
+        longest = tf.reduce_max(limits)
+
+        def one_batch(rows):
+            width = tf.reduce_max(tf.gather(lengths, rows))
+            batch = tf.gather(token_ids, rows)[:, :width], tf.gather(limits, rows)
+            hypotheses, scores = self._search_function(k)(*batch)
+            padding = [[0, 0], [0, 0], [0, tf.maximum(longest - tf.shape(hypotheses)[2], 0)]]
+            hypotheses = tf.pad(hypotheses, padding, constant_values=PAD_TOKEN_ID)
+            return hypotheses[:, :k, :longest], scores[:, :k]
+
+        specs = tf.TensorSpec([None, k, None], tf.int32), tf.TensorSpec([None, k], tf.float32)
+        hypotheses, scores = _in_batches(one_batch, lengths, specs)
+        empty = lengths[:-1] <= 1
+        return *mask_empty_inputs(empty, hypotheses, scores, k), empty, truncated
+
+    def _search_function(self, k):
+        if self.jit_compile:  # Always all: sharing one compiled program saves more than stopping early for one.
+            k = self.num_hypotheses
+        if k not in self._searches:
+
+            def function(token_ids, limits):
+                if self.jit_compile:
+                    return self._compiled_search(k, token_ids, limits)
+                return search(self.model, token_ids, limits, tf.reduce_max(limits), self.settings, num_hypotheses=k)
+
+            specs = [tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)]
+            self._searches[k] = tf.function(function, input_signature=specs, autograph=False)
+        return self._searches[k]
+
+    def _compiled_search(self, k, token_ids, limits):
+        """The search in functions that XLA compiles, one for each shape that a batch is filled up to."""
+        rows, length = tf.unstack(tf.shape(token_ids))
+        lengths = _xla_lengths(self.translator)
+
+        def branch(some_rows, some_length):
+            limit = int(self.settings.limits(np.array([some_length]))[0])
+            specs = [tf.TensorSpec([some_rows, some_length], tf.int32), tf.TensorSpec([some_rows], tf.int32)]
+
+            @tf.function(input_signature=specs, jit_compile=True, autograph=False)
+            def compiled(token_ids, limits):
+                return tuple(search(self.model, token_ids, limits, limit, self.settings, k, jit_compile=True))
+
+            def call():
+                more = some_rows - rows
+                ended = tf.pad(tf.fill([more, 1], END_TOKEN_ID), [[0, 0], [0, some_length - 1]])
+                filled = tf.concat([tf.pad(token_ids, [[0, 0], [0, some_length - length]]), ended], axis=0)
+                filled_limits = tf.minimum(tf.pad(limits, [[0, more]], constant_values=1), limit)
+                hypotheses, scores = compiled(filled, filled_limits)
+                return hypotheses[:rows], scores[:rows]
+
+            return call
+
+        # The first size that the batch fits into.
+        place = tf.reduce_sum(tf.cast(rows > BATCH_SIZES[:-1], tf.int32)) * len(lengths)
+        place += tf.reduce_sum(tf.cast(length > lengths[:-1], tf.int32))
+        branches = [branch(some_rows, some_length) for some_rows in BATCH_SIZES for some_length in lengths]
+        return tf.switch_case(place, branches)
+
+    def _cut(self, ids):
+        """Ragged source ids as far as the model gets them, with room for the end token."""
+        return ids[:, : self.translator.max_source_length - 1]
 
 
-def nothing_of_nothing(empty, token_ids, scores, num_hypotheses):
-    """Hypotheses (B, K, L) and scores (B, K); a text that is empty (B,) has one translation, which is empty, too."""
-    of_nothing = tf.constant([0.0] + [2 * decoding.IMPOSSIBLE] * (num_hypotheses - 1))
-    return tf.where(empty[:, None, None], PAD_TOKEN_ID, token_ids), tf.where(empty[:, None], of_nothing, scores)
+def mask_empty_inputs(empty, token_ids, scores, num_hypotheses):
+    """Hypotheses (B, K, L) and scores (B, K), in which empty input (B,) has one hypothesis, which is empty, too."""
+    of_empty = tf.constant([0.0] + [2 * decoding.IMPOSSIBLE] * (num_hypotheses - 1))
+    return tf.where(empty[:, None, None], PAD_TOKEN_ID, token_ids), tf.where(empty[:, None], of_empty, scores)
 
 
 def _xla_lengths(translator):
@@ -242,44 +280,16 @@ def _xla_lengths(translator):
     return [length for length in XLA_LENGTHS if length < longest] + [longest]
 
 
-def _compiled_search(translator, settings, num_hypotheses, token_ids, limits):
-    """The search in functions that XLA compiles, one for each shape that a batch is filled up to."""
-    rows, length = tf.unstack(tf.shape(token_ids))
-    lengths = _xla_lengths(translator)
-
-    def branch(some_rows, some_length):
-        limit = int(settings.limit(np.array([some_length], "float32"))[0])
-        specs = [tf.TensorSpec([some_rows, some_length], tf.int32), tf.TensorSpec([some_rows], tf.int32)]
-
-        @tf.function(input_signature=specs, jit_compile=True, autograph=False)
-        def compiled(token_ids, limits):
-            return tuple(search(translator.model, token_ids, limits, limit, settings, num_hypotheses, compiled=True))
-
-        def call():
-            more = some_rows - rows
-            ended = tf.pad(tf.fill([more, 1], END_TOKEN_ID), [[0, 0], [0, some_length - 1]])
-            filled = tf.concat([tf.pad(token_ids, [[0, 0], [0, some_length - length]]), ended], axis=0)
-            found, scores = compiled(filled, tf.minimum(tf.pad(limits, [[0, more]], constant_values=1), limit))
-            return found[:rows], scores[:rows]
-
-        return call
-
-    # The first size that the batch fits into.
-    place = tf.reduce_sum(tf.cast(rows > XLA_ROWS[:-1], tf.int32)) * len(lengths)
-    place += tf.reduce_sum(tf.cast(length > lengths[:-1], tf.int32))
-    return tf.switch_case(place, [branch(some_rows, some_length) for some_rows in XLA_ROWS for some_length in lengths])
-
-
-def warmup_requests(translator, xla=False):
+def warmup_requests(translator, jit_compile=False):
     """Lists of texts: what a server translates before it says that it is ready. With XLA one for each shape."""
-    if not xla:
+    if not jit_compile:
         texts = sentences(translator, 8)
         return [texts[:count] for count in (1, 2, 4, 8)]
     rng = np.random.default_rng(0)
     tokenizer = translator.source_tokenizer
     requests, shorter = [], 1
     for length in _xla_lengths(translator):
-        for rows in XLA_ROWS:
+        for rows in BATCH_SIZES:
             # In the middle: what is tokenized anew may have fewer tokens, or more.
             ids = rng.integers(END_TOKEN_ID + 1, tokenizer.vocabulary_size, (rows, (shorter + length) // 2))
             requests.append([text.encode() for text in tokenizer.detokenize(ids)])
@@ -308,15 +318,15 @@ def _in_batches(function, lengths, specs, most=ROWS):
     size = tf.maximum(1, (count + number - 1) // number)
     order = tf.argsort(lengths[:-1], direction="DESCENDING")
     order = tf.concat([order, tf.fill([number * size - count], count)], axis=0)
-    found = tf.map_fn(
+    outputs = tf.map_fn(
         function,
         tf.reshape(order, [number, size]),
         fn_output_signature=specs if len(specs) > 1 else specs[0],
         parallel_iterations=PARALLEL_BATCHES,
     )
     back = tf.argsort(order)[:count]
-    found = found if len(specs) > 1 else (found,)
-    return [tf.gather(tf.reshape(x, tf.concat([[-1], tf.shape(x)[2:]], 0)), back) for x in found]
+    outputs = outputs if len(specs) > 1 else (outputs,)
+    return [tf.gather(tf.reshape(x, tf.concat([[-1], tf.shape(x)[2:]], 0)), back) for x in outputs]
 
 
 def _known(token_ids, vocabulary_size):
@@ -357,7 +367,7 @@ def _prediction_log(name, signature, inputs):
     return field(6, field(1, request))
 
 
-def _write_metadata(path, translator, settings, num_hypotheses, xla):
+def _write_metadata(path, translator, settings, num_hypotheses, jit_compile):
     weights = hashlib.sha256()
     for array in translator.model.get_weights():
         weights.update(array.tobytes())
@@ -365,9 +375,9 @@ def _write_metadata(path, translator, settings, num_hypotheses, xla):
         "versions": {name: version(name) for name in PACKAGES},
         "weights_sha256": weights.hexdigest(),
         "model": keras.saving.serialize_keras_object(translator.model)["config"],
-        "settings": settings._asdict(),
+        "settings": vars(settings),
         "num_hypotheses": num_hypotheses,
-        "xla": xla,
+        "jit_compile": jit_compile,
         "max_source_length": translator.max_source_length,
     }
     if translator.run:

@@ -14,12 +14,20 @@ from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
 from keras_transformer import decoding
+from keras_transformer.caches import FixedCache
 from keras_transformer.export import ExportError
-from keras_transformer.export.saved_model import nothing_of_nothing
+from keras_transformer.export.saved_model import mask_empty_inputs
 from keras_transformer.export.verify import verify_tflite
 from keras_transformer.files import new_folder
-from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID, save_tokenizers
-from keras_transformer.translator import search
+from keras_transformer.search import LENGTH_MARGIN, search
+from keras_transformer.tokenizers import (
+    END_TOKEN_ID,
+    PAD_TOKEN_ID,
+    START_TOKEN_ID,
+    UNKNOWN_TOKEN_ID,
+    save_tokenizers,
+    shifted_right,
+)
 
 QUANTIZATIONS = ("none", "float16", "int8")
 
@@ -71,7 +79,7 @@ def export_tflite(
         target_length: L, most tokens of a translation, the end token included. Defaults to 64.
         text_file: whether to write `translator_text.tflite`, too. Defaults to None: if the tokenizers are unigram ones;
             others do not exist as TFLite operations.
-        **settings: `keras_transformer.translator.SearchSettings` by name. Default to the translator's.
+        **settings: `keras_transformer.search.SearchSettings` by name. Default to the translator's.
 
     Returns:
         The path of the folder, and the share of sentences that its files translate as Python does, 1 unless quantised.
@@ -111,7 +119,9 @@ def export_tflite(
             "unknown_token_id": UNKNOWN_TOKEN_ID,
             "start_token_id": START_TOKEN_ID,
             "end_token_id": END_TOKEN_ID,
-            "settings": settings._asdict(),
+            "settings": vars(settings),
+            "length_margin": LENGTH_MARGIN,
+            "no_hypothesis_score": decoding.NO_HYPOTHESIS,
             "versions": {name: version(name) for name in ("keras_transformer", "tensorflow", "keras")},
         }
         content = json.dumps(metadata, indent=2) + "\n"
@@ -127,93 +137,107 @@ def export_tflite(
 
 def device_functions(translator, settings, source_length, target_length, texts=False):
     """The signatures' functions, of one sentence: of token ids, or with `texts` of strings."""
-    model = translator.model
+    device = _Device(translator, settings, source_length, target_length)
     source = tf.TensorSpec([1, source_length], tf.int32, name="token_ids")
-
-    def find(token_ids, settings):
-        length = tf.reduce_sum(tf.cast(token_ids != PAD_TOKEN_ID, tf.int32), axis=1)
-        limits = tf.cast(settings.limit(tf.cast(length, tf.float32)), tf.int32)
-        found = search(
-            model, token_ids, limits, target_length, settings, num_hypotheses=settings.num_beams, in_place=True
-        )
-        return nothing_of_nothing(length <= 1, found.token_ids, found.scores, settings.num_beams)
-
-    def translate(token_ids):
-        found, scores = find(token_ids, settings.replace(num_beams=1))
-        return {"translation_ids": found[:, 0], "score": scores[:, 0]}
-
-    def translate_beam(token_ids):
-        found, scores = find(token_ids, settings)
-        return {"hypothesis_ids": found, "scores": scores}
-
-    def tokenize(text):
-        ids = translator.source_tokenizer.graph_tokenize(text).flat_values
-        truncated = tf.reshape(tf.size(ids) > source_length - 1, [1])
-        ids = tf.concat([ids[: source_length - 1], [END_TOKEN_ID]], axis=0)
-        return tf.reshape(tf.pad(ids, [[0, source_length - tf.size(ids)]]), [1, source_length]), truncated
-
-    def translate_text(text):
-        token_ids, truncated = tokenize(text)
-        found, scores = find(token_ids, settings.replace(num_beams=1))
-        texts = translator.target_tokenizer.graph_detokenize(found[:, 0])
-        return {"translation": texts, "score": scores[:, 0], "truncated": truncated}
-
-    def translate_text_beam(text):
-        token_ids, truncated = tokenize(text)
-        found, scores = find(token_ids, settings)
-        texts = translator.target_tokenizer.graph_detokenize(found[0])
-        return {"hypotheses": texts, "scores": scores[0], "truncated": truncated}
-
-    def encode(token_ids):
-        pairs, bias = model.init_cross_cache(*model.encode(token_ids))
-        keys, values = zip(*pairs, strict=True)
-        return {"cross_keys": tf.concat(keys, 0), "cross_values": tf.concat(values, 0), "cross_bias": bias}
-
-    def attention(token_ids, translation_ids):
-        shifted = tf.concat([[[START_TOKEN_ID]], translation_ids[:, :-1]], axis=1)
-        return {"scores": tf.stack(model.attention_scores(token_ids, shifted).cross, axis=1)}
-
-    layers = len(model.decoder_blocks)
-
-    def pairs(keys, values):
-        return list(zip(tf.split(keys, layers), tf.split(values, layers), strict=True))
-
-    def decode_step(token, position, self_keys, self_values, cross_keys_in, cross_values_in, cross_bias_in):
-        cross = pairs(cross_keys_in, cross_values_in), cross_bias_in
-        cache = pairs(self_keys, self_values)
-        logits, cache = model.decode_step(token, cache, tf.reshape(position, []), cross, in_place=True)
-        keys, values = zip(*cache, strict=True)
-        logits = decoding.forbid(logits, settings.forbidden)  # Whoever takes the largest one never takes these.
-        return {"logits": logits, "next_self_keys": tf.concat(keys, 0), "next_self_values": tf.concat(values, 0)}
-
-    heads = model.decoder_blocks[0].self_attention
-    rows, width = layers * heads.num_heads, heads.key_dim
-    floats = {
-        "self_keys": [rows, width, target_length],
-        "self_values": [rows, target_length, width],
-        "cross_keys_in": [rows, width, source_length],
-        "cross_values_in": [rows, source_length, width],
-        "cross_bias_in": [heads.num_heads, 1, source_length],
-    }
-    text = tf.TensorSpec([1], tf.string, name="text")
     translation = tf.TensorSpec([1, target_length], tf.int32, name="translation_ids")
-    one = [tf.TensorSpec([1], tf.int32, name=name) for name in ("token", "position")]
-    state = [tf.TensorSpec(shape, tf.float32, name=name) for name, shape in floats.items()]
     functions = {
-        "translate": (translate, [source]),
-        "translate_beam": (translate_beam, [source]),
-        "encode": (encode, [source]),
-        "decode_step": (decode_step, [*one, *state]),
-        "attention": (attention, [source, translation]),
+        "translate": (device.translate, [source]),
+        "translate_beam": (device.translate_beam, [source]),
+        "encode": (device.encode, [source]),
+        "decode_step": (device.decode_step, device.specs_of_a_step()),
+        "attention": (device.attention, [source, translation]),
     }
     if texts:
-        functions = {"translate": (translate_text, [text]), "translate_beam": (translate_text_beam, [text])}
+        text = tf.TensorSpec([1], tf.string, name="text")
+        functions = {
+            "translate": (device.translate_text, [text]),
+            "translate_beam": (device.translate_text_beam, [text]),
+        }
     if settings.num_beams == 1:
         del functions["translate_beam"]
     return {
         name: tf.function(function, input_signature=specs, autograph=False)
         for name, (function, specs) in functions.items()
     }
+
+
+class _Device:
+    """What the signatures compute, see `export_tflite`."""
+
+    def __init__(self, translator, settings, source_length, target_length):
+        self.translator, self.model, self.settings = translator, translator.model, settings
+        self.source_length, self.target_length = source_length, target_length
+
+    def translate(self, token_ids):
+        hypotheses, scores = self._hypotheses(token_ids, self.settings.replace(num_beams=1))
+        return {"translation_ids": hypotheses[:, 0], "score": scores[:, 0]}
+
+    def translate_beam(self, token_ids):
+        hypotheses, scores = self._hypotheses(token_ids, self.settings)
+        return {"hypothesis_ids": hypotheses, "scores": scores}
+
+    def translate_text(self, text):
+        token_ids, truncated = self._tokenize(text)
+        hypotheses, scores = self._hypotheses(token_ids, self.settings.replace(num_beams=1))
+        texts = self.translator.target_tokenizer.graph_detokenize(hypotheses[:, 0])
+        return {"translation": texts, "score": scores[:, 0], "truncated": truncated}
+
+    def translate_text_beam(self, text):
+        token_ids, truncated = self._tokenize(text)
+        hypotheses, scores = self._hypotheses(token_ids, self.settings)
+        texts = self.translator.target_tokenizer.graph_detokenize(hypotheses[0])
+        return {"hypotheses": texts, "scores": scores[0], "truncated": truncated}
+
+    def encode(self, token_ids):
+        pairs, bias = self.model.init_cross_cache(*self.model.encode(token_ids))
+        keys, values = zip(*pairs, strict=True)
+        return {"cross_keys": tf.concat(keys, 0), "cross_values": tf.concat(values, 0), "cross_bias": bias}
+
+    def attention(self, token_ids, translation_ids):
+        scores = self.model.attention_scores(token_ids, shifted_right(translation_ids))
+        return {"scores": tf.stack(scores.cross, axis=1)}
+
+    def decode_step(self, token, position, self_keys, self_values, cross_keys_in, cross_values_in, cross_bias_in):
+        cross_cache = self._per_block(cross_keys_in, cross_values_in), cross_bias_in
+        cache = [FixedCache(*pair) for pair in self._per_block(self_keys, self_values)]
+        logits, cache = self.model.decode_step(token, cache, tf.reshape(position, []), cross_cache)
+        keys, values = zip(*cache, strict=True)
+        logits = decoding.forbid(logits, self.settings.forbidden)  # Whoever takes the largest one never takes these.
+        return {"logits": logits, "next_self_keys": tf.concat(keys, 0), "next_self_values": tf.concat(values, 0)}
+
+    def specs_of_a_step(self):
+        heads = self.model.decoder_blocks[0].self_attention
+        rows, width = len(self.model.decoder_blocks) * heads.num_heads, heads.key_dim
+        floats = {
+            "self_keys": [rows, width, self.target_length],
+            "self_values": [rows, self.target_length, width],
+            "cross_keys_in": [rows, width, self.source_length],
+            "cross_values_in": [rows, self.source_length, width],
+            "cross_bias_in": [heads.num_heads, 1, self.source_length],
+        }
+        one = [tf.TensorSpec([1], tf.int32, name=name) for name in ("token", "position")]
+        return one + [tf.TensorSpec(shape, tf.float32, name=name) for name, shape in floats.items()]
+
+    def _hypotheses(self, token_ids, settings):
+        """Token ids (1, S) -> hypotheses (1, K, L) and their scores (1, K)."""
+        length = tf.reduce_sum(tf.cast(token_ids != PAD_TOKEN_ID, tf.int32), axis=1)
+        limits, num_beams = settings.limits(length), settings.num_beams
+        hypotheses, scores = search(
+            self.model, token_ids, limits, self.target_length, settings, num_beams, cache="fixed"
+        )
+        return mask_empty_inputs(length <= 1, hypotheses, scores, num_beams)
+
+    def _tokenize(self, text):
+        """A string (1,) -> token ids (1, S), and whether it was cut."""
+        ids, length = self.translator.source_tokenizer.graph_tokenize(text).flat_values, self.source_length
+        truncated = tf.reshape(tf.size(ids) > length - 1, [1])
+        ids = tf.concat([ids[: length - 1], [END_TOKEN_ID]], axis=0)
+        return tf.reshape(tf.pad(ids, [[0, length - tf.size(ids)]]), [1, length]), truncated
+
+    def _per_block(self, keys, values):
+        """Pairs of keys and values of each block, of those of all blocks behind each other."""
+        count = len(self.model.decoder_blocks)
+        return list(zip(tf.split(keys, count), tf.split(values, count), strict=True))
 
 
 def convert(model, functions, quantize, custom=False):

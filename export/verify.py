@@ -16,8 +16,9 @@ from keras_transformer import decoding
 from keras_transformer.export import ExportError
 from keras_transformer.export.run_tflite import TFLiteTranslator
 from keras_transformer.scoring import corpus_scores
+from keras_transformer.search import SearchSettings
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID
-from keras_transformer.translator import SearchSettings, Translator, pad
+from keras_transformer.translator import Translator, pad
 
 # Nothing, blanks, one word, emoji, right to left, combining and control characters, NUL, not UTF-8, over-long.
 ODD = (
@@ -60,11 +61,11 @@ def verify_saved_model(path, translator):
     if not metadata_file.is_file():
         raise ExportError(f"{path} is not an exported SavedModel: it has no metadata.json. Give its version folder.")
     metadata = json.loads(metadata_file.read_text(encoding="utf-8"))
-    settings = SearchSettings(**metadata["settings"])._asdict()
+    settings = SearchSettings(**metadata["settings"])
     texts = sentences(translator)
     strings = [text.decode("utf-8", errors="replace") for text in texts]
     count = metadata["num_hypotheses"]
-    nbest = translator.translate(strings, num_hypotheses=count, return_scores=True, **settings)
+    nbest = translator.translate(strings, num_hypotheses=count, return_scores=True, **vars(settings))
     nbest = nbest if count > 1 else [[translation] for translation in nbest]
     best = [row[0] for row in nbest]
     translations = [translation.text for translation in best]
@@ -82,7 +83,7 @@ def verify_saved_model(path, translator):
     }
     with ServedModel(path) as served:
         refused = sorted(name for name in served.operations if "Xla" in name)
-        if refused and not metadata.get("xla"):
+        if refused and not metadata.get("jit_compile"):
             raise ExportError(f"A stock TensorFlow Serving refuses operations of the graph: {', '.join(refused)}.")
         answers = served.answers(requests)
     log_probs = [target.log_prob for target in translator.score(strings, targets)]
@@ -99,7 +100,7 @@ def verify_saved_model(path, translator):
         # Another translation of the same score is as good: rounding may break a tie.
         for name in ("translate", "translate_ids"):
             check(name, best[i], found[name], close(best[i].score, found[name]["score"]))
-        hypotheses = [score for score in found["translate_nbest"]["scores"] if score > decoding.IMPOSSIBLE / 2]
+        hypotheses = [score for score in found["translate_nbest"]["scores"] if score > decoding.NO_HYPOTHESIS]
         wanted = [translation.score for translation in nbest[i]]
         same = len(wanted) == len(hypotheses) and all(map(close, wanted, hypotheses))
         check("translate_nbest", wanted, found["translate_nbest"], same)

@@ -16,8 +16,8 @@ from pathlib import Path
 from keras_transformer.config import (
     PICTURES,
     PICTURES_WITHOUT_RUN,
-    DecodingConfig,
     add_flags,
+    section_settings,
     user_errors,
 )
 from keras_transformer.files import output_file
@@ -178,7 +178,7 @@ def _text(text):
 def _load(arguments):
     from keras_transformer.translator import Translator
 
-    return Translator.load(arguments.run, **DecodingConfig.search_flags(vars(arguments)))
+    return Translator.load(arguments.run, **section_settings("decoding", vars(arguments)))
 
 
 def translate(arguments):

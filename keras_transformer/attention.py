@@ -20,6 +20,7 @@ from keras_transformer.base import (
     rate,
     shape_of,
 )
+from keras_transformer.caches import empty_cache
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -254,16 +255,23 @@ class MultiHeadAttention(DenseLayers):
         return ops.swapaxes(context, 1, 2), scores
 
     # Cached decoding: one position at a time, on tensors (B * K, D) without a time axis. The K beams of a sentence are
-    # neighbours; what they cached stays where it is, and masks say whose it is now. Caches have one axis for sentences
-    # and heads, and are stored as the products read them: where a reshape or a transposition stands between the write
-    # and the product, XLA copies all of a cache at every step. Masks come as numbers to add, made once for all blocks:
-    # without XLA the time of a step is the number of its operations.
+    # neighbours. Masks come as numbers to add, made once for all blocks: without XLA the time of a step is the number
+    # of its operations.
 
-    def init_cache(self, batch_size, length, num_beams=1):
-        """An empty cache for `decode_step`: keys (B * N, H, L * K) and values (B * N, L * K, `value_dim`), zeros."""
-        rows, size = batch_size * self.num_heads, length * num_beams
-        key = ops.zeros((rows, self.key_dim, size), self.compute_dtype)
-        return key, ops.zeros((rows, size, self.value_dim), self.compute_dtype)
+    def init_cache(self, batch_size, length=0, num_beams=1, cache="growing"):
+        """An empty cache for `decode_step`.
+
+        Args:
+            batch_size: B, an integer or a scalar integer tensor.
+            length: the positions that a fixed cache has room for. Defaults to 0, for a growing one.
+            num_beams: K, an integer. Defaults to 1.
+            cache: `"growing"` or `"fixed"`, see `keras_transformer.caches`. Defaults to `"growing"`.
+
+        Returns:
+            A `GrowingCache` or a `FixedCache`.
+        """
+        rows = batch_size * self.num_heads
+        return empty_cache(cache, rows, self.key_dim, self.value_dim, length * num_beams, self.compute_dtype)
 
     def project_value(self, value, value_mask):
         """Keys (B * N, H, S) and values (B * N, S, H) of (B, S, D'), computed once per sentence for `cross_step`.
@@ -277,17 +285,16 @@ class MultiHeadAttention(DenseLayers):
         key = ops.reshape(ops.transpose(key, (0, 2, 3, 1)), (-1, self.key_dim, length))
         return key, ops.reshape(ops.swapaxes(value, 1, 2), (-1, length, self.value_dim))
 
-    def decode_step(self, query, cache, cache_update_index, mask_bias=None, num_beams=1, in_place=False):
+    def decode_step(self, query, cache, cache_update_index, mask_bias=None, num_beams=1):
         """Self-attention of one new position to itself and the cached ones.
 
         Args:
             query: (B * K, D), the new position of every beam.
-            cache: keys (B * N, H, L * K) and values (B * N, L * K, H).
+            cache: from `init_cache`, or from the step before.
             cache_update_index: the new position's index, a scalar integer.
-            mask_bias: float32, see `masks.bias`, (L * K,) or (B, 1, K, L * K): which of the cached positions of which
-                beams each beam attends to, the new one included. Defaults to None: all of them.
+            mask_bias: float32, (L * K,) or (B, 1, K, L * K): `masks.bias` of the cache's `mask`. Defaults to None: all
+                that is cached is attended to.
             num_beams: K, an integer. Defaults to 1.
-            in_place: see `update_cache`. Defaults to False.
 
         Returns:
             (B * K, D) and the updated cache.
@@ -295,9 +302,8 @@ class MultiHeadAttention(DenseLayers):
         self._check_built_by(SELF)
         query, key, value = self._split_heads(self.query_key_value_dense(query), self._dims, num_beams)
         key = ops.swapaxes(key, 1, 2) if num_beams > 1 else ops.reshape(key, (-1, self.key_dim, 1))
-        key = update_cache(cache[0], key, cache_update_index, 2, in_place)
-        value = update_cache(cache[1], value, cache_update_index, 1, in_place)
-        return self._step(query, key, value, mask_bias, num_beams), (key, value)
+        cache = cache.write(key, value, cache_update_index)
+        return self._step(query, cache.keys, cache.values, mask_bias, num_beams), cache
 
     def cross_step(self, query, key, value, mask_bias, num_beams=1):
         """Cross-attention of one new position, for one or several beams per sentence.
@@ -383,17 +389,3 @@ def _masked_softmax(logits, attention_mask):
     if attention_mask is None:
         return _softmax(logits)
     return ops.where(attention_mask, _softmax(ops.where(attention_mask, logits, -1e9)), 0.0)
-
-
-def update_cache(cache, update, index, axis, in_place=False):
-    """Writes the K slices `update` at position `index` of a cache that has L * K of them on `axis`, 1 or 2 of three.
-
-    With `in_place`, compiled code writes the one position and leaves the others where they are; the cache has room for
-    all positions from the start. On TensorFlow that is an XLA op, which a stock TensorFlow Serving refuses to run.
-    Without it the cache has the `index` positions so far and grows by one.
-    """
-    if not in_place:
-        return ops.concatenate([cache, update], axis=axis)
-    start = [ops.zeros_like(index)] * 3
-    start[axis] = index * ops.shape(update)[axis]
-    return ops.slice_update(cache, start, update)

@@ -386,27 +386,24 @@ class DecoderBlock(_Block):
                 pairs = (shape[0], self.num_heads, shape[1], other[1])
                 check_attention_mask(f"{name}_attention_mask", masks[f"{name}_attention_mask"], pairs)
 
-    def decode_step(
-        self, x, cache, cross_cache, cache_update_index, self_bias, cross_bias, num_beams=1, in_place=False
-    ):
+    def decode_step(self, x, cache, cache_update_index, cross_cache=None, self_bias=None, cross_bias=None, num_beams=1):
         """One new position through the block; see `MultiHeadAttention.decode_step` and `.cross_step`.
 
         Args:
             x: (B * K, D).
-            cache: keys (B * N, H, L * K) and values (B * N, L * K, H) of the positions so far.
-            cross_cache: keys (B * N, H, S) and values (B * N, S, H) of the encoder sequence, or None for a block
-                without cross-attention.
+            cache: a `GrowingCache` or a `FixedCache`, see `keras_transformer.caches`.
             cache_update_index: scalar integer.
-            self_bias: float32 (L * K,) or (B, 1, K, L * K), or None.
-            cross_bias: float32 (B * N, 1, S), or None likewise.
+            cross_cache: keys (B * N, H, S) and values (B * N, S, H) of the encoder sequence. Defaults to None, for a
+                block without cross-attention.
+            self_bias: float32 (L * K,) or (B, 1, K, L * K). Defaults to None: all that is cached is attended to.
+            cross_bias: float32 (B * N, 1, S). Defaults to None, for a block without cross-attention.
             num_beams: K, an integer. Defaults to 1.
-            in_place: see `update_cache`. Defaults to False.
 
         Returns:
             (B * K, D) and the updated cache.
         """
         update, cache = self.self_attention.decode_step(
-            self._enter(x, self.self_attention_norm), cache, cache_update_index, self_bias, num_beams, in_place
+            self._enter(x, self.self_attention_norm), cache, cache_update_index, self_bias, num_beams
         )
         x = self._leave(x, update, self.self_attention_norm)
         if self.cross_attention is not None:

@@ -20,7 +20,7 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.utils.shared import Shared
 
-from keras_transformer.config import ConfigError, DecodingConfig, add_flags, user_errors
+from keras_transformer.config import ConfigError, add_flags, section_settings, user_errors
 from keras_transformer.text import DataError, lines, over_long, unpacked
 
 # Lines that are translated together: enough to fill batches of similar lengths.
@@ -45,7 +45,7 @@ def main(argv=None):
     arguments, beam_arguments = parser.parse_known_args(argv)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     with user_errors("Files that are in the output folder are complete."):
-        settings = DecodingConfig.search_flags(vars(arguments))
+        settings = section_settings("decoding", vars(arguments))
         _check(arguments.input, arguments.output)
         _load(arguments.run, settings)  # What is wrong with the run is said here, not by every worker.
         writing = FileSystems.join(arguments.output, WRITING)
@@ -67,7 +67,7 @@ def translate_files(pipeline, pattern, folder, run, **settings):
         pattern: files of text, on any file system that Beam knows; their names must differ.
         folder: where the translations go.
         run: the run folder; every worker loads it from there.
-        **settings: `keras_transformer.translator.SearchSettings` by name.
+        **settings: `keras_transformer.search.SearchSettings` by name.
 
     Returns:
         The collection of the errors, strings.

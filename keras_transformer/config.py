@@ -11,14 +11,29 @@ import contextlib
 import dataclasses
 import json
 import math
-import numbers
 import os
 import signal
 import sys
 import types
-import typing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+
+from keras_transformer.search import SearchSettings
+from keras_transformer.settings import (
+    AT_LEAST_0,
+    AT_LEAST_1,
+    POSITIVE,
+    RATE,
+    SEED,
+    ConfigError,
+    Settings,
+    allowed_types,
+    changeable,
+    checked,
+    flat_name,
+    one_of,
+    setting,
+)
 
 # Settings that name the user's own texts; where there are such, they are the data set.
 OWN_FILES = ("train_source", "train_target", "val_source", "val_target", "test_source", "test_target")
@@ -27,68 +42,57 @@ PICTURES = ("positions", "embeddings", "masks", "attention", "schedule", "curves
 PICTURES_WITHOUT_RUN = ("positions", "masks", "schedule")
 
 
-class ConfigError(ValueError):
-    """A setting that does not exist or cannot be."""
-
-
-def _setting(default, help, choices=None, also=(), changeable=False):
-    """A field and its flag. With another value, finished epochs would be other ones: `--resume` refuses it."""
-    metadata = {"help": help, "choices": choices, "also": also, "changeable": changeable}
-    return field(default=default, metadata=metadata)
-
-
-def _changeable(*args, **kwargs):
-    """A field that `--resume` may change: what finished epochs are does not depend on it."""
-    return _setting(*args, **kwargs, changeable=True)
-
-
 @dataclass(frozen=True)
-class ModelConfig:
+class ModelConfig(Settings):
     """The arguments of `keras_transformer.Transformer`; vocabulary sizes come from the tokenizers."""
 
-    num_layers: int = _setting(4, "encoder blocks")
-    num_decoder_layers: int | None = _setting(None, "decoder blocks (default: as many as encoder blocks)")
-    num_heads: int = _setting(4, "attention heads; must divide --hidden-dim")
-    hidden_dim: int = _setting(128, "width of the model")
-    intermediate_dim: int = _setting(256, "width of the feed-forward sublayers")
-    dropout: float = _setting(0.1, "rate in [0, 1) on embeddings and on every sublayer's output")
-    attention_dropout: float = _setting(0.0, "rate in [0, 1) on the attention scores")
-    activation: str = _setting("relu", "any Keras activation, for the feed-forward sublayers")
-    normalize_first: bool = _setting(False, "pre-norm instead of the paper's post-norm")
-    layer_norm_epsilon: float = _setting(1e-6, "added to the variance in layer normalisation")
-    tie_embeddings: str = _setting(
+    num_layers: int = setting(4, "encoder blocks", AT_LEAST_1)
+    num_decoder_layers: int | None = setting(None, "decoder blocks (default: as many as encoder blocks)", AT_LEAST_1)
+    num_heads: int = setting(4, "attention heads; must divide --hidden-dim", AT_LEAST_1)
+    hidden_dim: int = setting(128, "width of the model", AT_LEAST_1)
+    intermediate_dim: int = setting(256, "width of the feed-forward sublayers", AT_LEAST_1)
+    dropout: float = setting(0.1, "rate in [0, 1) on embeddings and on every sublayer's output", RATE)
+    attention_dropout: float = setting(0.0, "rate in [0, 1) on the attention scores", RATE)
+    activation: str = setting("relu", "any Keras activation, for the feed-forward sublayers")
+    normalize_first: bool = setting(False, "pre-norm instead of the paper's post-norm")
+    layer_norm_epsilon: float = setting(1e-6, "added to the variance in layer normalisation", POSITIVE)
+    tie_embeddings: str = setting(
         "all",
         "which of the two embeddings and the output projection are one matrix (separate vocabularies: target)",
-        ("all", "target", "none"),
+        choices=("all", "target", "none"),
     )
-    position_type: str = _setting("sinusoidal", "kind of positions", ("sinusoidal", "learned"))
-    dtype: str = _setting(
-        "float32", "dtype policy", ("float32", "mixed_bfloat16", "mixed_float16"), also=("--dtype-policy",)
+    position_type: str = setting("sinusoidal", "kind of positions", choices=("sinusoidal", "learned"))
+    dtype: str = setting(
+        "float32", "dtype policy", choices=("float32", "mixed_bfloat16", "mixed_float16"), also=("--dtype-policy",)
     )
 
 
 @dataclass(frozen=True)
-class DataConfig:
+class DataConfig(Settings):
     """Where the sentence pairs come from and how they become batches."""
 
-    dataset: str = _setting(
-        "phrasebook", "phrasebook: embedded; multi30k: downloaded, or read from --data-dir", ("phrasebook", "multi30k")
+    dataset: str = setting(
+        "phrasebook",
+        "phrasebook: embedded; multi30k: downloaded, or read from --data-dir",
+        choices=("phrasebook", "multi30k"),
     )
-    data_dir: str | None = _changeable(None, "folder with the Multi30k files (default: download and cache)")
-    variant: str = _setting("", "Multi30k text: empty for raw, lc.norm.tok for the lower-cased, tokenised form")
-    test_set: str = _changeable("test_2016_flickr", "Multi30k test set")
-    source_language: str = _setting("en", "language code of the source, a part of Multi30k's file names")
-    target_language: str = _setting("de", "language code of the target")
-    train_source: str | None = _changeable(None, "own training text, one sentence a line, .gz too")
-    train_target: str | None = _changeable(None, "its translation, line by line")
-    val_source: str | None = _changeable(None, "own validation text")
-    val_target: str | None = _changeable(None, "its translation")
-    test_source: str | None = _changeable(None, "own test text (default: the validation text)")
-    test_target: str | None = _changeable(None, "its translation")
-    max_length: int = _setting(128, "longest sentence, in tokens, the end token included")
-    over_long: str = _setting("drop", "what becomes of longer training pairs", ("drop", "cut"))
-    tokens_per_batch: int = _setting(4096, "padded target tokens of a batch; source tokens, up to twice as many")
-    bleu_tokenize: str | None = _changeable(
+    data_dir: str | None = changeable(None, "folder with the Multi30k files (default: download and cache)")
+    variant: str = setting("", "Multi30k text: empty for raw, lc.norm.tok for the lower-cased, tokenised form")
+    test_set: str = changeable("test_2016_flickr", "Multi30k test set")
+    source_language: str = setting("en", "language code of the source, a part of Multi30k's file names")
+    target_language: str = setting("de", "language code of the target")
+    train_source: str | None = changeable(None, "own training text, one sentence a line, .gz too")
+    train_target: str | None = changeable(None, "its translation, line by line")
+    val_source: str | None = changeable(None, "own validation text")
+    val_target: str | None = changeable(None, "its translation")
+    test_source: str | None = changeable(None, "own test text (default: the validation text)")
+    test_target: str | None = changeable(None, "its translation")
+    max_length: int = setting(128, "longest sentence, in tokens, the end token included", AT_LEAST_1)
+    over_long: str = setting("drop", "what becomes of longer training pairs", choices=("drop", "cut"))
+    tokens_per_batch: int = setting(
+        4096, "padded target tokens of a batch; source tokens, up to twice as many", AT_LEAST_1
+    )
+    bleu_tokenize: str | None = changeable(
         None, "sacreBLEU's tokenizer (default: none for lc.norm.tok, which is tokenised, else 13a)"
     )
 
@@ -98,97 +102,64 @@ class DataConfig:
 
 
 @dataclass(frozen=True)
-class TokenizerConfig:
+class TokenizerConfig(Settings):
     """How text becomes token ids."""
 
-    tokenizer: str = _setting("unigram", "kind of subword tokenizer", ("unigram", "bpe", "wordpiece"))
-    vocabulary_size: int | None = _setting(
-        None, "token ids per vocabulary (default: 8,000 or what the text supports, whichever is less)"
+    tokenizer: str = setting("unigram", "kind of subword tokenizer", choices=("unigram", "bpe", "wordpiece"))
+    vocabulary_size: int | None = setting(
+        None, "token ids per vocabulary (default: 8,000 or what the text supports, whichever is less)", AT_LEAST_1
     )
-    separate_vocabularies: bool = _setting(False, "one vocabulary per language instead of a shared one")
+    separate_vocabularies: bool = setting(False, "one vocabulary per language instead of a shared one")
 
 
 @dataclass(frozen=True)
-class TrainingConfig:
+class TrainingConfig(Settings):
     """The recipe: section 5 of the paper unless said otherwise."""
 
-    epochs: int = _changeable(30, "passes over the training pairs at most")
-    steps_per_epoch: int | None = _setting(
-        None, "batches until the next validation and checkpoint, which are then an epoch (default: one pass)"
+    epochs: int = changeable(30, "passes over the training pairs at most", AT_LEAST_1)
+    steps_per_epoch: int | None = setting(
+        None,
+        "batches until the next validation and checkpoint, which are then an epoch (default: one pass)",
+        AT_LEAST_1,
     )
-    max_minutes: float | None = _changeable(None, "stop after the epoch in which they are over (default: never)")
-    learning_rate: float | None = _setting(
+    max_minutes: float | None = changeable(
+        None, "stop after the epoch in which they are over (default: never)", POSITIVE
+    )
+    learning_rate: float | None = setting(
         None,
         "peak learning rate; a data set's is for the tiny preset, and for others divided by how much wider they are "
         "(default: the paper's, (hidden_dim * warmup_steps)^-0.5)",
+        POSITIVE,
     )
-    warmup_steps: int = _setting(4000, "optimizer steps until the learning rate peaks")
-    label_smoothing: float = _setting(0.1, "probability mass in [0, 1) spread over the vocabulary")
-    clip_norm: float | None = _setting(1.0, "largest global norm of the gradient (0: no clipping)")
-    ema_momentum: float | None = _setting(
-        None, "validate and keep an exponential moving average of the weights, e.g. 0.998 (default: the weights)"
+    warmup_steps: int = setting(4000, "optimizer steps until the learning rate peaks", AT_LEAST_1)
+    label_smoothing: float = setting(0.1, "probability mass in [0, 1) spread over the vocabulary", RATE)
+    clip_norm: float | None = setting(1.0, "largest global norm of the gradient (0: no clipping)", AT_LEAST_0)
+    ema_momentum: float | None = setting(
+        None, "validate and keep an exponential moving average of the weights, e.g. 0.998 (default: the weights)", RATE
     )
-    monitor: str = _setting("val_loss", "what chooses the best epoch", ("val_loss", "val_bleu"))
-    patience: int | None = _changeable(None, "stop after this many epochs without a better one (default: never)")
-    subword_sampling: float = _setting(
-        0.0, "subword regularisation: alpha in (0, 1) of segmentations drawn anew in every pass; 0 for none"
+    monitor: str = setting("val_loss", "what chooses the best epoch", choices=("val_loss", "val_bleu"))
+    patience: int | None = changeable(
+        None, "stop after this many epochs without a better one (default: never)", AT_LEAST_1
     )
-    subword_sampling_passes: int | None = _setting(
+    subword_sampling: float = setting(
+        0.0, "subword regularisation: alpha in (0, 1) of segmentations drawn anew in every pass; 0 for none", RATE
+    )
+    subword_sampling_passes: int | None = setting(
         None,
         "passes with drawn segmentations; later ones have those of translation "
         "(default: five eighths of --epochs; with --steps-per-epoch all)",
+        AT_LEAST_1,
     )
-    strategy: str = _changeable(
+    strategy: str = changeable(
         "auto",
         "devices: one, mirrored (all of this machine), multi_worker (TF_CONFIG or Slurm), auto (what there is)",
-        ("auto", "one", "mirrored", "multi_worker"),
+        choices=("auto", "one", "mirrored", "multi_worker"),
     )
-    gradient_accumulation_steps: int = _changeable(
-        1, "micro-batches that a batch is split into, with one update: saves memory"
+    gradient_accumulation_steps: int = changeable(
+        1, "micro-batches that a batch is split into, with one update: saves memory", AT_LEAST_1
     )
-    xla: bool = _changeable(False, "compile the training step with XLA; every new batch shape is compiled anew")
-    seed: int = _setting(0, "seeds weights, dropout, batch order and tokenizer sampling")
-
-
-@dataclass(frozen=True)
-class DecodingConfig:
-    """How a trained model translates."""
-
-    num_beams: int = _changeable(4, "beams of the search; 1 is greedy search")
-    length_penalty: float = _changeable(0.6, "scores are divided by ((5 + length) / 6)^this")
-    decoding_max_length: int | None = _changeable(
-        None, "most tokens of a translation (default: see --max-length-ratio)"
-    )
-    max_length_ratio: float = _changeable(2.0, "most tokens of a translation, per source token; 16 more are allowed")
-    min_length: int = _changeable(0, "least tokens of a translation, the end token included")
-    no_repeat_ngram_size: int = _changeable(0, "no so many tokens in a row occur twice (0: no such rule)")
-    repetition_penalty: float = _changeable(1.0, "log probabilities of tokens that occurred are multiplied by this")
-    allow_unknown: bool = _changeable(False, "let translations have the unknown token, written as ⁇")
-    sampling: bool = _changeable(False, "draw tokens at random instead of searching for the best")
-    temperature: float = _changeable(1.0, "sampling: log probabilities are divided by this")
-    top_k: int = _changeable(0, "sampling: only so many of the most probable tokens (0: all)")
-    top_p: float = _changeable(1.0, "sampling: only the most probable tokens that together have this probability")
-    sampling_seed: int = _changeable(0, "sampling: seed of the drawing")
-
-    def search_settings(self):
-        """The arguments of `Translator` that these are; two have a longer name here, beside all other settings."""
-        return {_SEARCH_NAMES.get(key, key): value for key, value in dataclasses.asdict(self).items()}
-
-    @classmethod
-    def search_flags(cls, given):
-        """Those of `search_settings` that a dictionary of flags, these and others, names."""
-        given = {key: _checked(cls, key, value) for key, value in given.items() if key in cls.__dataclass_fields__}
-        settings = cls(**given).search_settings()
-        return {name: settings[name] for name in (_SEARCH_NAMES.get(key, key) for key in given)}
-
-
-_SEARCH_NAMES = {"decoding_max_length": "max_length", "sampling_seed": "seed"}
-
-
-def checked_search_setting(name, value):
-    """`value`, as the type of the search setting of that name, or a ConfigError that names it."""
-    names = {short: long for long, short in _SEARCH_NAMES.items()}
-    return _checked(DecodingConfig, names.get(name, name), value, name)
+    xla: bool = changeable(False, "compile the training step with XLA; every new batch shape is compiled anew")
+    seed: int = setting(0, "seeds weights, dropout, batch order and tokenizer sampling", SEED)
 
 
 SECTIONS = {
@@ -196,10 +167,12 @@ SECTIONS = {
     "data": DataConfig,
     "tokenizer": TokenizerConfig,
     "training": TrainingConfig,
-    "decoding": DecodingConfig,
+    "decoding": SearchSettings,
 }
 # What `--resume` may change.
-CHANGEABLE = {f.name for section in SECTIONS.values() for f in dataclasses.fields(section) if f.metadata["changeable"]}
+CHANGEABLE = {
+    flat_name(f) for section in SECTIONS.values() for f in dataclasses.fields(section) if f.metadata["changeable"]
+}
 
 # Sizes; `base` and `big` are the paper's (table 3), `tiny` is the usual one for Multi30k.
 PRESETS = {
@@ -249,7 +222,7 @@ class RunConfig:
     data: DataConfig = DataConfig()
     tokenizer: TokenizerConfig = TokenizerConfig()
     training: TrainingConfig = TrainingConfig()
-    decoding: DecodingConfig = DecodingConfig()
+    decoding: SearchSettings = SearchSettings()
 
     @classmethod
     def make(cls, settings, file=None):
@@ -326,27 +299,39 @@ class RunConfig:
         """All settings in one dictionary, as `make` takes them."""
         flat = {"preset": self.preset}
         for name in SECTIONS:
-            flat.update(dataclasses.asdict(getattr(self, name)))
+            section = getattr(self, name)
+            flat.update({flat_name(f): getattr(section, f.name) for f in dataclasses.fields(section)})
         return flat
 
 
 def _sections(flat):
     """The sections of a flat dictionary, in which each setting was checked alone."""
     flat = dict(flat)
-    _one_of("preset", flat.pop("preset", "tiny"), PRESETS)
+    one_of("preset", flat.pop("preset", "tiny"), PRESETS)
     sections = {}
     for name, section in SECTIONS.items():
-        fields = [f.name for f in dataclasses.fields(section)]
-        sections[name] = section(**{key: _checked(section, key, flat.pop(key)) for key in fields if key in flat})
+        sections[name] = section(**section_settings(name, flat))
+        flat = {key: value for key, value in flat.items() if key not in map(flat_name, dataclasses.fields(section))}
     if flat:
         raise ConfigError(f"No such setting: {', '.join(sorted(flat))}. `--help` lists all of them.")
     return sections
 
 
+def section_settings(name, flat):
+    """What a flat dictionary, such as all flags, says of one section: by the names of its fields, checked.
+
+    Raises:
+        ConfigError: a value that cannot be.
+    """
+    section = SECTIONS[name]
+    given = [f for f in dataclasses.fields(section) if flat_name(f) in flat]
+    return {f.name: checked(section, f, flat[flat_name(f)], flat_name(f)) for f in given}
+
+
 def _completed(settings):
     """`settings`, and what the preset and the data set that they name give where they say nothing."""
-    preset = _one_of("preset", settings.get("preset", "tiny"), PRESETS)
-    dataset = _one_of("dataset", settings.get("dataset", "phrasebook"), RECIPES)
+    preset = one_of("preset", settings.get("preset", "tiny"), PRESETS)
+    dataset = one_of("dataset", settings.get("dataset", "phrasebook"), RECIPES)
     own = settings.get("train_source") or settings.get("train_target")  # Nobody knows what these need.
     completed = {**PRESETS[preset], **({} if own else _recipe(dataset, preset, settings)), **settings}
     if completed.get("separate_vocabularies"):
@@ -376,72 +361,6 @@ def _said(file):
         _completed({**named, **drawn})
     ).training.subword_sampling_passes
     return {key: value for key, value in file.items() if key in kept or key not in given or value != given[key]}
-
-
-def _one_of(name, value, choices):
-    if value not in tuple(choices):
-        raise ConfigError(f"`{name}` must be one of {tuple(choices)}. Received: {value!r}.")
-    return value
-
-
-def _types(section, name):
-    hint = typing.get_type_hints(section)[name]
-    return typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-
-
-def _checked(section, field_name, value, name=None):
-    """`value`, as the field's type, or a ConfigError that names the setting."""
-    name = name or field_name
-    allowed = _types(section, field_name)
-    if isinstance(value, numbers.Real) and not isinstance(value, bool):  # NumPy's, too.
-        integral = isinstance(value, numbers.Integral)
-        value = int(value) if integral and int in allowed else float(value) if float in allowed else value
-    if type(value) not in allowed:
-        expected = " or ".join("null" if t is types.NoneType else t.__name__ for t in allowed)
-        raise ConfigError(f"`{name}` must be {expected}. Received: {value!r}.")
-    choices = next(f for f in dataclasses.fields(section) if f.name == field_name).metadata["choices"]
-    if choices:
-        _one_of(name, value, choices)
-    _check_number(name, value)
-    return value
-
-
-def _check_number(name, value):
-    """Raises a ConfigError unless a number, or None, is what a setting of that name may be."""
-    for names, holds, rule in _RULES:
-        if name in names and value is not None and not holds(value):
-            raise ConfigError(f"`{name}` must be {rule}. Received: {value!r}.")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ConfigError(f"`{name}` must be a finite number. Received: {value!r}.")
-
-
-_COUNTS = (
-    "num_layers num_decoder_layers num_heads hidden_dim intermediate_dim epochs warmup_steps num_beams max_length "
-    "tokens_per_batch patience decoding_max_length vocabulary_size steps_per_epoch gradient_accumulation_steps "
-    "subword_sampling_passes"
-)
-_RULES = (
-    (_COUNTS.split(), lambda value: value >= 1, "at least 1"),
-    (["num_beams"], lambda value: value <= 256, "at most 256: each beam takes memory for logits and caches of its own"),
-    (
-        ("dropout", "attention_dropout", "label_smoothing", "ema_momentum", "subword_sampling"),
-        lambda value: 0 <= value < 1,
-        "in [0, 1)",
-    ),
-    (
-        ["learning_rate", "max_minutes", "layer_norm_epsilon", "repetition_penalty"],
-        lambda value: value > 0,
-        "positive",
-    ),
-    (["temperature"], lambda value: value > 0, "positive; for the most probable token use num_beams=1"),
-    (
-        ["clip_norm", "max_length_ratio", "min_length", "no_repeat_ngram_size", "top_k"],
-        lambda value: value >= 0,
-        "at least 0",
-    ),
-    (("top_p",), lambda value: 0 < value <= 1, "in (0, 1]"),
-    (("seed", "sampling_seed"), lambda value: 0 <= value < 2**32, "between 0 and 2^32 - 1"),
-)
 
 
 def read_config_file(path):
@@ -480,7 +399,11 @@ _RENAMED = {"accumulate": "gradient_accumulation_steps"}
 def _flat(path, content):
     flat = {}
     for key, value in content.items():
-        flat.update(value if key in SECTIONS and isinstance(value, dict) else {key: value})
+        if key in SECTIONS and isinstance(value, dict):
+            names = {f.name: flat_name(f) for f in dataclasses.fields(SECTIONS[key])}
+            flat.update({names.get(name, name): setting for name, setting in value.items()})
+        else:
+            flat[key] = value
     flat = {_RENAMED.get(key, key): value for key, value in flat.items()}
     try:
         _sections(flat)
@@ -494,17 +417,18 @@ def add_flags(parser, *sections):
     for name in sections:
         group = parser.add_argument_group(f"{name} settings")
         for f in dataclasses.fields(SECTIONS[name]):
-            flags = ["--" + f.name.replace("_", "-"), *f.metadata["also"]]
+            dest, kinds = flat_name(f), allowed_types(SECTIONS[name], f.name)
+            flags = ["--" + dest.replace("_", "-"), *f.metadata["also"]]
             text = f.metadata["help"]
-            kwargs = {"dest": f.name, "default": argparse.SUPPRESS}
-            if bool in _types(SECTIONS[name], f.name):
+            kwargs = {"dest": dest, "default": argparse.SUPPRESS}
+            if bool in kinds:
                 group.add_argument(*flags, action=argparse.BooleanOptionalAction, help=text, **kwargs)
                 continue
             if f.default is not None and f.default != "":
-                text += f" (default: {f.default}{_changed_by(f.name)})"
-            elif _changed_by(f.name):
-                text = f"{text[:-1]}{_changed_by(f.name)})"  # These say themselves what None means.
-            kind = next(t for t in _types(SECTIONS[name], f.name) if t is not types.NoneType)
+                text += f" (default: {f.default}{_changed_by(dest)})"
+            elif _changed_by(dest):
+                text = f"{text[:-1]}{_changed_by(dest)})"  # These say themselves what None means.
+            kind = next(t for t in kinds if t is not types.NoneType)
             metavar = None if f.metadata["choices"] else {int: "N", float: "X", str: "TEXT"}[kind]
             group.add_argument(*flags, type=kind, choices=f.metadata["choices"], metavar=metavar, help=text, **kwargs)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID
+from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, shifted_right
 
 
 class EncodedPairs(NamedTuple):
@@ -172,10 +172,9 @@ def make_batches(pairs, tokens_per_batch, shuffle=False, seed=0, start_epoch=0, 
             number, skip = number + 1, 0
 
     def inputs_and_labels(encoder_token_ids, labels):
-        start = tf.fill([tf.shape(labels)[0], 1], START_TOKEN_ID)
         # The end token is never an input: where it stood the shifted row has a label of padding and weight 0.
-        shifted = tf.where(labels == END_TOKEN_ID, PAD_TOKEN_ID, labels)[:, :-1]
-        inputs = {"encoder_token_ids": encoder_token_ids, "decoder_token_ids": tf.concat([start, shifted], axis=1)}
+        decoder_token_ids = shifted_right(tf.where(labels == END_TOKEN_ID, PAD_TOKEN_ID, labels))
+        inputs = {"encoder_token_ids": encoder_token_ids, "decoder_token_ids": decoder_token_ids}
         return inputs, labels, tf.cast(labels != PAD_TOKEN_ID, tf.float32)
 
     dataset = tf.data.Dataset.from_generator(batches, output_signature=(tf.TensorSpec((None, None), tf.int32),) * 2)

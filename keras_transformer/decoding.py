@@ -1,15 +1,20 @@
-"""Greedy search, beam search and sampling over a step function; no model is imported here.
+"""Greedy search, beam search and sampling over a decoder; no model is imported here.
 
-A *step* is any function `step(token_ids, cache, index, ancestors) -> (logits, cache)`: it reads the token at position
-`index` of every row, (R,), and returns the logits of the token after it, (R, V). Greedy search and sampling have one
-row per hypothesis, and `ancestors` is None. Beam search has the K beams of a sentence side by side, R = B * K, and
-never moves what is cached: `ancestors` (B, K, L) says for each beam and each position up to `index` which of the
-sentence's K rows read the token that now belongs to the beam. `Transformer.start_decoding` makes a step; a test can
-make one from a table. A *cache* is any pytree of tensors whose first axis is the sentences', alone or merged with
-others behind it, (B, ...) or (B * n, ...), so that a search can go on with some of the sentences.
+A *decoder* is any object with three parts. `Transformer.start_decoding` makes one; a test can make one from a table.
+
+- `cache`, what the first step reads: any pytree of tensors whose first axis is the sentences', alone or merged with
+  others behind it, (B, ...) or (B * n, ...), so that a search can go on with some of the sentences.
+- `step(token_ids, cache, index, ancestors) -> (logits, cache)` reads the token at position `index` of every row, (R,),
+  and returns the logits of the token after it, (R, V). Greedy search and sampling have one row per hypothesis, and
+  `ancestors` is None. Beam search has the K beams of a sentence side by side, R = B * K, and never moves what is
+  cached: `ancestors` (B, K, L) says for each beam and each position up to `index` which of the sentence's K rows read
+  the token that now belongs to the beam.
+- `lengthen(cache, max_length) -> cache` makes room for so many positions; a search in stages calls it.
+
+How to search is said by *settings*, a `keras_transformer.search.SearchSettings`.
 
 All stop on one rule: a hypothesis ends at its end token or at its limit of tokens, and the loop ends as soon as no row
-can change its answer. Scores are the model's own log probabilities, whatever the `Rules` made of the choice.
+can change its answer. Scores are the model's own log probabilities, whatever the settings made of the choice.
 
 References: "Google's Neural Machine Translation System" (Wu et al., 2016), section 7, for the length penalty;
 "The Curious Case of Neural Text Degeneration" (Holtzman et al., 2020), section 3, for top-p sampling;
@@ -24,6 +29,8 @@ from keras import ops
 
 # Stands for "impossible" where -inf would make NaN (-inf - -inf); far below any sum of log probabilities.
 IMPOSSIBLE = -1e9
+# Scores of hypotheses that there are lie above this, of places that none took below. Exports say it to their readers.
+NO_HYPOTHESIS = IMPOSSIBLE / 10
 # Width of the chunks in which XLA looks through a vocabulary.
 CHUNK = 32
 # Comparisons of every value with every other cost less than k passes up to about this many.
@@ -31,55 +38,30 @@ RANKING_PAYS_TO = 70_000
 
 
 class Hypotheses(NamedTuple):
-    """What a search found.
+    """The answer of a search.
 
     Attributes:
         token_ids: integers (B, K, L), best first; the start token is left out, the end token is kept, padding follows.
-        scores: float32 (B, K), sum of log probabilities divided by `length_penalty_divisor`; half of `IMPOSSIBLE` or
-            less where fewer than K hypotheses exist.
+        scores: float32 (B, K), sum of log probabilities divided by `length_penalty_divisor`; less than `NO_HYPOTHESIS`
+            where fewer than K hypotheses exist.
     """
 
     token_ids: object
     scores: object
 
 
-class Rules(NamedTuple):
-    """What a hypothesis may look like; by default, like anything.
-
-    Attributes:
-        min_length: least tokens of a hypothesis, the end token included. Defaults to 0.
-        no_repeat_ngram_size: no n tokens in a row occur twice; 0 for no such rule, the default.
-        repetition_penalty: log probabilities of tokens that occur already are multiplied by this; over 1 makes
-            repetition rarer. Defaults to 1.
-        forbidden: token ids that occur only where a prefix forces them. Defaults to none.
-    """
-
-    min_length: int = 0
-    no_repeat_ngram_size: int = 0
-    repetition_penalty: float = 1.0
-    forbidden: tuple = ()
-
-
-class Sampling(NamedTuple):
-    """How tokens are drawn.
-
-    Attributes:
-        temperature: log probabilities are divided by this; below 1 prefers the probable. Defaults to 1.
-        top_k: only the k most probable tokens; 0 for all, the default.
-        top_p: only the most probable tokens that together have this probability. Defaults to 1, all.
-    """
-
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-
-
 class SpecialIds(NamedTuple):
-    """Ids of the start, end and padding tokens."""
+    """Ids of tokens that are no text.
+
+    Attributes:
+        start, end, pad: the start, end and padding tokens.
+        forbidden: tokens that occur only where a prefix forces them. Defaults to none.
+    """
 
     start: int = 2
     end: int = 3
     pad: int = 0
+    forbidden: tuple = ()
 
 
 class Stage(NamedTuple):
@@ -108,34 +90,30 @@ def length_penalty_divisor(length, length_penalty):
 
 
 def greedy(
-    step,
-    cache,
+    decoder,
     batch_size,
     max_length,
+    settings,
     limits=None,
     prefix=None,
-    rules=Rules(),
     special_ids=SpecialIds(),
-    compiled=False,
+    jit_compile=False,
     stages=None,
-    lengthen=None,
 ):
     """Takes the most probable token at every position.
 
     Args:
-        step: see the module's docstring; it is called with R = B rows.
-        cache: the cache to begin with.
+        decoder: see the module's docstring; its steps get R = B rows.
         batch_size: B, an integer or a scalar integer tensor.
         max_length: L, the most tokens of any hypothesis, the end token included.
+        settings: see the module's docstring; read are `min_length`, `no_repeat_ngram_size` and `repetition_penalty`.
         limits: (B,), the most tokens of each sentence's hypotheses, up to L. Defaults to L.
         prefix: (B, P), tokens that the hypotheses begin with, padded at the end. Defaults to none.
-        rules: see `Rules`.
         special_ids: see `SpecialIds`.
-        compiled: whether XLA compiles the search. The result is the same; other operations are fast. Defaults to
+        jit_compile: whether XLA compiles the search. The result is the same; other operations are fast. Defaults to
             False.
         stages: a list of `Stage`s, the last one of `max_length` L, lengths and divisors ascending. The result is the
             same. Defaults to one stage.
-        lengthen: `lengthen(cache, max_length) -> cache` with so many positions; needed if lengths differ.
 
     Returns:
         `Hypotheses` with K = 1 and unpenalised scores.
@@ -143,36 +121,24 @@ def greedy(
 
     def choose(logits, rows, index):
         past, prefix = rows["token_ids"], rows.get("prefix")
-        _, token, log_prob = _best_tokens(logits, 1, past, index, prefix, rules, special_ids, compiled)
+        _, token, log_prob = _best_tokens(logits, 1, past, index, prefix, settings, special_ids, jit_compile)
         return token[:, 0], log_prob[:, 0]
 
     given = {"limits": limits, "prefix": prefix}
-    return _one_by_one(step, cache, batch_size, max_length, given, choose, special_ids, stages, lengthen)
+    return _one_by_one(decoder, batch_size, max_length, given, choose, special_ids, stages)
 
 
-def sample(
-    step,
-    cache,
-    uniforms,
-    max_length,
-    sampling=Sampling(),
-    limits=None,
-    prefix=None,
-    rules=Rules(),
-    special_ids=SpecialIds(),
-    stages=None,
-    lengthen=None,
-):
+def sample(decoder, uniforms, max_length, settings, limits=None, prefix=None, special_ids=SpecialIds(), stages=None):
     """Draws the token at every position from the model's distribution.
 
     All randomness comes in as `uniforms`, so that a hypothesis depends on its own row alone, not on its company in the
     batch nor on the backend.
 
     Args:
-        step, cache, limits, prefix, rules, special_ids, stages, lengthen: see `greedy`.
+        decoder, limits, prefix, special_ids, stages: see `greedy`.
         uniforms: float32 (B, L), uniform in [0, 1).
         max_length: L.
-        sampling: see `Sampling`.
+        settings: as for `greedy`; read are also `temperature`, `top_k` and `top_p`.
 
     Returns:
         `Hypotheses` with K = 1 and unpenalised scores.
@@ -180,14 +146,14 @@ def sample(
 
     def choose(logits, rows, index):
         log_probs = ops.log_softmax(logits, axis=-1)
-        allowed = _adjust(log_probs, rows["token_ids"], index, rows.get("prefix"), rules, special_ids)
-        allowed = allowed / sampling.temperature
+        allowed = _adjust(log_probs, rows["token_ids"], index, rows.get("prefix"), settings, special_ids)
+        allowed = allowed / settings.temperature
         size = allowed.shape[-1]
-        allowed, tokens = ops.top_k(allowed, min(sampling.top_k or size, size))  # (B, k), most probable first
+        allowed, tokens = ops.top_k(allowed, min(settings.top_k or size, size))  # (B, k), most probable first
         probabilities = ops.softmax(allowed, axis=-1)
         before = ops.cumsum(probabilities, axis=-1) - probabilities
         # A token belongs to the nucleus when those before it are not enough; the first always does.
-        probabilities = ops.where(before < sampling.top_p, probabilities, 0.0)
+        probabilities = ops.where(before < settings.top_p, probabilities, 0.0)
         cumulated = ops.cumsum(probabilities, axis=-1)
         drawn = ops.take(rows["uniforms"], index, axis=1)[:, None] * cumulated[:, -1:]
         place = ops.sum(ops.cast(cumulated <= drawn, "int32"), axis=-1, keepdims=True)
@@ -198,10 +164,10 @@ def sample(
 
     given = {"limits": limits, "prefix": prefix, "uniforms": uniforms}
     batch_size = ops.shape(uniforms)[0]
-    return _one_by_one(step, cache, batch_size, max_length, given, choose, special_ids, stages, lengthen)
+    return _one_by_one(decoder, batch_size, max_length, given, choose, special_ids, stages)
 
 
-def _one_by_one(step, cache, batch_size, max_length, given, choose, special_ids, stages, lengthen):
+def _one_by_one(decoder, batch_size, max_length, given, choose, special_ids, stages):
     """The loop of greedy search and sampling: `choose` gives a token and its log probability for each row."""
     positions = ops.arange(max_length, dtype="int32")
 
@@ -209,7 +175,7 @@ def _one_by_one(step, cache, batch_size, max_length, given, choose, special_ids,
         return ops.logical_not(rows["finished"])
 
     def body(index, rows, cache, length):
-        logits, cache = step(rows["token"], cache, index, None)
+        logits, cache = decoder.step(rows["token"], cache, index, None)
         token, log_prob = choose(ops.cast(logits, "float32"), rows, index)
         finished = rows["finished"]
         token = ops.where(finished, special_ids.pad, token)
@@ -230,11 +196,11 @@ def _one_by_one(step, cache, batch_size, max_length, given, choose, special_ids,
         "finished": ops.zeros((batch_size,), "bool"),
         **{name: ops.convert_to_tensor(x) for name, x in given.items() if x is not None},
     }
-    rows = _run(unfinished, body, rows, cache, batch_size, stages or [Stage(max_length)], lengthen)
+    rows = _run(unfinished, body, rows, decoder, batch_size, stages or [Stage(max_length)])
     return Hypotheses(rows["token_ids"][:, None], rows["scores"][:, None])
 
 
-def _run(unfinished, body, rows, cache, batch_size, stages, lengthen):
+def _run(unfinished, body, rows, decoder, batch_size, stages):
     """Runs `body(index, rows, cache, length) -> (rows, cache)` until nothing is unfinished or the last stage is over.
 
     Args:
@@ -244,7 +210,7 @@ def _run(unfinished, body, rows, cache, batch_size, stages, lengthen):
     Returns:
         `rows` at the end.
     """
-    index, left_out = ops.convert_to_tensor(0, "int32"), []
+    index, cache, left_out = ops.convert_to_tensor(0, "int32"), decoder.cache, []
 
     def room(stage):
         count = batch_size // stage.divisor
@@ -258,8 +224,8 @@ def _run(unfinished, body, rows, cache, batch_size, stages, lengthen):
             size = ops.shape(order)[0]
             left_out.append((_take_sentences(rows, order[room(stage) :], size), order))
             rows, cache = (_take_sentences(x, order[: room(stage)], size) for x in (rows, cache))
-        if number and lengthen:
-            cache = lengthen(cache, stage.max_length)
+        if number:
+            cache = decoder.lengthen(cache, stage.max_length)
         smaller = [room(later) for later in stages[number:] if later.divisor > stage.divisor]
 
         def goes_on(index, rows, cache, stage=stage, fewer=smaller[0] if smaller else 0):
@@ -289,20 +255,16 @@ def _take_sentences(tree, sentences, batch_size):
 
 
 def beam_search(
-    step,
-    cache,
+    decoder,
     batch_size,
     max_length,
-    num_beams,
-    length_penalty=0.0,
+    settings,
     num_hypotheses=None,
     limits=None,
     prefix=None,
-    rules=Rules(),
     special_ids=SpecialIds(),
-    compiled=False,
+    jit_compile=False,
     stages=None,
-    lengthen=None,
 ):
     """Keeps the `num_beams` most probable prefixes, and beside them the `num_beams` best ended hypotheses.
 
@@ -310,127 +272,157 @@ def beam_search(
     early when no live prefix can reach the score of the worst wanted hypothesis, so stopping never changes the answer.
 
     Args:
-        step: see the module's docstring; it is called with R = B * K rows, the beams of a sentence side by side.
-        cache: the cache to begin with.
+        decoder: see the module's docstring; its steps get R = B * K rows, the beams of a sentence side by side.
         batch_size: B, an integer or a scalar integer tensor.
         max_length: L, the most tokens of any hypothesis, the end token included.
-        num_beams: K; may be larger than the vocabulary. One beam without length penalty is greedy search.
-        length_penalty: a; scores are sum(log p) / ((5 + length) / 6)^a. Larger values favour longer hypotheses.
-            Defaults to 0, the plain sum.
+        settings: as for `greedy`; read are also `num_beams`, K, which may be larger than the vocabulary, and
+            `length_penalty`. One beam without length penalty is greedy search.
         num_hypotheses: how many of the K are wanted; only these are returned. Defaults to K.
-        limits, prefix, rules, special_ids, compiled, stages, lengthen: see `greedy`.
+        limits, prefix, special_ids, jit_compile, stages: see `greedy`.
 
     Returns:
         `Hypotheses`, best first, as many as are wanted. With a repetition penalty, best is what is best under that.
     """
-    positions = ops.arange(max_length, dtype="int32")
-    beams = ops.arange(num_beams, dtype="int32")
-    num_hypotheses = num_beams if num_hypotheses is None else num_hypotheses
-    candidates = 2 * num_beams  # At most num_beams of them end, hence at least num_beams go on.
-
-    def divisor(length):
-        return length_penalty_divisor(ops.cast(length, "float32"), length_penalty)
-
-    def unfinished(index, rows):
-        best = rows["live"]["totals"][:, 0]
-        # Log probabilities only fall. Of the divisors still possible, the largest one is kindest to a negative sum.
-        reachable = ops.maximum(best / divisor(rows["limits"]), best / divisor(index + 1))
-        hopeful = reachable > rows["ended"]["scores"][:, num_hypotheses - 1]
-        return ops.logical_and(best > IMPOSSIBLE / 2, hopeful)
-
-    def body(index, rows, cache, length):
-        live, ended = rows["live"], rows["ended"]
-        ancestors = ops.where(positions == index, beams[:, None], live["ancestors"])  # (B, K, L)
-        newest = ops.where(
-            index == 0, special_ids.start, ops.take(live["token_ids"], ops.maximum(index - 1, 0), axis=2)
-        )
-        logits, cache = step(ops.reshape(newest, (-1,)), cache, index, ancestors[:, :, :length])
-        logits = ops.cast(logits, "float32")
-        num_tokens = min(candidates, logits.shape[-1])  # C: of each beam, no more can be among the best 2K.
-        past = ops.reshape(live["token_ids"], (-1, max_length))
-        prefix = ops.repeat(rows["prefix"], num_beams, axis=0) if "prefix" in rows else None
-        best, tokens, log_probs = _best_tokens(logits, num_tokens, past, index, prefix, rules, special_ids, compiled)
-        totals = ops.reshape(best, (-1, num_beams, num_tokens)) + live["totals"][..., None]
-        totals, flat = _top_k(ops.reshape(totals, (-1, num_beams * num_tokens)), candidates, compiled)  # (B, 2K)
-        parents = flat // num_tokens
-        tokens = ops.take_along_axis(ops.reshape(tokens, (-1, num_beams * num_tokens)), flat, axis=1)
-        new = {
-            "token_ids": ops.where(positions == index, tokens[..., None], _take_rows(live["token_ids"], parents)),
-            "ancestors": _take_rows(ancestors, parents),
-            "totals": totals,
-        }
-        if "own" in live:
-            own = ops.take_along_axis(ops.reshape(log_probs, (-1, num_beams * num_tokens)), flat, axis=1)
-            new["own"] = own + _take_rows(live["own"], parents)
-        ends = ops.logical_or(tokens == special_ids.end, (index + 1 >= rows["limits"])[:, None])
-        # Ended candidates compete with the hypotheses that ended before, if they are among the best K: one beam would
-        # otherwise end where greedy search goes on. ...
-        kept = ops.logical_and(ends, ops.logical_and(ops.arange(candidates) < num_beams, totals > IMPOSSIBLE / 2))
-        newly = {
-            "token_ids": new["token_ids"],
-            "scores": ops.where(kept, totals / divisor(index + 1), 2 * IMPOSSIBLE),
-        }
-        if "own" in live:
-            newly["own"] = new["own"] / divisor(index + 1)
-        ended = {name: ops.concatenate([ended[name], newly[name]], axis=1) for name in ended}
-        ended = _keep_best(ended, "scores", num_beams, compiled)
-        # ... Those that do not end go on.
-        new["totals"] = ops.where(ends, 2 * IMPOSSIBLE, totals)
-        return {**rows, "live": _keep_best(new, "totals", num_beams, compiled), "ended": ended}, cache
-
-    zeros = ops.zeros((batch_size, num_beams), "float32")
-    token_ids = _full((batch_size, num_beams, max_length), special_ids.pad)
-    live = {
-        "token_ids": token_ids,
-        "ancestors": token_ids * 0 - 1,
-        # All beams begin alike: only the first may have children, or every hypothesis would be found K times.
-        "totals": zeros + ops.where(beams == 0, 0.0, IMPOSSIBLE),
-    }
-    ended = {"token_ids": token_ids, "scores": zeros + 2 * IMPOSSIBLE}
-    if rules.repetition_penalty != 1.0:  # Then totals are not the model's own log probabilities.
-        live["own"], ended["own"] = zeros, zeros
-    limits = _full((batch_size,), max_length) if limits is None else ops.convert_to_tensor(limits)
-    rows = {"live": live, "ended": ended, "limits": limits}
-    if prefix is not None:
-        rows["prefix"] = ops.convert_to_tensor(prefix)
-    ended = _run(unfinished, body, rows, cache, batch_size, stages or [Stage(max_length)], lengthen)["ended"]
+    num_hypotheses = settings.num_beams if num_hypotheses is None else num_hypotheses
+    beams = _Beams(decoder, max_length, settings, num_hypotheses, special_ids, jit_compile)
+    rows = beams.start(batch_size, limits, prefix)
+    ended = _run(beams.unfinished, beams.step, rows, decoder, batch_size, stages or [Stage(max_length)])["ended"]
     scores = ended["scores"]
     if "own" in ended:
         scores = ops.where(scores > IMPOSSIBLE / 2, ended["own"], scores)
     return Hypotheses(ended["token_ids"][:, :num_hypotheses], scores[:, :num_hypotheses])
 
 
-def _best_tokens(logits, k, token_ids, index, prefix, rules, special_ids, compiled):
-    """The k best tokens of each row as the rules and the prefix have it, best first.
+class _Beams:
+    """The loop of a beam search.
+
+    Its rows are a dict with `live`, the prefixes, `ended`, the hypotheses, `limits`, and perhaps `prefix`. `totals` are
+    sums of log probabilities, by which prefixes compete, `scores` totals divided by the length penalty. With a
+    repetition penalty, `own` is what they are without it: the model's own log probabilities.
+    """
+
+    def __init__(self, decoder, max_length, settings, num_hypotheses, special_ids, jit_compile):
+        self.decoder, self.settings, self.special_ids = decoder, settings, special_ids
+        self.max_length, self.num_hypotheses, self.jit_compile = max_length, num_hypotheses, jit_compile
+        self.positions = ops.arange(max_length, dtype="int32")
+        self.beams = ops.arange(settings.num_beams, dtype="int32")
+        # At most num_beams of so many candidates end, hence at least num_beams go on.
+        self.num_candidates = 2 * settings.num_beams
+
+    def start(self, batch_size, limits, prefix):
+        """The rows before the first step."""
+        zeros = ops.zeros((batch_size, self.settings.num_beams), "float32")
+        token_ids = _full((batch_size, self.settings.num_beams, self.max_length), self.special_ids.pad)
+        live = {
+            "token_ids": token_ids,
+            "ancestors": token_ids * 0 - 1,
+            # All beams begin alike: only the first may have children, or every hypothesis would be there K times.
+            "totals": zeros + ops.where(self.beams == 0, 0.0, IMPOSSIBLE),
+        }
+        ended = {"token_ids": token_ids, "scores": zeros + 2 * IMPOSSIBLE}
+        if self.settings.repetition_penalty != 1.0:
+            live["own"], ended["own"] = zeros, zeros
+        limits = _full((batch_size,), self.max_length) if limits is None else ops.convert_to_tensor(limits)
+        rows = {"live": live, "ended": ended, "limits": limits}
+        if prefix is not None:
+            rows["prefix"] = ops.convert_to_tensor(prefix)
+        return rows
+
+    def unfinished(self, index, rows):
+        """Boolean (B,): whether a prefix can still become one of the wanted hypotheses."""
+        best = rows["live"]["totals"][:, 0]
+        # Log probabilities only fall. Of the divisors still possible, the largest one is kindest to a negative sum.
+        reachable = ops.maximum(best / self._divisor(rows["limits"]), best / self._divisor(index + 1))
+        hopeful = reachable > rows["ended"]["scores"][:, self.num_hypotheses - 1]
+        return ops.logical_and(best > IMPOSSIBLE / 2, hopeful)
+
+    def step(self, index, rows, cache, length):
+        """The rows and the cache after position `index`."""
+        live, num_beams = rows["live"], self.settings.num_beams
+        ancestors = ops.where(self.positions == index, self.beams[:, None], live["ancestors"])  # (B, K, L)
+        newest = ops.where(
+            index == 0, self.special_ids.start, ops.take(live["token_ids"], ops.maximum(index - 1, 0), axis=2)
+        )
+        logits, cache = self.decoder.step(ops.reshape(newest, (-1,)), cache, index, ancestors[:, :, :length])
+        candidates = self._candidates(ops.cast(logits, "float32"), {**live, "ancestors": ancestors}, rows, index)
+        limit_is_reached = (index + 1 >= rows["limits"])[:, None]
+        ends = ops.logical_or(candidates.pop("newest") == self.special_ids.end, limit_is_reached)
+        # Ended candidates compete with the hypotheses that ended before, if they are among the best K: one beam would
+        # otherwise end where greedy search goes on. ...
+        totals, place = candidates["totals"], ops.arange(self.num_candidates)
+        kept = ops.logical_and(ends, ops.logical_and(place < num_beams, totals > IMPOSSIBLE / 2))
+        newly = {
+            "token_ids": candidates["token_ids"],
+            "scores": ops.where(kept, totals / self._divisor(index + 1), 2 * IMPOSSIBLE),
+        }
+        if "own" in live:
+            newly["own"] = candidates["own"] / self._divisor(index + 1)
+        ended = {name: ops.concatenate([x, newly[name]], axis=1) for name, x in rows["ended"].items()}
+        ended = _keep_best(ended, "scores", num_beams, self.jit_compile)
+        # ... Those that do not end go on.
+        candidates["totals"] = ops.where(ends, 2 * IMPOSSIBLE, totals)
+        return {**rows, "live": _keep_best(candidates, "totals", num_beams, self.jit_compile), "ended": ended}, cache
+
+    def _candidates(self, logits, live, rows, index):
+        """The best 2K of all that the live prefixes can become, best first; `newest` (B, 2K) are their last tokens."""
+        num_beams, count = self.settings.num_beams, self.num_candidates
+        num_tokens = min(count, logits.shape[-1])  # C: of each beam, no more can be among the best 2K.
+        past = ops.reshape(live["token_ids"], (-1, self.max_length))
+        prefix = ops.repeat(rows["prefix"], num_beams, axis=0) if "prefix" in rows else None
+        best, tokens, log_probs = _best_tokens(
+            logits, num_tokens, past, index, prefix, self.settings, self.special_ids, self.jit_compile
+        )
+        totals = ops.reshape(best, (-1, num_beams, num_tokens)) + live["totals"][..., None]
+        totals, flat = _top_k(ops.reshape(totals, (-1, num_beams * num_tokens)), count, self.jit_compile)  # (B, 2K)
+        parents = flat // num_tokens
+        newest = ops.take_along_axis(ops.reshape(tokens, (-1, num_beams * num_tokens)), flat, axis=1)
+        past = _take_rows(live["token_ids"], parents)
+        candidates = {
+            "newest": newest,
+            "token_ids": ops.where(self.positions == index, newest[..., None], past),
+            "ancestors": _take_rows(live["ancestors"], parents),
+            "totals": totals,
+        }
+        if "own" in live:
+            own = ops.take_along_axis(ops.reshape(log_probs, (-1, num_beams * num_tokens)), flat, axis=1)
+            candidates["own"] = own + _take_rows(live["own"], parents)
+        return candidates
+
+    def _divisor(self, length):
+        return length_penalty_divisor(ops.cast(length, "float32"), self.settings.length_penalty)
+
+
+def _best_tokens(logits, k, token_ids, index, prefix, settings, special_ids, jit_compile):
+    """The k best tokens of each row as the settings and the prefix have it, best first.
 
     Returns:
         Three tensors (R, k): by what they are best, the tokens, and their own log probabilities.
     """
     # Rows are normalised after the best are chosen: the whole of (R, V) is read, never written.
     normalizer = ops.logsumexp(logits, axis=-1, keepdims=True)
-    if rules.repetition_penalty != 1.0:  # That multiplies log probabilities, so they must be there.
+    if settings.repetition_penalty != 1.0:  # That multiplies log probabilities, so they must be there.
         log_probs = logits - normalizer
-        best, tokens = _top_k(_adjust(log_probs, token_ids, index, prefix, rules, special_ids), k, compiled)
+        best, tokens = _top_k(_adjust(log_probs, token_ids, index, prefix, settings, special_ids), k, jit_compile)
         return best, tokens, ops.take_along_axis(log_probs, tokens, axis=-1)
-    best, tokens = _top_k(_adjust(logits, token_ids, index, prefix, rules, special_ids), k, compiled)
+    best, tokens = _top_k(_adjust(logits, token_ids, index, prefix, settings, special_ids), k, jit_compile)
     return best - normalizer, tokens, best - normalizer
 
 
-def _adjust(log_probs, token_ids, index, prefix, rules, special_ids):
-    """Log probabilities or logits (R, V) of position `index` as the rules and the prefix (R, P) have them.
+def _adjust(log_probs, token_ids, index, prefix, settings, special_ids):
+    """Log probabilities or logits (R, V) of position `index` as the settings and the prefix (R, P) have them.
 
     `token_ids` (R, L) holds the tokens before `index`. What is forbidden gets `IMPOSSIBLE`.
     """
     size, given = log_probs.shape[-1], log_probs
     tokens = ops.arange(size, dtype="int32")
     positions = ops.arange(ops.shape(token_ids)[1], dtype="int32")
-    if rules.forbidden:
-        log_probs = forbid(log_probs, rules.forbidden)
-    if rules.repetition_penalty != 1.0:
+    if special_ids.forbidden:
+        log_probs = forbid(log_probs, special_ids.forbidden)
+    if settings.repetition_penalty != 1.0:
         seen = _mark(token_ids, positions < index, size)
-        log_probs = ops.where(seen, log_probs * rules.repetition_penalty, log_probs)
-    if rules.no_repeat_ngram_size:
-        before = rules.no_repeat_ngram_size - 1
+        log_probs = ops.where(seen, log_probs * settings.repetition_penalty, log_probs)
+    if settings.no_repeat_ngram_size:
+        before = settings.no_repeat_ngram_size - 1
         # A token is forbidden where it stands behind the tokens that are now the newest ones.
         repeated = ops.logical_and(positions >= before, positions < index)
         for back in range(before, 0, -1):
@@ -440,8 +432,8 @@ def _adjust(log_probs, token_ids, index, prefix, rules, special_ids):
         # Ending is always allowed.
         forbidden = ops.logical_and(forbidden, tokens != special_ids.end)
         log_probs = ops.where(forbidden, IMPOSSIBLE, log_probs)
-    if rules.min_length > 1:
-        too_short = ops.logical_and(tokens == special_ids.end, index + 1 < rules.min_length)
+    if settings.min_length > 1:
+        too_short = ops.logical_and(tokens == special_ids.end, index + 1 < settings.min_length)
         log_probs = ops.where(too_short, IMPOSSIBLE, log_probs)
     if prefix is not None:
         width = ops.shape(prefix)[1]
@@ -468,14 +460,14 @@ def _mark(token_ids, where, vocabulary_size):
     return ops.scatter(indices, where, (shape[0], vocabulary_size)) > 0
 
 
-def _top_k(x, k, compiled):
+def _top_k(x, k, jit_compile):
     """The k largest of the last axis of (R, V) and their indices, largest first.
 
     XLA's own top_k takes longer than all the rest of a step. Instead a long axis is cut into chunks, since the k
     largest values lie in the k chunks with the largest maxima, and the few that are left are searched k times for
     their maximum. Without XLA the one op is best.
     """
-    if not compiled:
+    if not jit_compile:
         return ops.top_k(x, k)
     size = x.shape[-1]
     if size < 4 * k * CHUNK:
@@ -510,9 +502,9 @@ def _maxima(x, k):
     return ops.concatenate(values, axis=-1), ops.concatenate(indices, axis=-1)
 
 
-def _keep_best(hypotheses, by, count, compiled):
+def _keep_best(hypotheses, by, count, jit_compile):
     """Of tensors (B, R, ...) the `count` rows whose `by` is largest, largest first."""
-    _, best = _top_k(hypotheses[by], count, compiled)
+    _, best = _top_k(hypotheses[by], count, jit_compile)
     return {name: _take_rows(x, best) for name, x in hypotheses.items()}
 
 

@@ -157,14 +157,8 @@ class Transformer(DistributedFit, keras.Model):
 
         encoder_token_ids = keras.Input((None,), dtype="int32", name="encoder_token_ids")
         decoder_token_ids = keras.Input((None,), dtype="int32", name="decoder_token_ids")
-        x = encoder_embedding(encoder_token_ids)
-        for layer in encoder_blocks:
-            x = layer(x)
-        encoder_sequence = encoder_norm(x) if encoder_norm else x
-        x = decoder_embedding(decoder_token_ids)
-        for layer in decoder_blocks:
-            x = layer(x, encoder_sequence)
-        x = decoder_norm(x) if decoder_norm else x
+        encoder_sequence = _through(encoder_blocks, encoder_norm, encoder_embedding(encoder_token_ids))
+        x = _through(decoder_blocks, decoder_norm, decoder_embedding(decoder_token_ids), encoder_sequence)
         super().__init__(
             inputs={"encoder_token_ids": encoder_token_ids, "decoder_token_ids": decoder_token_ids},
             outputs=decoder_embedding.project(x),
@@ -216,26 +210,25 @@ class Transformer(DistributedFit, keras.Model):
         Returns:
             `AttentionScores`.
         """
-        found = AttentionScores([], [], [])
-        x = self.encoder_embedding(encoder_token_ids)
+        scores = AttentionScores([], [], [])
         encoder_mask = masks.padding_mask(encoder_token_ids)
-        for block in self.encoder_blocks:
-            x, scores = block(x, mask=encoder_mask, return_attention_scores=True)
-            found.encoder.append(scores)
-        encoder_sequence = self.encoder_norm(x) if self.encoder_norm else x
-        x = self.decoder_embedding(decoder_token_ids)
-        decoder_mask = masks.padding_mask(decoder_token_ids)
-        for block in self.decoder_blocks:
-            x, scores, cross_scores = block(
-                x,
-                encoder_sequence,
-                decoder_sequence_mask=decoder_mask,
-                encoder_sequence_mask=encoder_mask,
-                return_attention_scores=True,
-            )
-            found.decoder.append(scores)
-            found.cross.append(cross_scores)
-        return found
+        encoder_sequence = _through(
+            self.encoder_blocks,
+            self.encoder_norm,
+            self.encoder_embedding(encoder_token_ids),
+            scores=[scores.encoder],
+            mask=encoder_mask,
+        )
+        _through(
+            self.decoder_blocks,
+            None,  # What is asked for stands before it.
+            self.decoder_embedding(decoder_token_ids),
+            encoder_sequence,
+            scores=[scores.decoder, scores.cross],
+            decoder_sequence_mask=masks.padding_mask(decoder_token_ids),
+            encoder_sequence_mask=encoder_mask,
+        )
+        return scores
 
     # Translation calls the encoder once and the decoder position by position.
 
@@ -250,13 +243,12 @@ class Transformer(DistributedFit, keras.Model):
         """
         x = self.encoder_embedding(encoder_token_ids)
         padding_mask = masks.padding_mask(encoder_token_ids)
-        for block in self.encoder_blocks:
-            x = block(x, mask=padding_mask)
-        return (self.encoder_norm(x) if self.encoder_norm else x), padding_mask
+        return _through(self.encoder_blocks, self.encoder_norm, x, mask=padding_mask), padding_mask
 
-    def init_cache(self, batch_size, max_length, num_beams: int = 1):
-        """Empty self-attention caches: per decoder block keys (B * N, H, L * K) and values (B * N, L * K, H)."""
-        return [block.self_attention.init_cache(batch_size, max_length, num_beams) for block in self.decoder_blocks]
+    def init_cache(self, batch_size, length=0, num_beams: int = 1, cache: str = "growing"):
+        """An empty cache for the self-attention of each decoder block, see `MultiHeadAttention.init_cache`."""
+        blocks = self.decoder_blocks
+        return [block.self_attention.init_cache(batch_size, length, num_beams, cache) for block in blocks]
 
     def init_cross_cache(self, encoder_sequence, padding_mask):
         """What every step reads of the source.
@@ -273,7 +265,7 @@ class Transformer(DistributedFit, keras.Model):
         layers = [block.cross_attention for block in self.decoder_blocks]
         return [layer.project_value(encoder_sequence, padding_mask) for layer in layers], bias
 
-    def decode_step(self, token_ids, cache, cache_update_index, cross_cache, ancestors=None, in_place: bool = False):
+    def decode_step(self, token_ids, cache, cache_update_index, cross_cache, ancestors=None):
         """Logits of the next token, from the newest token and the caches.
 
         Args:
@@ -284,7 +276,6 @@ class Transformer(DistributedFit, keras.Model):
             cross_cache: from `init_cross_cache`.
             ancestors: (B, K, L), for each beam and each position up to the newest: which beam's row of the cache is
                 its own. Defaults to None: there is one beam.
-            in_place: see `keras_transformer.attention.update_cache`. Defaults to False.
 
         Returns:
             Logits (B * K, V) and the updated cache.
@@ -292,69 +283,83 @@ class Transformer(DistributedFit, keras.Model):
         x = self.decoder_embedding(token_ids[:, None], start_index=cache_update_index)[:, 0]
         num_beams = 1 if ancestors is None else ancestors.shape[1]
         cross_cache, cross_bias = cross_cache
-        self_bias = self._self_bias(cache[0][1], cache_update_index, ancestors, num_beams, in_place)
+        mask = cache[0].mask(cache_update_index, ancestors)
+        self_bias = None if mask is None else masks.bias(mask)
         new_cache = []
         for block, block_cache, block_cross_cache in zip(self.decoder_blocks, cache, cross_cache, strict=True):
             x, block_cache = block.decode_step(
-                x, block_cache, block_cross_cache, cache_update_index, self_bias, cross_bias, num_beams, in_place
+                x, block_cache, cache_update_index, block_cross_cache, self_bias, cross_bias, num_beams
             )
             new_cache.append(block_cache)
         x = self.decoder_norm(x) if self.decoder_norm else x
         return self.decoder_embedding.project(x), new_cache
 
-    @staticmethod
-    def _self_bias(values, index, ancestors, num_beams, in_place):
-        """Keeps a beam from the other beams' positions, and, in a cache that has room for them, from later ones."""
-        mask = None
-        if ancestors is not None:
-            ancestors = ancestors if in_place else ancestors[:, :, : index + 1]
-            own = ops.expand_dims(ancestors, -1) == ops.arange(num_beams, dtype="int32")  # (B, K, L, K)
-            mask = ops.reshape(own, (-1, 1, num_beams, ops.shape(ancestors)[2] * num_beams))
-        if in_place:
-            filled = ops.arange(ops.shape(values)[1], dtype="int32") < (index + 1) * num_beams
-            mask = filled if mask is None else ops.logical_and(mask, filled)
-        return None if mask is None else masks.bias(mask)
-
-    def start_decoding(self, encoder_token_ids, max_length, num_beams: int = 1, in_place: bool = False):
-        """Everything that `keras_transformer.decoding` needs for a batch.
+    def start_decoding(self, encoder_token_ids, max_length, num_beams: int = 1, cache: str = "growing"):
+        """The decoder that `keras_transformer.decoding` searches with, for a batch of sources.
 
         Args:
             encoder_token_ids: (B, S), each row ended by the end token.
-            max_length: the most tokens to decode per sentence, the end token included.
+            max_length: the most tokens to decode per sentence, the end token included, until the decoder's `lengthen`.
             num_beams: K. Defaults to 1.
-            in_place: see `keras_transformer.attention.update_cache`. Defaults to False; JAX compiles loops only with
-                True.
+            cache: `"growing"` or `"fixed"`, see `keras_transformer.caches`. Defaults to `"growing"`; JAX compiles
+                loops only with `"fixed"`.
 
         Returns:
-            `step(token_ids, cache, index, ancestors) -> (logits, cache)`, the cache to begin with, and
-            `lengthen(cache, max_length) -> cache`, which makes room for more positions.
+            A `Decoder`.
         """
-        batch_size = ops.shape(encoder_token_ids)[0]
-        # A loop on TensorFlow takes a length that grows only if it is not known beforehand.
-        length = max_length if in_place else ops.sum(encoder_token_ids[:0])
-        cache = {
-            "self": self.init_cache(batch_size, length, num_beams),
-            "cross": self.init_cross_cache(*self.encode(encoder_token_ids)),
+        return Decoder(self, encoder_token_ids, max_length, num_beams, cache)
+
+
+class Decoder:
+    """A model with the sources that it decodes: what a search of `keras_transformer.decoding` reads.
+
+    Args:
+        model: a `Transformer`.
+        encoder_token_ids, max_length, num_beams, cache: see `Transformer.start_decoding`.
+
+    Attributes:
+        cache: what the first step reads: a dict with `self`, from `Transformer.init_cache`, and `cross`, from
+            `Transformer.init_cross_cache`.
+    """
+
+    def __init__(self, model, encoder_token_ids, max_length, num_beams=1, cache="growing"):
+        self.model, self.num_beams = model, num_beams
+        # A loop of TensorFlow takes a size that grows only if it is not known beforehand: a 0 made of the input.
+        length = ops.sum(encoder_token_ids[:0]) if cache == "growing" else max_length
+        self.cache = {
+            "self": model.init_cache(ops.shape(encoder_token_ids)[0], length, num_beams, cache),
+            "cross": model.init_cross_cache(*model.encode(encoder_token_ids)),
         }
 
-        def step(token_ids, cache, index, ancestors=None):
-            logits, new = self.decode_step(token_ids, cache["self"], index, cache["cross"], ancestors, in_place)
-            return logits, {**cache, "self": new}
+    def step(self, token_ids, cache, index, ancestors=None):
+        """Logits (B * K, V) of the next token, and the cache for the next step; see `Transformer.decode_step`."""
+        logits, new = self.model.decode_step(token_ids, cache["self"], index, cache["cross"], ancestors)
+        return logits, {**cache, "self": new}
 
-        def lengthen(cache, max_length):
-            if not in_place:  # It grows by itself.
-                return cache
-            (_, values), *_ = cache["self"]
-            batch_size = ops.shape(values)[0] // self.decoder_blocks[0].num_heads
-            more = self.init_cache(batch_size, max_length - ops.shape(values)[1] // num_beams, num_beams)
-            pairs = zip(cache["self"], more, strict=True)
-            longer = [
-                (ops.concatenate([key, more_keys], axis=2), ops.concatenate([value, more_values], axis=1))
-                for (key, value), (more_keys, more_values) in pairs
-            ]
-            return {**cache, "self": longer}
+    def lengthen(self, cache, max_length):
+        """The cache with room for `max_length` positions."""
+        return {**cache, "self": [one.lengthen(max_length, self.num_beams) for one in cache["self"]]}
 
-        return step, cache, lengthen
+
+def _through(blocks, norm, x, *sequences, scores=(), **padding_masks):
+    """The stack of an encoder or a decoder, (B, L, D) -> (B, L, D).
+
+    Args:
+        blocks: the blocks.
+        norm: the layer behind the last block, or None.
+        x: (B, L, D).
+        *sequences: what every block reads beside it.
+        scores: lists, to which each block adds its attention scores, one to each. Defaults to none: no scores.
+        **padding_masks: of every block.
+    """
+    for block in blocks:
+        if scores:
+            x, *new = block(x, *sequences, return_attention_scores=True, **padding_masks)
+            for so_far, scores_of_block in zip(scores, new, strict=True):
+                so_far.append(scores_of_block)
+        else:
+            x = block(x, *sequences, **padding_masks)
+    return norm(x) if norm else x
 
 
 def _by_name(inputs):

@@ -22,8 +22,9 @@ from keras_transformer.config import PICTURES, PICTURES_WITHOUT_RUN
 from keras_transformer.datasets import DataError, load_corpus
 from keras_transformer.embeddings import positional_encoding, positional_rotation
 from keras_transformer.runs import Run
-from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID
-from keras_transformer.translator import Attention, pad, search
+from keras_transformer.search import search
+from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, shifted_right
+from keras_transformer.translator import Attention, pad
 
 # For the masks without a run.
 EXAMPLE = [["the", "cat", "sat", "on", "the", "mat"], ["it", "slept"]]
@@ -62,16 +63,20 @@ def read_attention(translator, text):
     Raises:
         ValueError: the sentence is empty.
     """
-    found = translator.translate([text], return_scores=True)[0]
-    if not found.token_ids:
+    (translation,) = translator.translate([text], return_scores=True)
+    if not translation.token_ids:
         raise ValueError(f"There must be a sentence to look at. Received: {text!r}.")
     source = translator.encode_sources([text])[0]
-    inputs = [START_TOKEN_ID, *found.token_ids[:-1]]
+    inputs = shifted_right(translation.token_ids)
     scores = translator.model.attention_scores(np.array([source]), np.array([inputs]))
     pieces = translator.target_tokenizer.pieces
     arrays = (np.stack([_numpy(layer)[0] for layer in kind]) for kind in scores)
     return Reading(
-        translator.source_tokenizer.pieces(source), pieces(inputs), pieces(found.token_ids), *arrays, found.text
+        translator.source_tokenizer.pieces(source),
+        pieces(inputs),
+        pieces(translation.token_ids),
+        *arrays,
+        translation.text,
     )
 
 
@@ -145,30 +150,30 @@ def _masks(translator, text, reference):
 
 
 def _attention(translator, text, reference):
-    found = read_attention(translator, text)
-    written, source = found.target_tokens, found.source_tokens
-    yield "encoder_self_attention", visualize.attention_grid(found.encoder, source, source, "Encoder self-attention")
+    reading = read_attention(translator, text)
+    written, source = reading.target_tokens, reading.source_tokens
+    yield "encoder_self_attention", visualize.attention_grid(reading.encoder, source, source, "Encoder self-attention")
     yield (
         "decoder_self_attention",
         visualize.attention_grid(
-            found.decoder, written, found.input_tokens, "Decoder self-attention: what it reads to write each token"
+            reading.decoder, written, reading.input_tokens, "Decoder self-attention: what it reads to write each token"
         ),
     )
-    yield "cross_attention", visualize.attention_grid(found.cross, written, source, "Cross-attention")
+    yield "cross_attention", visualize.attention_grid(reading.cross, written, source, "Cross-attention")
     # The head, and the layer, that point most clearly to one place.
-    clear = found.cross.max(axis=-1).mean(axis=-1)
+    clear = reading.cross.max(axis=-1).mean(axis=-1)
     layer, head = np.unravel_index(clear.argmax(), clear.shape)
     title = f"Cross-attention, layer {layer}, head {head}"
-    yield "attention", visualize.attention(found.cross[layer, head], written, source, title)
-    mean = found.cross.mean(axis=1)
+    yield "attention", visualize.attention(reading.cross[layer, head], written, source, title)
+    mean = reading.cross.mean(axis=1)
     layer = int(mean.max(axis=-1).mean(axis=-1).argmax())
-    aligned = Attention(source, written, found.cross).alignment(layer)
+    aligned = Attention(source, written, reading.cross).alignment(layer)
     title = f"Alignment: cross-attention of layer {layer}, mean of the heads"
     yield "alignment", visualize.attention(mean[layer], written, source, title, aligned)
     # A word in the middle of the sentence.
     query = len(source) // 2
-    title = f"Encoder self-attention, layer {len(found.encoder) - 1}"
-    yield "token_attention", visualize.token_attention(found.encoder[-1, :, query], source[query], source, title)
+    title = f"Encoder self-attention, layer {len(reading.encoder) - 1}"
+    yield "token_attention", visualize.token_attention(reading.encoder[-1, :, query], source[query], source, title)
 
 
 def _schedule(translator, text, reference):
@@ -197,7 +202,7 @@ def _curves(translator, text, reference):
     target = [*target, END_TOKEN_ID][:5]
     inputs = {
         "encoder_token_ids": np.array(translator.encode_sources([text])),
-        "decoder_token_ids": np.array([[START_TOKEN_ID, *target[:-1]]]),
+        "decoder_token_ids": np.array([shifted_right(target)]),
     }
     probabilities = _numpy(keras.ops.softmax(keras.ops.cast(translator.model(inputs), "float32")))[0]
     names = translator.target_tokenizer.pieces(range(probabilities.shape[-1]))
@@ -263,11 +268,12 @@ def trace_beams(translator, text, num_beams=TREE_BEAMS):
     """
     settings = translator.settings.replace(num_beams=num_beams, sampling=False).within(translator.model.max_length)
     source = np.array(translator.encode_sources([text]))
-    limits = settings.limit(np.array([source.shape[1]], "float32")).astype("int32")
+    limits = settings.limits(np.array([source.shape[1]]))
     steps = []
 
     def start_decoding(*arguments):
-        take, cache, lengthen = translator.model.start_decoding(*arguments)
+        decoder = translator.model.start_decoding(*arguments)
+        take = decoder.step
 
         def step(token_ids, cache, index, ancestors):
             logits, cache = take(token_ids, cache, index, ancestors)
@@ -276,10 +282,11 @@ def trace_beams(translator, text, num_beams=TREE_BEAMS):
             steps.append((_numpy(token_ids), own, _numpy(log_probs)))
             return logits, cache
 
-        return step, cache, lengthen
+        decoder.step = step
+        return decoder
 
     recorder = SimpleNamespace(start_decoding=start_decoding)
-    found = search(recorder, source, limits, int(limits[0]), settings, num_beams)
+    token_ids, scores = search(recorder, source, limits, int(limits[0]), settings, num_beams)
     pieces = translator.target_tokenizer.pieces
     trace = BeamTrace([pieces([START_TOKEN_ID])], [[0]], [[0.0]], [])
     paths = {(): (0, 0)}  # Which beam of which step has read these tokens.
@@ -294,8 +301,8 @@ def trace_beams(translator, text, num_beams=TREE_BEAMS):
             path = (*(int(steps[t][0][row[t]]) for t in range(1, number)), int(token_ids[beam]))
             paths[path] = (number, beam)
         before = totals
-    for ids, score in zip(_numpy(found.token_ids)[0], _numpy(found.scores)[0], strict=True):
-        if score > decoding.IMPOSSIBLE / 2:
+    for ids, score in zip(_numpy(token_ids)[0], _numpy(scores)[0], strict=True):
+        if score > decoding.NO_HYPOTHESIS:
             ids = tuple(ids.astype(int).tolist())
             # The last token is never read: the end token, or what stands at the limit.
             last = ids.index(END_TOKEN_ID) if END_TOKEN_ID in ids else len(ids) - 1
@@ -331,16 +338,16 @@ def explorer(translator, texts, title):
     """
     sentences = []
     for text in texts:
-        found = read_attention(translator, text)
+        reading = read_attention(translator, text)
         kinds = {
-            "encoder": (found.source_tokens, found.source_tokens, found.encoder),
-            "decoder": (found.target_tokens, found.input_tokens, found.decoder),
-            "cross": (found.target_tokens, found.source_tokens, found.cross),
+            "encoder": (reading.source_tokens, reading.source_tokens, reading.encoder),
+            "decoder": (reading.target_tokens, reading.input_tokens, reading.decoder),
+            "cross": (reading.target_tokens, reading.source_tokens, reading.cross),
         }
         sentences.append(
             {
                 "source": text,
-                "translation": found.translation,
+                "translation": reading.translation,
                 # Thousandths: no eye sees more, and the page stays small.
                 **{
                     name: {"queries": queries, "keys": keys, "scores": np.rint(1000 * scores).astype(int).tolist()}

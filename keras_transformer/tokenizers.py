@@ -28,6 +28,22 @@ KINDS = ("unigram", "bpe", "wordpiece")
 AUTOMATIC_VOCABULARY_SIZE = 8000
 
 
+def shifted_right(target_ids):
+    """What the decoder reads to write targets: the start token, then each of them but the last.
+
+    Args:
+        target_ids: the ids of one target, a list or tuple; or a TensorFlow tensor (B, T).
+
+    Returns:
+        A list; or a tensor (B, T).
+    """
+    if isinstance(target_ids, list | tuple):
+        return [START_TOKEN_ID, *target_ids[:-1]]
+    import tensorflow as tf
+
+    return tf.concat([tf.fill([tf.shape(target_ids)[0], 1], START_TOKEN_ID), target_ids[:, :-1]], axis=1)
+
+
 class TokenizerError(ValueError):
     """A tokenizer that cannot be trained or loaded as asked."""
 

@@ -3,7 +3,6 @@
 Reference: "Attention Is All You Need" (Vaswani et al., 2017), section 6.1 (beam 4, length penalty 0.6).
 """
 
-import functools
 import itertools
 import os
 import warnings
@@ -15,84 +14,16 @@ import numpy as np
 from keras import ops
 
 from keras_transformer import decoding
-from keras_transformer.config import checked_search_setting
+from keras_transformer.compiled import FORWARD_ROWS, batches, compile_function, filled_shape
 from keras_transformer.model import Transformer
 from keras_transformer.runs import Run
-from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID
+from keras_transformer.search import SearchSettings, search
+from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, shifted_right
 
-SPECIAL_IDS = decoding.SpecialIds(START_TOKEN_ID, END_TOKEN_ID, PAD_TOKEN_ID)
-# XLA compiles one function for each shape, so shapes are few: batches of these sizes, sources of these lengths.
-BATCH_SIZES = (32, 8, 1)
-SOURCE_LENGTHS = (8, 16, 24, 32, 48, 64, 96, 128)
-# A full forward pass has logits of all positions of all rows at once: fewer rows at a time.
-FORWARD_ROWS = BATCH_SIZES[0] // 4
 # From this many texts on, the time that XLA takes to compile is won back.
 XLA_PAYS_FROM = 1024
 # Texts that `stream` translates together: enough to fill batches of similar lengths.
 CHUNK_SIZE = 2048
-
-
-class SearchSettings(NamedTuple):
-    """How a translation is searched for.
-
-    Attributes:
-        num_beams: beams of the search; 1 is greedy search. Defaults to 4.
-        length_penalty: see `decoding.length_penalty_divisor`. Defaults to 0.6.
-        max_length: most tokens of a translation, the end token included. Defaults to None, no such limit.
-        max_length_ratio: a translation has at most this many tokens per source token, and 16 more. Defaults to 2.
-        min_length, no_repeat_ngram_size, repetition_penalty: see `decoding.Rules`.
-        allow_unknown: whether translations may have the unknown token, which is written as ⁇. Defaults to False.
-        sampling: whether tokens are drawn at random instead of searched for. Defaults to False.
-        temperature, top_k, top_p: see `decoding.Sampling`.
-        seed: of the drawing. Defaults to 0.
-    """
-
-    num_beams: int = 4
-    length_penalty: float = 0.6
-    max_length: int | None = None
-    max_length_ratio: float = 2.0
-    min_length: int = 0
-    no_repeat_ngram_size: int = 0
-    repetition_penalty: float = 1.0
-    allow_unknown: bool = False
-    sampling: bool = False
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-    seed: int = 0
-
-    def replace(self, **changes):
-        """These settings with changes.
-
-        Raises:
-            TypeError: there is no such setting.
-            ValueError: a value that cannot be, or is of another type.
-        """
-        unknown = sorted(set(changes) - set(self._fields))
-        if unknown:
-            raise TypeError(f"No such setting of a search: {', '.join(unknown)}. There are: {', '.join(self._fields)}.")
-        return self._replace(**{name: checked_search_setting(name, value) for name, value in changes.items()})
-
-    def within(self, max_length):
-        """These settings for at most so many tokens; None for no such limit."""
-        return self if max_length is None else self._replace(max_length=min(self.max_length or max_length, max_length))
-
-    @property
-    def rules(self):
-        return decoding.Rules(
-            self.min_length, self.no_repeat_ngram_size, self.repetition_penalty, tuple(self.forbidden)
-        )
-
-    @property
-    def forbidden(self):
-        """Ids of tokens that no translation has."""
-        return [PAD_TOKEN_ID, START_TOKEN_ID] + ([] if self.allow_unknown else [UNKNOWN_TOKEN_ID])
-
-    def limit(self, source_length):
-        """Most tokens of translations of sources with so many tokens, end tokens counted; float32, NumPy or tensor."""
-        numeric = np if isinstance(source_length, np.ndarray) else ops  # TensorFlow would take its time for one number.
-        limit = numeric.floor(self.max_length_ratio * source_length + 16.0)
-        return limit if self.max_length is None else numeric.minimum(limit, float(self.max_length))
 
 
 class Attention(NamedTuple):
@@ -164,7 +95,7 @@ class Translator:
         jit_compile: whether to compile the search with XLA on TensorFlow: several times faster, after seconds of
             compilation for each of at most 24 shapes of a batch. JAX always compiles. Defaults to None: for 1,024 texts
             and more in one call.
-        **settings: `SearchSettings` by name, such as `num_beams=1`.
+        **settings: `keras_transformer.search.SearchSettings` by name, such as `num_beams=1`.
 
     Example:
         >>> tokenizer = Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=17)
@@ -214,7 +145,7 @@ class Translator:
         run = Run(folder)
         run.check_trained()
         config = run.config()
-        settings = {"max_source_length": config.data.max_length, **config.decoding.search_settings()}
+        settings = {"max_source_length": config.data.max_length, **vars(config.decoding)}
         translator = cls(run.model(), *run.tokenizers(), **{**settings, **kwargs})
         translator.run = run
         return translator
@@ -239,27 +170,28 @@ class Translator:
         """
         settings = self.settings.replace(**settings)
         texts = _list_of_strings("texts", texts)
-        if num_hypotheses < 1 or (num_hypotheses > settings.num_beams and not settings.sampling):
-            raise ValueError(
-                "`num_hypotheses` must be between 1 and `num_beams`: the search keeps no more. "
-                f"Received: num_hypotheses={num_hypotheses}, num_beams={settings.num_beams}."
-            )
+        settings.check_num_hypotheses(num_hypotheses)
         sources, truncated = self._encode(texts)
         forced = self._encode_prefixes(prefixes, len(texts))
         results = [[Translation("", 0.0)]] * len(texts)
         rows = [i for i, ids in enumerate(sources) if len(ids) > 1]
-        compile = self.jit_compile if self.jit_compile is not None else len(rows) >= XLA_PAYS_FROM
-        compile = compile or keras.backend.backend() == "jax"
+        jit_compile = self.jit_compile if self.jit_compile is not None else len(rows) >= XLA_PAYS_FROM
+        jit_compile = jit_compile or keras.backend.backend() == "jax"
         # Longest first: a job that does not fit into memory fails at once.
         rows.sort(key=lambda i: -len(sources[i]))
-        batches = list(_batches(rows, fixed_sizes=compile))
-        run = self._compiled_search(settings, num_hypotheses, compile)
+        cut = list(batches(rows, jit_compile))
+        compiled_search = self._compiled_search(settings, num_hypotheses, jit_compile)
 
         def translate_batch(batch):
-            return self._search(batch, sources, forced, num_hypotheses, settings, compile, run)
+            copies = num_hypotheses if settings.sampling else 1  # Each drawing has a row of its own.
+            inputs, max_length = self._inputs(batch, sources, forced, copies, settings, jit_compile)
+            token_ids, scores = compiled_search(inputs, max_length)
+            if copies > 1:
+                token_ids, scores = _best_first(token_ids.reshape(-1, copies, max_length), scores.reshape(-1, copies))
+            return self._to_text(token_ids[: len(batch)], scores[: len(batch)])
 
-        for batch, found in zip(batches, _on_all_cores(translate_batch, batches), strict=True):
-            for i, hypotheses in zip(batch, found, strict=True):
+        for batch, rows_of_batch in zip(cut, _on_all_cores(translate_batch, cut), strict=True):
+            for i, hypotheses in zip(batch, rows_of_batch, strict=True):
                 results[i] = [hypothesis._replace(truncated=truncated[i]) for hypothesis in hypotheses]
         if return_attention:
             results = self._add_attention(sources, results)
@@ -310,12 +242,11 @@ class Translator:
 
         def log_probs(encoder_token_ids, decoder_token_ids, labels):
             inputs = {"encoder_token_ids": encoder_token_ids, "decoder_token_ids": decoder_token_ids}
-            found = ops.log_softmax(ops.cast(self.model(inputs), "float32"), axis=-1)
-            return ops.take_along_axis(found, labels[..., None], axis=-1)[..., 0]
+            of_all_tokens = ops.log_softmax(ops.cast(self.model(inputs), "float32"), axis=-1)
+            return ops.take_along_axis(of_all_tokens, labels[..., None], axis=-1)[..., 0]
 
-        results = []
-        found = self._forward("score", log_probs, source_ids, target_ids)
-        for ids, row, cut in zip(target_ids, found, truncated, strict=True):
+        results, rows = [], self._forward("score", log_probs, source_ids, target_ids)
+        for ids, row, cut in zip(target_ids, rows, truncated, strict=True):
             row = row[: len(ids)]
             results.append(TargetScore(float(row.sum()), self.target_tokenizer.pieces(ids), row.tolist(), cut))
         return results
@@ -325,25 +256,25 @@ class Translator:
         pairs = [(ids, h.token_ids) for ids, row in zip(sources, results, strict=True) for h in row if h.token_ids]
         source_ids, target_ids = zip(*pairs, strict=True) if pairs else ((), ())
 
-        def scores(encoder_token_ids, decoder_token_ids, labels):
-            found = self.model.attention_scores(encoder_token_ids, decoder_token_ids).cross
-            return ops.stack(found, axis=1)  # (B, layers, N, T, S)
+        def attention_scores(encoder_token_ids, decoder_token_ids, labels):
+            scores = self.model.attention_scores(encoder_token_ids, decoder_token_ids)
+            return ops.stack(scores.cross, axis=1)  # (B, layers, N, T, S)
 
-        found = self._forward("attention", scores, source_ids, target_ids)
+        arrays = self._forward("attention", attention_scores, source_ids, target_ids)
         attention = iter(
             Attention(
                 self.source_tokenizer.pieces(source),
                 self.target_tokenizer.pieces(target),
-                scores[:, :, : len(target), : len(source)],
+                array[:, :, : len(target), : len(source)],
             )
-            for source, target, scores in zip(source_ids, target_ids, found, strict=True)
+            for source, target, array in zip(source_ids, target_ids, arrays, strict=True)
         )
         return [[h._replace(attention=next(attention)) if h.token_ids else h for h in row] for row in results]
 
     def _forward(self, name, function, source_ids, target_ids):
         """`function(encoder_token_ids, decoder_token_ids, labels)` of all pairs: one float32 array for each, padded."""
         if name not in self._compiled:
-            self._compiled[name] = self._compile(lambda inputs: function(**inputs), compile=False)
+            self._compiled[name] = compile_function(self.model, lambda inputs: function(**inputs), jit_compile=False)
         results = [None] * len(source_ids)
         order = sorted(range(len(source_ids)), key=lambda i: -len(source_ids[i]) - len(target_ids[i]))
         for begin in range(0, len(order), FORWARD_ROWS):
@@ -351,11 +282,11 @@ class Translator:
             labels = [target_ids[i] for i in rows]
             inputs = {
                 "encoder_token_ids": pad([source_ids[i] for i in rows]),
-                "decoder_token_ids": pad([[START_TOKEN_ID, *ids][: max(1, len(ids))] for ids in labels]),
+                "decoder_token_ids": pad([shifted_right(ids) for ids in labels]),
                 "labels": pad(labels),
             }
-            found = ops.convert_to_numpy(self._compiled[name](inputs)).astype("float32")
-            for i, array in zip(rows, found, strict=True):
+            outputs = ops.convert_to_numpy(self._compiled[name](inputs)).astype("float32")
+            for i, array in zip(rows, outputs, strict=True):
                 results[i] = array
         return results
 
@@ -371,8 +302,8 @@ class Translator:
 
     def _encode(self, texts):
         """`encode_sources`, and for each text whether it was cut."""
-        found, most = self.source_tokenizer.tokenize(texts), self.max_source_length - 1
-        return [[*ids[:most], END_TOKEN_ID] for ids in found], [len(ids) > most for ids in found]
+        rows, most = self.source_tokenizer.tokenize(texts), self.max_source_length - 1
+        return [[*ids[:most], END_TOKEN_ID] for ids in rows], [len(ids) > most for ids in rows]
 
     def _warn_of_truncated(self, truncated):
         if any(truncated):
@@ -390,22 +321,21 @@ class Translator:
             raise ValueError(f"`prefixes` must be a list with one entry per text. Received: {prefixes!r}.")
         return self.target_tokenizer.tokenize([prefix or "" for prefix in prefixes])
 
-    def _search(self, rows, sources, forced, num_hypotheses, settings, compile, run):
-        """Lists of `Translation`s for some of the sources."""
-        copies = num_hypotheses if settings.sampling else 1  # Each drawing has a row of its own.
-        num_rows = _fixed_size(len(rows)) if compile else len(rows)
-        length = longest = max(len(sources[i]) for i in rows)
-        ends = self.model.max_length  # Learned positions end somewhere.
-        if compile:  # Without XLA every shape is served as it is.
-            length = next((n for n in SOURCE_LENGTHS if n >= longest), -(-longest // 64) * 64)
-            length = min(length, max(longest, ends)) if ends else length
-        token_ids = pad([sources[i] for i in rows] + [[END_TOKEN_ID]] * (num_rows - len(rows)), length)
-        lengths = np.array([len(sources[i]) for i in rows] + [length], "float32")
-        *limits, max_length = settings.within(ends).limit(lengths).astype("int32").tolist()
-        limits = np.array(limits + [1] * (num_rows - len(rows)), "int32")
+    def _inputs(self, rows, sources, forced, copies, settings, jit_compile):
+        """Some of the sources as inputs of a search, by name, and the most tokens of any of their translations.
+
+        For XLA the batch is filled up with rows that end at once. Without it every shape is served as it is.
+        """
+        longest, most = max(len(sources[i]) for i in rows), self.model.max_length  # Learned positions end somewhere.
+        num_rows, length = filled_shape(len(rows), longest, most) if jit_compile else (len(rows), longest)
+        more = num_rows - len(rows)
+        token_ids = pad([sources[i] for i in rows] + [[END_TOKEN_ID]] * more, length)
+        lengths = np.array([len(sources[i]) for i in rows] + [length])
+        *limits, max_length = settings.within(most).limits(lengths).tolist()
+        limits = np.array(limits + [1] * more, "int32")
         inputs = {"encoder_token_ids": np.repeat(token_ids, copies, axis=0), "limits": np.repeat(limits, copies)}
         if forced is not None and any(forced[i] for i in rows):
-            prefix = [forced[i] for i in rows] + [[]] * (num_rows - len(rows))
+            prefix = [forced[i] for i in rows] + [[]] * more
             prefix = pad(prefix, -(-max(map(len, prefix)) // 8) * 8)[:, :max_length]
             inputs["prefix"] = np.repeat(prefix, copies, axis=0)
         if settings.sampling:
@@ -414,142 +344,29 @@ class Translator:
                 for copy in range(copies):
                     generator = np.random.default_rng([settings.seed, i, copy])
                     inputs["uniforms"][place * copies + copy] = generator.random(max_length, "float32")
-        token_ids, scores = run(inputs, max_length)
-        if copies > 1:
-            token_ids, scores = token_ids.reshape(num_rows, copies, -1), scores.reshape(num_rows, copies)
-            order = np.argsort(-scores, axis=1, kind="stable")
-            token_ids = np.take_along_axis(token_ids, order[..., None], axis=1)
-            scores = np.take_along_axis(scores, order, axis=1)
-        return self._to_text(token_ids[: len(rows)], scores[: len(rows)])
+        return inputs, max_length
 
-    def _compiled_search(self, settings, num_hypotheses, compile):
+    def _compiled_search(self, settings, num_hypotheses, jit_compile):
         """A function of `inputs` and `max_length`, compiled once for all settings but the seed and the limits."""
-        settings = settings._replace(seed=0, max_length=None, max_length_ratio=0.0)  # Both make `limits`, an input.
-        key = (settings, num_hypotheses, compile)
+        settings = settings.replace(seed=0, max_length=None, max_length_ratio=0.0)  # Both make `limits`, an input.
+        key = (settings, num_hypotheses, jit_compile)
         if key not in self._compiled:
 
             def function(inputs, max_length):
-                return search(
-                    self.model,
-                    settings=settings,
-                    max_length=max_length,
-                    num_hypotheses=num_hypotheses,
-                    compiled=compile,
-                    **inputs,
-                )
+                arguments = {"max_length": max_length, "settings": settings, "num_hypotheses": num_hypotheses}
+                return search(self.model, **arguments, jit_compile=jit_compile, **inputs)
 
-            self._compiled[key] = self._compile(function, compile)
+            self._compiled[key] = compile_function(self.model, function, jit_compile)
         return lambda *arguments: tuple(ops.convert_to_numpy(x) for x in self._compiled[key](*arguments))
-
-    def _compile(self, function, compile):
-        """`function(inputs, *static)` as one compiled function of this backend."""
-        if keras.backend.backend() == "jax":
-            import jax
-
-            def stateless(values, inputs, *static):
-                with keras.StatelessScope(state_mapping=zip(self.model.variables, values, strict=True)):
-                    return function(inputs, *static)
-
-            compiled = jax.jit(stateless, static_argnums=(2,))
-            return lambda inputs, *static: compiled([v.value for v in self.model.variables], inputs, *static)
-        import tensorflow as tf
-
-        made = {}
-
-        def call(inputs, *static):
-            # XLA compiles for static shapes, and a Python integer is static; without XLA one graph serves all.
-            key = tuple((name, *x.shape) if compile else name for name, x in inputs.items()), compile and static
-            if key not in made:
-                signature = None
-                if not compile:
-                    arrays = {name: tf.TensorSpec([None] * x.ndim, x.dtype) for name, x in inputs.items()}
-                    signature = [arrays, *(tf.TensorSpec((), tf.int32) for _ in static)]
-                # TensorFlow counts tracings by function and warns of many, which are meant. A partial is its own.
-                own = functools.partial(function)
-                graph = tf.function(own, input_signature=signature, jit_compile=compile or None, autograph=False)
-                made.setdefault(key, graph)  # Another thread may have been faster.
-            return made[key](inputs, *static)
-
-        return call
 
     def _to_text(self, token_ids, scores):
         """Lists of `Translation`s of the hypotheses (B, K, L) of all sources, without the places that hold none."""
-        real = scores > decoding.IMPOSSIBLE / 2
+        real = scores > decoding.NO_HYPOTHESIS
         real[:, 0] = True
         ids = [_until_end(row) for row in token_ids[real]]
         texts = self.target_tokenizer.detokenize([[i for i in row if i != END_TOKEN_ID] for row in ids])
-        found = iter(map(Translation, texts, scores[real].tolist(), ids))
-        return [list(itertools.islice(found, int(count))) for count in real.sum(axis=1)]
-
-
-def search(
-    model,
-    encoder_token_ids,
-    limits,
-    max_length,
-    settings,
-    num_hypotheses=1,
-    prefix=None,
-    uniforms=None,
-    compiled=False,
-    in_place=None,
-):
-    """The search of a batch, in `keras.ops`: for `Translator`, and for the graph that an export writes.
-
-    Args:
-        model: a `Transformer`.
-        encoder_token_ids: (B, S), each row ended by the end token.
-        limits: (B,), most tokens of each translation.
-        max_length: L, at least the largest of `limits`.
-        settings: `SearchSettings`.
-        num_hypotheses: how many of the beams' hypotheses are returned. Defaults to 1.
-        prefix: (B, P), tokens that the translations begin with, padded. Defaults to none.
-        uniforms: (B, L) random numbers, for sampling.
-        compiled: whether XLA compiles the search. Defaults to False.
-        in_place: see `keras_transformer.attention.update_cache`. Defaults to `compiled`.
-
-    Returns:
-        `decoding.Hypotheses`.
-    """
-    num_beams = 1 if settings.sampling else settings.num_beams
-    in_place = compiled if in_place is None else in_place
-    # A device has one sentence at a time, and no room for a loop's body twice.
-    stages = [decoding.Stage(max_length)] if in_place and not compiled else _stages(encoder_token_ids, max_length)
-    step, cache, lengthen = model.start_decoding(encoder_token_ids, stages[0].max_length, num_beams, in_place)
-    shared = {"limits": limits, "prefix": prefix, "rules": settings.rules, "special_ids": SPECIAL_IDS}
-    shared.update(stages=stages, lengthen=lengthen)
-    batch_size = ops.shape(encoder_token_ids)[0]
-    if num_beams > 1:
-        return decoding.beam_search(
-            step,
-            cache,
-            batch_size,
-            max_length,
-            num_beams,
-            settings.length_penalty,
-            num_hypotheses,
-            compiled=compiled,
-            **shared,
-        )
-    if settings.sampling:
-        sampling = decoding.Sampling(settings.temperature, settings.top_k, settings.top_p)
-        token_ids, scores = decoding.sample(step, cache, uniforms, max_length, sampling, **shared)
-    else:
-        token_ids, scores = decoding.greedy(step, cache, batch_size, max_length, compiled=compiled, **shared)
-    length = ops.cast(ops.sum(token_ids != PAD_TOKEN_ID, axis=-1), "float32")
-    return decoding.Hypotheses(token_ids, scores / decoding.length_penalty_divisor(length, settings.length_penalty))
-
-
-def _stages(encoder_token_ids, max_length):
-    """Most translations are about as long as their sources; few sentences go on to the limit."""
-    batch_size, length = ops.shape(encoder_token_ids)
-    stages = [decoding.Stage(max_length)]
-    all_static = isinstance(max_length, int)  # And then the shape is, too: XLA compiles it, and caches do not grow.
-    if all_static and length < max_length:
-        stages.insert(0, decoding.Stage(length))
-    if not all_static or batch_size > 1:
-        stages.append(decoding.Stage(max_length, divisor=8))
-    return stages
+        translations = iter(map(Translation, texts, scores[real].tolist(), ids))
+        return [list(itertools.islice(translations, int(count))) for count in real.sum(axis=1)]
 
 
 def _on_all_cores(function, batches):
@@ -567,17 +384,10 @@ def available_cpus():
     return getattr(os, "process_cpu_count", os.cpu_count)() or 1
 
 
-def _batches(rows, fixed_sizes):
-    """Cuts a list into batches; with `fixed_sizes` into such that little is added to fill up one of `BATCH_SIZES`."""
-    large, medium, _ = BATCH_SIZES
-    while rows:
-        size = medium if fixed_sizes and len(rows) <= large // 2 else large
-        yield rows[:size]
-        rows = rows[size:]
-
-
-def _fixed_size(count):
-    return min(size for size in BATCH_SIZES if size >= count)
+def _best_first(token_ids, scores):
+    """Hypotheses (B, K, L) and scores (B, K), sorted by scores."""
+    order = np.argsort(-scores, axis=1, kind="stable")
+    return np.take_along_axis(token_ids, order[..., None], axis=1), np.take_along_axis(scores, order, axis=1)
 
 
 def pad(rows, length=None):

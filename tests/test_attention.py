@@ -9,7 +9,8 @@ import pytest
 from arrays import copy_attention, embed, keras_mask, random, randomize, to_numpy
 from keras import ops
 
-from keras_transformer.attention import MultiHeadAttention, update_cache
+from keras_transformer.attention import MultiHeadAttention
+from keras_transformer.caches import FixedCache
 from keras_transformer.masks import bias
 
 B, T, S, N, H, H_VALUE, D, D_VALUE, D_KEY, V = 2, 5, 7, 3, 11, 31, 13, 17, 23, 19
@@ -446,24 +447,24 @@ def test_training_without_dropout_is_the_same_as_inference():
 def test_cached_steps_equal_the_causal_call(index_as_tensor, value_dim):
     layer, x, length = make(value_dim=value_dim), random(B, T, D), 7
     expected = to_numpy(layer(x, use_causal_mask=True))
-    roomy, growing = layer.init_cache(B, length), layer.init_cache(B, 0)
+    fixed, growing = layer.init_cache(B, length, cache="fixed"), layer.init_cache(B)
     for t in range(T):
         x_t, index = ops.convert_to_tensor(x[:, t]), ops.convert_to_tensor(t, dtype="int32") if index_as_tensor else t
         mask_bias = bias(np.arange(length) <= t)
-        output, roomy = layer.decode_step(x_t, roomy, ops.convert_to_tensor(t), mask_bias, in_place=True)
-        assert [tuple(part.shape) for part in roomy] == [(B * N, H, length), (B * N, length, value_dim)]
+        output, fixed = layer.decode_step(x_t, fixed, ops.convert_to_tensor(t), mask_bias)
+        assert [tuple(part.shape) for part in fixed] == [(B * N, H, length), (B * N, length, value_dim)]
         np.testing.assert_allclose(to_numpy(output), expected[:, t], atol=1e-5)
         output, growing = layer.decode_step(x_t, growing, index)
         assert [tuple(part.shape) for part in growing] == [(B * N, H, t + 1), (B * N, t + 1, value_dim)]
         np.testing.assert_allclose(to_numpy(output), expected[:, t], atol=1e-5)
-    assert not to_numpy(roomy[0])[..., T:].any()
-    assert not to_numpy(roomy[1])[:, T:].any()
+    assert not to_numpy(fixed[0])[..., T:].any()
+    assert not to_numpy(fixed[1])[:, T:].any()
 
 
 def test_what_lies_in_the_cache_after_the_step_does_not_matter():
     layer, x, length = make(), random(B, 2, D), 5
-    clean = layer.init_cache(B, length)
-    dirty = tuple(ops.convert_to_tensor(random(*part.shape, seed=i)) for i, part in enumerate(clean))
+    clean = layer.init_cache(B, length, cache="fixed")
+    dirty = FixedCache(*(ops.convert_to_tensor(random(*part.shape, seed=i)) for i, part in enumerate(clean)))
     outputs = []
     for cache in (clean, dirty):
         for t in range(2):
@@ -472,7 +473,7 @@ def test_what_lies_in_the_cache_after_the_step_does_not_matter():
                 ops.convert_to_tensor(t),
                 bias(np.arange(length) <= t),
             )
-            output, cache = layer.decode_step(new, cache, index, mask_bias, in_place=True)
+            output, cache = layer.decode_step(new, cache, index, mask_bias)
         outputs.append(to_numpy(output))
     np.testing.assert_array_equal(*outputs)
 
@@ -484,31 +485,18 @@ def test_beams_attend_to_the_rows_that_the_mask_names(value_dim):
     rng = np.random.default_rng(0)
     x = random(B, length, beams, D)  # What each row reads at each position.
     ancestors = np.full((B, beams, length), -1)
-    roomy, growing = layer.init_cache(B, length, beams), layer.init_cache(B, 0, beams)
+    fixed, growing = layer.init_cache(B, length, beams, "fixed"), layer.init_cache(B, num_beams=beams)
     for t in range(length):
         ancestors[:, :, t] = np.arange(beams)
         mask = (ancestors[..., None] == np.arange(beams)).reshape(B, 1, beams, length * beams)
         new, index = ops.convert_to_tensor(x[:, t].reshape(B * beams, D)), ops.convert_to_tensor(t)
-        output, roomy = layer.decode_step(new, roomy, index, bias(mask), beams, in_place=True)
+        output, fixed = layer.decode_step(new, fixed, index, bias(mask), beams)
         grown, growing = layer.decode_step(new, growing, index, bias(mask[..., : (t + 1) * beams]), beams)
         np.testing.assert_allclose(to_numpy(grown), to_numpy(output), atol=1e-5)
         own = np.stack([[x[b, range(t + 1), row[: t + 1]] for row in ancestors[b]] for b in range(B)])
         expected = to_numpy(layer(own.reshape(B * beams, t + 1, D), use_causal_mask=True))[:, -1]
         np.testing.assert_allclose(to_numpy(output), expected, atol=1e-5)
         ancestors = np.take_along_axis(ancestors, rng.integers(0, beams, (B, beams))[..., None], axis=1)
-
-
-@pytest.mark.parametrize("axis", [1, 2])
-def test_a_cache_updated_in_place_holds_the_update_and_nothing_else(axis):
-    """`in_place` needs a compiler on TensorFlow; where none runs, in eager mode, it says the same."""
-    cache, shape = ops.zeros((B * N, H, H)), [B * N, H, H]
-    shape[axis] = 2
-    update = random(*shape)
-    index = ops.convert_to_tensor(2, "int32")
-    found = to_numpy(update_cache(cache, ops.convert_to_tensor(update), index, axis, in_place=True))
-    where = [slice(None)] * axis + [slice(4, 6)]
-    np.testing.assert_array_equal(found[tuple(where)], update)
-    assert np.count_nonzero(found) == np.count_nonzero(update)
 
 
 @pytest.mark.parametrize("value_dim", [H, H_VALUE])
@@ -585,7 +573,7 @@ def test_cached_decoding_needs_the_kind_of_layer_that_it_is_for(kind):
     layer = make(cross=kind == "cross", key=kind == "key")
     x = ops.convert_to_tensor(random(B, D))
     wrong = {
-        "self": lambda: layer.decode_step(x, layer.init_cache(B, 0), 0),
+        "self": lambda: layer.decode_step(x, layer.init_cache(B), 0),
         "cross": lambda: layer.project_value(ops.convert_to_tensor(random(B, S, D_VALUE)), VALUE_IDS != 0),
         "cross step": lambda: layer.cross_step(x, None, None, None),
     }

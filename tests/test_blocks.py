@@ -283,11 +283,11 @@ def test_cached_steps_equal_the_full_call(normalize_first):
     block, x, encoded = make_decoder(normalize_first=normalize_first), random(B, T, D), random(B, S, D_ENCODER)
     mask = ENCODER_IDS != 0
     expected = to_numpy(block(x, encoded, encoder_sequence_mask=mask))
-    cache = block.self_attention.init_cache(B, 0)
+    cache = block.self_attention.init_cache(B)
     cross_cache = block.cross_attention.project_value(ops.convert_to_tensor(encoded), mask)
     cross_bias = ops.repeat(bias(mask)[:, None], N, axis=0)
     for t in range(T):
-        output, cache = block.decode_step(ops.convert_to_tensor(x[:, t]), cache, cross_cache, t, None, cross_bias)
+        output, cache = block.decode_step(ops.convert_to_tensor(x[:, t]), cache, t, cross_cache, cross_bias=cross_bias)
         np.testing.assert_allclose(to_numpy(output), expected[:, t], atol=1e-5)
 
 
@@ -308,9 +308,9 @@ def test_three_ways_to_a_block_of_a_decoder_alone_are_one(normalize_first):
 
 def test_cached_steps_of_a_decoder_alone_equal_the_full_call():
     block, x = make_decoder(alone=True), random(B, T, D)
-    expected, cache = to_numpy(block(x)), block.self_attention.init_cache(B, 0)
+    expected, cache = to_numpy(block(x)), block.self_attention.init_cache(B)
     for t in range(T):
-        output, cache = block.decode_step(ops.convert_to_tensor(x[:, t]), cache, None, t, None, None)
+        output, cache = block.decode_step(ops.convert_to_tensor(x[:, t]), cache, t)
         np.testing.assert_allclose(to_numpy(output), expected[:, t], atol=1e-5)
 
 

@@ -21,8 +21,10 @@ from keras_transformer.config import (
     TrainingConfig,
     add_flags,
     read_config_file,
+    section_settings,
     user_errors,
 )
+from keras_transformer.settings import flat_name
 
 FIELDS = [
     pytest.param(section, f, id=f"{section}.{f.name}")
@@ -44,7 +46,7 @@ def kind(section, f):
 
 
 def flag(f):
-    return "--" + f.name.replace("_", "-")
+    return "--" + flat_name(f).replace("_", "-")
 
 
 def other_value(section, f):
@@ -183,17 +185,19 @@ def test_the_passes_with_drawn_segmentations_are_a_number_that_more_epochs_do_no
 def test_a_run_goes_on_with_other_settings_or_says_that_it_would_be_another(section, f):
     run = RunConfig.make({})
     _, value = other_value(section, f)
-    assert run.resumed({f.name: run.flat()[f.name]}) == run
-    if f.name in CHANGEABLE:
-        assert run.resumed({f.name: value}).flat() == {**run.flat(), f.name: value}
+    assert run.resumed({flat_name(f): run.flat()[flat_name(f)]}) == run
+    if flat_name(f) in CHANGEABLE:
+        assert run.resumed({flat_name(f): value}).flat() == {**run.flat(), flat_name(f): value}
         return
-    received = rf"{f.name}={value!r} \(the run has {run.flat()[f.name]!r}\)"
-    with pytest.raises(ConfigError, match=f"`{f.name}` must stay as the run began.* Received: {received}. .*{flag(f)}"):
-        run.resumed({f.name: value, "epochs": 99})
+    received = rf"{flat_name(f)}={value!r} \(the run has {run.flat()[flat_name(f)]!r}\)"
+    with pytest.raises(
+        ConfigError, match=f"`{flat_name(f)}` must stay as the run began.* Received: {received}. .*{flag(f)}"
+    ):
+        run.resumed({flat_name(f): value, "epochs": 99})
 
 
 def test_search_and_length_of_training_may_change_and_sizes_text_and_rates_may_not():
-    may_not = {f.name for _, f in (p.values for p in FIELDS)} - CHANGEABLE
+    may_not = {flat_name(f) for _, f in (p.values for p in FIELDS)} - CHANGEABLE
     assert {"num_beams", "length_penalty", "epochs", "patience", "max_minutes", "strategy", "data_dir"} <= CHANGEABLE
     assert {"hidden_dim", "dropout", "dataset", "tokenizer", "learning_rate", "seed", "tokens_per_batch"} <= may_not
     with pytest.raises(ConfigError, match=r"`preset` must stay .*preset='big' \(the run has 'tiny'\)"):
@@ -258,6 +262,25 @@ def test_flags_that_are_not_given_stay_out():
     assert parse() == {}
 
 
+def test_a_section_of_a_file_has_the_names_of_its_fields_and_older_runs_the_long_ones(tmp_path):
+    """`max_length` and `seed` of a search have other names beside those of the data and the training."""
+    content = {"decoding": {"max_length": 7, "seed": 5}, "data": {"max_length": 9}}
+    flat = read_config_file(write(tmp_path / "c.json", content))
+    assert flat == {"decoding_max_length": 7, "sampling_seed": 5, "max_length": 9}
+    config = RunConfig.make(flat)
+    assert (config.decoding.max_length, config.decoding.seed, config.data.max_length) == (7, 5, 9)
+    assert config.to_dict()["decoding"] == vars(config.decoding)
+    older = {"decoding": {"decoding_max_length": 7, "sampling_seed": 5}, "data": {"max_length": 9}}
+    assert read_config_file(write(tmp_path / "c.json", older)) == flat
+
+
+def test_flags_of_a_section_are_the_settings_of_its_class():
+    flags = {**parse("--decoding-max-length", "7", "--num-beams", "2", sections=("decoding",)), "run": "runs/x"}
+    assert section_settings("decoding", flags) == {"num_beams": 2, "max_length": 7}
+    with pytest.raises(ConfigError, match=r"`decoding_max_length` must be at least 1\. Received: 0"):
+        section_settings("decoding", {"decoding_max_length": 0})
+
+
 # Flags are made from the fields.
 
 
@@ -266,7 +289,7 @@ def test_every_field_has_a_flag_with_a_help_text(section, f):
     parser = argparse.ArgumentParser(formatter_class=lambda prog: argparse.HelpFormatter(prog, width=1000))
     add_flags(parser, section)
     action = next(action for action in parser._actions if flag(f) in action.option_strings)
-    assert action.dest == f.name
+    assert action.dest == flat_name(f)
     assert len(action.help) >= 8
     assert f.metadata["help"].removesuffix(")") in parser.format_help()  # Where recipes differ, it goes on.
 
@@ -277,26 +300,26 @@ def test_every_field_has_a_flag_with_a_help_text(section, f):
 def test_a_flag_sets_its_field_alone(section, f):
     text, value = other_value(section, f)
     flags = parse(flag(f), text)
-    assert flags == {f.name: value}
-    assert type(flags[f.name]) is kind(section, f)
+    assert flags == {flat_name(f): value}
+    assert type(flags[flat_name(f)]) is kind(section, f)
     changed = RunConfig.make(flags).flat()
-    assert changed[f.name] == value
-    if f.name not in ("dataset", "train_source", "train_target"):  # These three also choose the recipe.
+    assert changed[flat_name(f)] == value
+    if flat_name(f) not in ("dataset", "train_source", "train_target"):  # These three also choose the recipe.
         unchanged = RunConfig.make({}).flat()
-        follows = {"subword_sampling_passes"} if f.name == "subword_sampling" else set()
-        assert {name for name in changed if changed[name] != unchanged[name]} <= {f.name} | follows
+        follows = {"subword_sampling_passes"} if flat_name(f) == "subword_sampling" else set()
+        assert {name for name in changed if changed[name] != unchanged[name]} <= {flat_name(f)} | follows
 
 
 @pytest.mark.parametrize(("section", "f"), [param for param in FIELDS if kind(*param.values) is bool])
 def test_a_bool_flag_has_a_no_form(section, f):
-    assert parse(flag(f)) == {f.name: True}
-    assert parse(flag(f).replace("--", "--no-", 1)) == {f.name: False}
-    assert RunConfig.make(parse(flag(f)), {f.name: False}).flat()[f.name] is True
-    assert RunConfig.make(parse(flag(f).replace("--", "--no-", 1)), {f.name: True}).flat()[f.name] is False
+    assert parse(flag(f)) == {flat_name(f): True}
+    assert parse(flag(f).replace("--", "--no-", 1)) == {flat_name(f): False}
+    assert RunConfig.make(parse(flag(f)), {flat_name(f): False}).flat()[flat_name(f)] is True
+    assert RunConfig.make(parse(flag(f).replace("--", "--no-", 1)), {flat_name(f): True}).flat()[flat_name(f)] is False
 
 
 def test_there_are_bool_fields():
-    assert {f.name for section, f in (p.values for p in FIELDS) if kind(section, f) is bool} >= {
+    assert {flat_name(f) for section, f in (p.values for p in FIELDS) if kind(section, f) is bool} >= {
         "xla",
         "normalize_first",
     }
@@ -330,7 +353,7 @@ def test_a_flag_with_a_bad_choice_is_refused_with_the_choices(capsys):
 
 def test_no_two_sections_share_a_field_name():
     """Flags, files and `make` are flat."""
-    names = [param.values[1].name for param in FIELDS]
+    names = [flat_name(param.values[1]) for param in FIELDS]
     assert len(names) == len(set(names))
     assert "preset" not in names
 
@@ -351,7 +374,7 @@ def test_model_fields_are_the_arguments_of_the_model():
 
 @pytest.mark.parametrize("layer", [*PRESETS.values(), *RECIPES.values()])
 def test_presets_and_recipes_name_only_settings(layer):
-    assert set(layer) <= {param.values[1].name for param in FIELDS}
+    assert set(layer) <= {flat_name(param.values[1]) for param in FIELDS}
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -363,6 +386,13 @@ def test_presets_can_be_built(preset):
 def test_a_config_cannot_be_changed():
     with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'epochs'"):
         RunConfig().training.epochs = 3
+
+
+@pytest.mark.parametrize("section", SECTIONS.values())
+def test_a_section_is_checked_however_it_is_made(section):
+    f = next(f for f in dataclasses.fields(section) if type(f.default) is int or f.metadata["choices"])
+    with pytest.raises(ConfigError, match=f"`{f.name}` must be .* Received: 2.5"):
+        section(**{f.name: 2.5})
 
 
 @pytest.mark.parametrize("name", ["learning_rate", "label_smoothing", "length_penalty", "clip_norm"])
@@ -483,8 +513,8 @@ def test_a_list_where_a_name_is_expected_is_refused(name, message, value):
     ("section", "f"), [param for param in FIELDS if param.values[1].metadata["choices"]]
 )  # fmt: skip
 def test_a_value_outside_the_choices_is_refused(section, f):
-    with pytest.raises(ConfigError, match=rf"`{f.name}` must be one of \(.*'{f.metadata['choices'][0]}'.*'bad'"):
-        RunConfig.make({f.name: "bad"})
+    with pytest.raises(ConfigError, match=rf"`{flat_name(f)}` must be one of \(.*'{f.metadata['choices'][0]}'.*'bad'"):
+        RunConfig.make({flat_name(f): "bad"})
 
 
 @pytest.mark.parametrize(

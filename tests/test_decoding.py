@@ -1,12 +1,14 @@
-"""The searches against brute force, over step functions made of a table."""
+"""The searches against brute force, over decoders made of a table."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from keras import ops
 
 from keras_transformer import decoding
+from keras_transformer.search import SearchSettings
 
 V, L, B = 5, 4, 3  # Tokens: 0 padding, 1 an ordinary token, 2 start, 3 end, 4 an ordinary token.
 START, END = 2, 3
@@ -17,33 +19,55 @@ def table(seed):
     return np.random.default_rng(seed).normal(size=(B, V, V, V)).astype("float32") * 2
 
 
-def make_step(logits, num_beams, stages=None):
-    """A step function over the table; its cache holds what each row read, (B, K, L), and is never reordered."""
-    flat = ops.reshape(ops.convert_to_tensor(logits), (-1, V))
-    sentences = np.repeat(np.arange(B, dtype="int32"), num_beams)
+class TableDecoder:
+    """A decoder over the table; its cache holds what each row read, (B, K, L), and is never reordered."""
 
-    def step(token_ids, cache, index, ancestors):
-        cache, sentences = cache["read"], cache["sentences"]
-        length = cache.shape[2]
+    def __init__(self, logits, num_beams, stages=None):
+        self.num_beams, self.logits = num_beams, ops.reshape(ops.convert_to_tensor(logits), (-1, V))
+        length = L if stages is None else stages[0].max_length
+        sentences = ops.convert_to_tensor(np.repeat(np.arange(B, dtype="int32"), num_beams))
+        self.cache = {"read": ops.zeros((B, num_beams, length), "int32"), "sentences": sentences}
+
+    def step(self, token_ids, cache, index, ancestors):
+        read, sentences = cache["read"], cache["sentences"]
+        length = read.shape[2]
         if ancestors is None:
             ancestors = ops.zeros((1, 1, length), "int32")
         assert ancestors.shape[2] == length
-        before = ops.take_along_axis(cache, ops.maximum(ancestors, 0), axis=1)  # What was read for each beam.
+        before = ops.take_along_axis(read, ops.maximum(ancestors, 0), axis=1)  # What was read for each beam.
         before = ops.reshape(ops.take(before, ops.maximum(index - 1, 0), axis=2), (-1,))
         before = ops.where(index == 0, 0, before)
         here = ops.arange(length, dtype="int32") == index
-        cache = ops.where(here, ops.reshape(token_ids, (-1, num_beams, 1)), cache)
-        logits = ops.take(flat, (sentences * V + before) * V + token_ids, axis=0)
-        return logits, {"read": cache, "sentences": sentences}
+        read = ops.where(here, ops.reshape(token_ids, (-1, self.num_beams, 1)), read)
+        logits = ops.take(self.logits, (sentences * V + before) * V + token_ids, axis=0)
+        return logits, {"read": read, "sentences": sentences}
 
-    length = L if stages is None else stages[0].max_length
-    return step, {"read": ops.zeros((B, num_beams, length), "int32"), "sentences": ops.convert_to_tensor(sentences)}
+    def lengthen(self, cache, max_length):
+        batch, beams, length = cache["read"].shape
+        more = ops.zeros((batch, beams, max_length - length), "int32")
+        return {**cache, "read": ops.concatenate([cache["read"], more], axis=2)}
 
 
-def lengthen(cache, max_length):
-    batch, beams, length = cache["read"].shape
-    more = ops.zeros((batch, beams, max_length - length), "int32")
-    return {**cache, "read": ops.concatenate([cache["read"], more], axis=2)}
+@pytest.mark.parametrize(("num_beams", "ancestors"), [(1, [None]), (3, [(B, 3, 2), (B, 3, L)])], ids=str)
+def test_a_decoder_is_any_object_with_a_cache_a_step_and_a_lengthen(num_beams, ancestors):
+    """What each is called with; the second stage makes room, and the beams of a sentence are side by side."""
+    stages, asked, lengthened = [decoding.Stage(2), decoding.Stage(L)], set(), []
+    table_decoder = TableDecoder(table(1), num_beams, stages)
+
+    def step(token_ids, cache, index, ancestors):
+        asked.add((tuple(token_ids.shape), tuple(index.shape), None if ancestors is None else tuple(ancestors.shape)))
+        return table_decoder.step(token_ids, cache, index, ancestors)
+
+    def lengthen(cache, max_length):
+        lengthened.append(max_length)
+        return table_decoder.lengthen(cache, max_length)
+
+    decoder = SimpleNamespace(cache=table_decoder.cache, step=step, lengthen=lengthen)
+    settings = SearchSettings(num_beams=num_beams)
+    hypotheses = (decoding.greedy if num_beams == 1 else decoding.beam_search)(decoder, B, L, settings, stages=stages)
+    assert asked == {((B * num_beams,), (), shape) for shape in ancestors}
+    assert lengthened == [L]
+    assert tuple(hypotheses.token_ids.shape) == (B, num_beams, L)
 
 
 def log_softmax(logits):
@@ -53,37 +77,48 @@ def log_softmax(logits):
 def all_hypotheses(logits, sentence, length_penalty, limit=L):
     """Every sequence that ends, or reaches `limit` tokens, with its score; best first."""
     log_probs = log_softmax(logits)
-    found = []
+    hypotheses = []
     for length in range(1, limit + 1):
         for tokens in itertools.product(range(V), repeat=length):
             if END in tokens[:-1] or (tokens[-1] != END and length < limit):
                 continue
             context = (0, START, *tokens)
             total = sum(log_probs[sentence, context[i], context[i + 1], token] for i, token in enumerate(tokens))
-            found.append((total / ((5 + length) / 6) ** length_penalty, tokens))
-    return sorted(found, reverse=True)
+            hypotheses.append((total / ((5 + length) / 6) ** length_penalty, tokens))
+    return sorted(hypotheses, reverse=True)
+
+
+MOST_BEAMS = 256  # More than there are prefixes of any length; a step has at most 340 candidates.
+
+
+def split(kwargs):
+    """The settings of a search, and its other arguments."""
+    names = set(vars(SearchSettings()))
+    settings = {name: value for name, value in kwargs.items() if name in names}
+    return SearchSettings(**{"length_penalty": 0.0, **settings}), {k: x for k, x in kwargs.items() if k not in names}
 
 
 def run_beam(logits, num_beams, **kwargs):
-    step, cache = make_step(logits, num_beams, kwargs.get("stages"))
-    found = decoding.beam_search(step, cache, B, L, num_beams, lengthen=lengthen, **kwargs)
-    return ops.convert_to_numpy(found.token_ids), ops.convert_to_numpy(found.scores)
+    settings, kwargs = split({"num_beams": num_beams, **kwargs})
+    decoder = TableDecoder(logits, num_beams, kwargs.get("stages"))
+    token_ids, scores = decoding.beam_search(decoder, B, L, settings, **kwargs)
+    return ops.convert_to_numpy(token_ids), ops.convert_to_numpy(scores)
 
 
 def run_greedy(logits, **kwargs):
-    step, cache = make_step(logits, 1, kwargs.get("stages"))
-    found = decoding.greedy(step, cache, B, L, lengthen=lengthen, **kwargs)
-    return ops.convert_to_numpy(found.token_ids), ops.convert_to_numpy(found.scores)
+    settings, kwargs = split(kwargs)
+    token_ids, scores = decoding.greedy(TableDecoder(logits, 1, kwargs.get("stages")), B, L, settings, **kwargs)
+    return ops.convert_to_numpy(token_ids), ops.convert_to_numpy(scores)
 
 
 @pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.5, -0.5])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_beam_wide_enough_finds_what_enumeration_finds(length_penalty, seed):
     logits = table(seed)
-    token_ids, scores = run_beam(logits, num_beams=400, length_penalty=length_penalty)
+    token_ids, scores = run_beam(logits, num_beams=MOST_BEAMS, length_penalty=length_penalty)
     for sentence in range(B):
         expected = all_hypotheses(logits, sentence, length_penalty)
-        np.testing.assert_allclose(scores[sentence, : len(expected)], [s for s, _ in expected][:400], atol=1e-4)
+        np.testing.assert_allclose(scores[sentence], [s for s, _ in expected][:MOST_BEAMS], atol=1e-4)
         for (_, tokens), row in zip(expected[:20], token_ids[sentence], strict=False):
             assert tuple(row[: len(tokens)]) == tokens
             assert not row[len(tokens) :].any()
@@ -101,13 +136,13 @@ def test_wanting_fewer_hypotheses_never_changes_those(num_hypotheses, length_pen
 
 @pytest.mark.parametrize("num_beams", [1, 3])
 def test_what_is_fast_when_compiled_finds_the_same(num_beams):
-    logits, rules = table(11), decoding.Rules(min_length=2)
-    for kwargs in ({}, {"rules": rules}):
+    logits = table(11)
+    for kwargs in ({}, {"min_length": 2}):
         expected = run_beam(logits, num_beams, **kwargs)
-        for x, y in zip(run_beam(logits, num_beams, compiled=True, **kwargs), expected, strict=True):
+        for x, y in zip(run_beam(logits, num_beams, jit_compile=True, **kwargs), expected, strict=True):
             np.testing.assert_allclose(x, y, atol=1e-5)
         if num_beams == 1:
-            np.testing.assert_array_equal(run_greedy(logits, compiled=True, **kwargs)[0], expected[0])
+            np.testing.assert_array_equal(run_greedy(logits, jit_compile=True, **kwargs)[0], expected[0])
 
 
 STAGES = {
@@ -191,7 +226,7 @@ def test_more_beams_than_hypotheses_marks_the_empty_places():
     token_ids, scores = run_beam(logits, num_beams=7)
     assert (token_ids[:, 0, 0] == END).all()
     np.testing.assert_allclose(scores[:, 0], 0.0)
-    assert (scores[:, 1:] <= decoding.IMPOSSIBLE / 2).all()
+    assert (scores[:, 1:] < decoding.NO_HYPOTHESIS).all()
 
 
 def test_hypotheses_come_best_first():
@@ -203,8 +238,9 @@ def test_an_empty_batch_has_no_hypotheses():
     def step(token_ids, cache, index, ancestors):
         return ops.zeros((0, V)), cache
 
-    found = decoding.beam_search(step, ops.zeros((0, 1)), 0, L, 2)
-    assert tuple(found.token_ids.shape) == (0, 2, L)
+    decoder = SimpleNamespace(step=step, cache=ops.zeros((0, 1)))
+    hypotheses = decoding.beam_search(decoder, 0, L, SearchSettings(num_beams=2))
+    assert tuple(hypotheses.token_ids.shape) == (0, 2, L)
 
 
 def test_length_penalty_divisor_counts_as_in_the_paper():
@@ -220,20 +256,20 @@ def until_end(token_ids):
     return tokens[: tokens.index(END) + 1] if END in tokens else tokens
 
 
-def obeys(tokens, rules):
+def obeys(tokens, min_length=0, no_repeat_ngram_size=0, special_ids=decoding.SpecialIds()):
     """Whether a hypothesis is one that the rules allow."""
-    n = rules.no_repeat_ngram_size
+    n = no_repeat_ngram_size
     ngrams = [tokens[i : i + n] for i in range(len(tokens) - n + 1) if END not in tokens[i : i + n]] if n else []
-    if (len(tokens) < rules.min_length and tokens[-1] == END) or set(tokens) & set(rules.forbidden):
+    if (len(tokens) < min_length and tokens[-1] == END) or set(tokens) & set(special_ids.forbidden):
         return False
     return len(set(ngrams)) == len(ngrams)
 
 
-def assert_finds(found, expected):
+def assert_finds(hypotheses, expected):
     """Hypotheses of one sentence against (score, tokens) pairs, best first."""
-    token_ids, scores = found
+    token_ids, scores = hypotheses
     np.testing.assert_allclose(scores[: len(expected)], [score for score, _ in expected], atol=1e-4)
-    assert (scores[len(expected) :] <= decoding.IMPOSSIBLE / 2).all()
+    assert (scores[len(expected) :] < decoding.NO_HYPOTHESIS).all()
     for (_, tokens), row in zip(expected[:20], token_ids, strict=False):
         assert tuple(row) == tokens + (0,) * (L - len(tokens))
 
@@ -241,25 +277,29 @@ def assert_finds(found, expected):
 @pytest.mark.parametrize("length_penalty", [0.0, 1.0])
 def test_each_sentence_has_its_own_limit(length_penalty):
     logits, limits = table(2), np.array([1, 3, 4], "int32")
-    found = run_beam(logits, num_beams=400, length_penalty=length_penalty, limits=limits)
+    hypotheses = run_beam(logits, num_beams=MOST_BEAMS, length_penalty=length_penalty, limits=limits)
     for sentence, limit in enumerate(limits):
         expected = all_hypotheses(logits, sentence, length_penalty, limit)
-        assert_finds([x[sentence] for x in found], expected[:400])
+        assert_finds([x[sentence] for x in hypotheses], expected[:MOST_BEAMS])
     greedy_ids, _ = run_greedy(logits, limits=limits)
     unlimited, _ = run_greedy(logits)
     for sentence, limit in enumerate(limits):
         assert list(greedy_ids[sentence, 0]) == list(unlimited[sentence, 0][:limit]) + [0] * (L - limit)
 
 
+def forbidding(*token_ids):
+    return decoding.SpecialIds(START, END, 0, token_ids)
+
+
 RULES = [
-    decoding.Rules(min_length=3),
-    decoding.Rules(min_length=L),
-    decoding.Rules(no_repeat_ngram_size=1),
-    decoding.Rules(no_repeat_ngram_size=2),
-    decoding.Rules(no_repeat_ngram_size=3),
-    decoding.Rules(min_length=2, no_repeat_ngram_size=2),
-    decoding.Rules(forbidden=(0, START)),
-    decoding.Rules(forbidden=(0, 1, START), min_length=2),
+    {"min_length": 3},
+    {"min_length": L},
+    {"no_repeat_ngram_size": 1},
+    {"no_repeat_ngram_size": 2},
+    {"no_repeat_ngram_size": 3},
+    {"min_length": 2, "no_repeat_ngram_size": 2},
+    {"special_ids": forbidding(0, START)},
+    {"special_ids": forbidding(0, 1, START), "min_length": 2},
 ]
 
 
@@ -267,17 +307,17 @@ RULES = [
 @pytest.mark.parametrize("seed", [0, 1])
 def test_rules_leave_what_enumeration_leaves_with_the_models_own_scores(rules, seed):
     logits = table(seed)
-    found = run_beam(logits, num_beams=400, length_penalty=0.6, rules=rules)
+    hypotheses = run_beam(logits, num_beams=MOST_BEAMS, length_penalty=0.6, **rules)
     for sentence in range(B):
-        expected = [pair for pair in all_hypotheses(logits, sentence, 0.6) if obeys(pair[1], rules)]
-        assert_finds([x[sentence] for x in found], expected[:400])
+        expected = [pair for pair in all_hypotheses(logits, sentence, 0.6) if obeys(pair[1], **rules)]
+        assert_finds([x[sentence] for x in hypotheses], expected[:MOST_BEAMS])
 
 
-@pytest.mark.parametrize("rules", [*RULES, decoding.Rules(repetition_penalty=1.7)], ids=str)
+@pytest.mark.parametrize("rules", [*RULES, {"repetition_penalty": 1.7}], ids=str)
 @pytest.mark.parametrize("seed", range(3))
 def test_one_beam_is_greedy_under_rules_too(rules, seed):
-    greedy_ids, greedy_scores = run_greedy(table(seed), rules=rules)
-    token_ids, scores = run_beam(table(seed), num_beams=1, rules=rules)
+    greedy_ids, greedy_scores = run_greedy(table(seed), **rules)
+    token_ids, scores = run_beam(table(seed), num_beams=1, **rules)
     np.testing.assert_array_equal(token_ids, greedy_ids)
     np.testing.assert_allclose(scores, greedy_scores, atol=1e-5)
 
@@ -286,7 +326,7 @@ def test_one_beam_is_greedy_under_rules_too(rules, seed):
 def test_a_repetition_penalty_chooses_otherwise_and_scores_with_the_model(num_beams):
     """Greedy by hand: seen tokens' log probabilities times the penalty choose, the model's own ones count."""
     logits, penalty = table(4), 3.0
-    token_ids, scores = run_beam(logits, num_beams, rules=decoding.Rules(repetition_penalty=penalty))
+    token_ids, scores = run_beam(logits, num_beams, repetition_penalty=penalty)
     changed = 0
     for sentence in range(B):
         tokens = until_end(token_ids[sentence, 0])
@@ -306,27 +346,27 @@ def test_a_repetition_penalty_chooses_otherwise_and_scores_with_the_model(num_be
 @pytest.mark.parametrize("length_penalty", [0.0, 1.0])
 def test_a_prefix_is_kept_and_its_log_probability_counted(length_penalty):
     logits, prefix = table(5), np.array([[4, 1], [1, 0], [0, 0]], "int32")
-    found = run_beam(logits, num_beams=400, length_penalty=length_penalty, prefix=prefix)
+    hypotheses = run_beam(logits, num_beams=MOST_BEAMS, length_penalty=length_penalty, prefix=prefix)
     greedy_ids, _ = run_greedy(logits, prefix=prefix)
     for sentence, row in enumerate(prefix):
         begin = tuple(int(token) for token in row if token)
         expected = [x for x in all_hypotheses(logits, sentence, length_penalty) if x[1][: len(begin)] == begin]
-        assert_finds([x[sentence] for x in found], expected[:400])
+        assert_finds([x[sentence] for x in hypotheses], expected[:MOST_BEAMS])
         assert tuple(greedy_ids[sentence, 0][: len(begin)]) == begin
 
 
 def test_a_prefix_may_have_tokens_that_are_forbidden_otherwise():
     logits, prefix = table(5), np.array([[2, 1], [1, 0], [0, 0]], "int32")
-    rules = decoding.Rules(forbidden=(0, 1, START))
-    found = run_beam(logits, num_beams=400, rules=rules, prefix=prefix)
-    greedy_ids, _ = run_greedy(logits, rules=rules, prefix=prefix)
+    special_ids = forbidding(0, 1, START)
+    hypotheses = run_beam(logits, num_beams=MOST_BEAMS, special_ids=special_ids, prefix=prefix)
+    greedy_ids, _ = run_greedy(logits, special_ids=special_ids, prefix=prefix)
     for sentence, row in enumerate(prefix):
         begin = tuple(int(token) for token in row if token)
         expected = [
             x for x in all_hypotheses(logits, sentence, 0.0)
             if x[1][: len(begin)] == begin and not {0, 1, START} & set(x[1][len(begin) :])
         ]  # fmt: skip
-        assert_finds([x[sentence] for x in found], expected[:400])
+        assert_finds([x[sentence] for x in hypotheses], expected[:MOST_BEAMS])
         assert tuple(greedy_ids[sentence, 0][: len(begin)]) == begin
 
 
@@ -334,9 +374,10 @@ def test_a_prefix_may_have_tokens_that_are_forbidden_otherwise():
 
 
 def run_sample(logits, uniforms, **kwargs):
-    step, cache = make_step(logits, 1, kwargs.get("stages"))
-    found = decoding.sample(step, cache, ops.convert_to_tensor(uniforms), L, lengthen=lengthen, **kwargs)
-    return ops.convert_to_numpy(found.token_ids)[:, 0], ops.convert_to_numpy(found.scores)[:, 0]
+    settings, kwargs = split(kwargs)
+    decoder = TableDecoder(logits, 1, kwargs.get("stages"))
+    token_ids, scores = decoding.sample(decoder, ops.convert_to_tensor(uniforms), L, settings, **kwargs)
+    return ops.convert_to_numpy(token_ids)[:, 0], ops.convert_to_numpy(scores)[:, 0]
 
 
 def nucleus(log_probs, sampling):
@@ -360,11 +401,11 @@ def nucleus(log_probs, sampling):
 @pytest.mark.parametrize(
     "sampling",
     [
-        decoding.Sampling(),
-        decoding.Sampling(temperature=0.4),
-        decoding.Sampling(top_k=2),
-        decoding.Sampling(top_p=0.7),
-        decoding.Sampling(temperature=2.5, top_k=4, top_p=0.8),
+        SearchSettings(),
+        SearchSettings(temperature=0.4),
+        SearchSettings(top_k=2),
+        SearchSettings(top_p=0.7),
+        SearchSettings(temperature=2.5, top_k=4, top_p=0.8),
     ],
     ids=str,
 )
@@ -381,8 +422,9 @@ def test_every_token_is_drawn_as_often_as_its_probability(sampling):
 
         uniforms = np.tile((i * 100 + np.arange(100) + 0.5) / count, B).astype("float32")[:, None]
         rows = ops.convert_to_tensor(np.arange(B * 100, dtype="int32"))
-        found = decoding.sample(step, rows, ops.convert_to_tensor(uniforms), 1, sampling)
-        tokens = ops.convert_to_numpy(found.token_ids).reshape(B, 100)
+        decoder = SimpleNamespace(step=step, cache=rows)
+        hypotheses = decoding.sample(decoder, ops.convert_to_tensor(uniforms), 1, sampling)
+        tokens = ops.convert_to_numpy(hypotheses.token_ids).reshape(B, 100)
         for sentence in range(B):
             drawn[sentence] += np.bincount(tokens[sentence], minlength=V)
     for sentence in range(B):
@@ -392,7 +434,7 @@ def test_every_token_is_drawn_as_often_as_its_probability(sampling):
 
 def test_samples_score_with_the_models_own_log_probabilities():
     logits, uniforms = table(8), np.random.default_rng(0).random((B, L), "float32")
-    token_ids, scores = run_sample(logits, uniforms, sampling=decoding.Sampling(temperature=2.0, top_k=3))
+    token_ids, scores = run_sample(logits, uniforms, temperature=2.0, top_k=3)
     for sentence in range(B):
         tokens = until_end(token_ids[sentence])
         log_probs, context = log_softmax(logits[sentence]), (0, START, *tokens)
@@ -402,16 +444,16 @@ def test_samples_score_with_the_models_own_log_probabilities():
 
 def test_a_cold_sample_is_greedy():
     greedy_ids, _ = run_greedy(table(9))
-    token_ids, _ = run_sample(table(9), np.full((B, L), 0.99, "float32"), sampling=decoding.Sampling(temperature=1e-3))
+    token_ids, _ = run_sample(table(9), np.full((B, L), 0.99, "float32"), temperature=1e-3)
     np.testing.assert_array_equal(token_ids, greedy_ids[:, 0])
 
 
 @pytest.mark.parametrize("size", [97, 64 * 64, 5003])
 @pytest.mark.parametrize("k", [1, 8])
-@pytest.mark.parametrize("compiled", [False, True])
-def test_top_k_of_a_large_vocabulary_is_exact(size, k, compiled):
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_top_k_of_a_large_vocabulary_is_exact(size, k, jit_compile):
     x = np.random.default_rng(size).permutation(3 * size).reshape(3, size).astype("float32")
-    values, indices = (ops.convert_to_numpy(y) for y in decoding._top_k(ops.convert_to_tensor(x), k, compiled))
+    values, indices = (ops.convert_to_numpy(y) for y in decoding._top_k(ops.convert_to_tensor(x), k, jit_compile))
     expected = np.argsort(-x, axis=1)[:, :k]
     np.testing.assert_array_equal(indices, expected)
     np.testing.assert_array_equal(values, np.take_along_axis(x, expected, axis=1))

@@ -14,8 +14,9 @@ import tensorflow_text
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
+from keras_transformer.compiled import BATCH_SIZES
 from keras_transformer.export import ExportError
-from keras_transformer.export.saved_model import XLA_ROWS, export_saved_model
+from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.export.verify import verify_saved_model
 from keras_transformer.files import FileError
 from keras_transformer.model import Transformer
@@ -119,13 +120,13 @@ def test_a_search_compiled_by_xla_answers_where_xla_is_on_and_nowhere_else(tmp_p
     tokenizer = Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=17)
     model = Transformer(17, num_layers=1, num_heads=1, hidden_dim=4, intermediate_dim=5)
     translator = Translator(model, tokenizer, num_beams=2, max_source_length=20)
-    folder = export_saved_model(translator, tmp_path / "servable", xla=True)
-    assert json.loads((folder / "metadata.json").read_text())["xla"] is True
+    folder = export_saved_model(translator, tmp_path / "servable", jit_compile=True)
+    assert json.loads((folder / "metadata.json").read_text())["jit_compile"] is True
     graph = SavedModel.FromString((folder / "saved_model.pb").read_bytes()).meta_graphs[0].graph_def
     compiled = [f for f in graph.library.function if f.attr["_XlaMustCompile"].b and "compiled" in f.signature.name]
-    assert len(compiled) == len(XLA_ROWS)  # For the one length that is no longer than 20.
+    assert len(compiled) == len(BATCH_SIZES)  # For the one length that is no longer than 20.
     (warmup,) = (folder / "assets.extra").iterdir()
-    assert sum(1 for _ in tf.data.TFRecordDataset(str(warmup))) == len(XLA_ROWS)
+    assert sum(1 for _ in tf.data.TFRecordDataset(str(warmup))) == len(BATCH_SIZES)
     with pytest.raises(AssertionError, match="XLA compilation disabled"):
         serve(folder, ["a small dog"], tmp_path)
 
@@ -266,7 +267,7 @@ def test_metadata_tokenizer_and_warm_up_are_beside_the_graph(golden):
     metadata = json.loads((folder / "metadata.json").read_text())
     assert metadata["versions"]["tensorflow"] == tf.__version__
     assert len(metadata["weights_sha256"]) == 64
-    assert metadata["settings"] == golden.translator.settings._asdict()
+    assert metadata["settings"] == vars(golden.translator.settings)
     (tokenizer,) = (folder / "assets").iterdir()
     assert tokenizer.read_bytes() == golden.tokenizer.model
     records = [r.numpy() for r in tf.data.TFRecordDataset(str(folder / "assets.extra" / "tf_serving_warmup_requests"))]
@@ -277,6 +278,6 @@ def test_metadata_tokenizer_and_warm_up_are_beside_the_graph(golden):
 
 @pytest.mark.parametrize("num_hypotheses", [0, 3])
 def test_more_hypotheses_than_beams_are_an_error(tmp_path, num_hypotheses):
-    with pytest.raises(ExportError, match="`num_hypotheses` must be between 1 and `num_beams`"):
+    with pytest.raises(ValueError, match="`num_hypotheses` must be between 1 and `num_beams`"):
         export_saved_model(small(), tmp_path / "servable", num_beams=2, num_hypotheses=num_hypotheses)
     assert not (tmp_path / "servable").exists()

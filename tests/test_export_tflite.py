@@ -13,6 +13,7 @@ from ai_edge_litert.compiled_model import CompiledModel
 from ai_edge_litert.interpreter import Interpreter, InterpreterWithCustomOps
 from tensorflow.lite.tools import flatbuffer_utils
 
+from keras_transformer import decoding
 from keras_transformer.__main__ import main as keras_transformer_main
 from keras_transformer.export import ExportError
 from keras_transformer.export.run_tflite import TFLiteTranslator, main
@@ -20,6 +21,7 @@ from keras_transformer.export.tflite import export_tflite
 from keras_transformer.export.verify import verify_tflite
 from keras_transformer.files import FileError
 from keras_transformer.model import Transformer
+from keras_transformer.search import LENGTH_MARGIN
 from keras_transformer.tokenizers import END_TOKEN_ID, START_TOKEN_ID, Tokenizer
 from keras_transformer.translator import Translator
 
@@ -185,6 +187,7 @@ def test_what_lies_beside_the_file_says_what_it_needs(golden, exported):
     metadata = json.loads((exported / "translator.json").read_text())
     assert (metadata["source_length"], metadata["target_length"], metadata["quantize"]) == (LENGTH, LENGTH, "none")
     assert (metadata["start_token_id"], metadata["end_token_id"], metadata["pad_token_id"]) == (2, 3, 0)
+    assert (metadata["length_margin"], metadata["no_hypothesis_score"]) == (LENGTH_MARGIN, decoding.NO_HYPOTHESIS)
     assert (exported / "tokenizer.spm").read_bytes() == golden.tokenizer.model
 
 
@@ -219,6 +222,11 @@ def changed(**values):
             r"another model: .*Received: 17, and a model that takes \[1, 40\]\.",
         ),
         ("translator.json", changed(end_token_id=-1), r"end_token_id must be .* from 0 on\. Received: -1\."),
+        (
+            "translator.json",
+            changed(no_hypothesis_score=None),
+            r"no_hypothesis_score must be a number\. Received: None",
+        ),
         ("translator.json", changed(pad_token_id=True), r"pad_token_id must be .* from 0 on\. Received: True\."),
         (
             "translator.json",

@@ -20,12 +20,15 @@ ALLOWED = {
     "base": set(),
     "masks": {"base"},
     "embeddings": {"base"},
-    "attention": {"base", "masks"},
+    "caches": {"base"},
+    "attention": {"base", "masks", "caches"},
     "blocks": {"base", "masks", "attention"},
     "distribution": set(),
     "model": {"base", "masks", "embeddings", "blocks", "distribution"},
     "decoding": set(),
-    "config": set(),
+    "settings": set(),
+    "search": {"settings", "tokenizers", "decoding"},
+    "config": {"settings", "search"},
     "files": set(),
     "text": set(),
     "runs": {"config", "files", "tokenizers"},
@@ -37,7 +40,8 @@ ALLOWED = {
     "data": {"tokenizers"},
     "training": {"files"},
     "scoring": set(),
-    "translator": {"model", "decoding", "tokenizers", "config", "runs"},
+    "compiled": set(),
+    "translator": {"model", "decoding", "search", "compiled", "tokenizers", "runs"},
     "bulk": {"translator", "config", "text"},
     "visualize": set(),
     "pictures": {
@@ -50,14 +54,17 @@ ALLOWED = {
             "training",
             "config",
             "runs",
+            "search",
             "datasets",
             "scoring",
         ),
     },
 }
-CORE = ("base", "masks", "embeddings", "attention", "blocks", "model", "decoding")
+CORE = ("base", "masks", "embeddings", "caches", "attention", "blocks", "model", "decoding")
 # What each file outside the core may load beyond the standard library, NumPy and Keras.
 HEAVY = {
+    "settings": set(),
+    "search": set(),
     "config": set(),
     "files": set(),
     "text": set(),
@@ -71,7 +78,8 @@ HEAVY = {
     "training": set(),
     "distribution": {"tensorflow"},
     "scoring": {"sacrebleu"},
-    "translator": {"tensorflow", "jax"},
+    "compiled": {"tensorflow", "jax"},
+    "translator": set(),
     "bulk": {"apache_beam"},
     "visualize": {"matplotlib"},
     "pictures": set(),
@@ -121,7 +129,18 @@ def test_what_a_file_loads_from_outside(name):
 def test_exports_build_on_the_translator_and_nobody_builds_on_exports():
     for name in ("serving/client.py", "run_tflite.py"):  # To be copied to where none of the package is.
         assert not own(ROOT / "export" / name)
-    allowed = {"translator", "config", "tokenizers", "decoding", "embeddings", "export", "files"}
+    allowed = {
+        "translator",
+        "search",
+        "compiled",
+        "config",
+        "tokenizers",
+        "decoding",
+        "embeddings",
+        "export",
+        "files",
+        "caches",
+    }
     for path in (ROOT / "export").glob("*.py"):  # The verification says in BLEU what quantisation costs.
         assert own(path) <= allowed | ({"scoring"} if path.stem == "verify" else set())
     for name in FILES:
@@ -133,6 +152,7 @@ def test_exports_build_on_the_translator_and_nobody_builds_on_exports():
     [
         ("import keras_transformer", ["keras", "tensorflow", "numpy"]),
         ("import keras_transformer.config", ["keras", "tensorflow", "numpy"]),
+        ("import keras_transformer.search", ["keras", "tensorflow", "numpy"]),
         ("import keras_transformer; keras_transformer.Transformer", ["tensorflow_text", "sentencepiece", "sacrebleu"]),
         ("import train_keras", ["keras", "tensorflow", "numpy"]),
         ("import keras_transformer.export.serving.client", ["keras", "tensorflow", "numpy"]),

@@ -374,7 +374,7 @@ def test_cached_steps_equal_the_full_forward_pass(settings, policy):
     expected = logits(model)
     encoder_sequence, mask = model.encode(SOURCE)
     np.testing.assert_array_equal(ops.convert_to_numpy(mask), SOURCE != 0)
-    cache, cross_cache = model.init_cache(B, 0), model.init_cross_cache(encoder_sequence, mask)
+    cache, cross_cache = model.init_cache(B), model.init_cross_cache(encoder_sequence, mask)
     assert len(cache) == len(cross_cache[0]) == len(model.decoder_blocks)
     for t in range(T):
         index = t if t % 2 else ops.convert_to_tensor(t, dtype="int32")
@@ -383,34 +383,36 @@ def test_cached_steps_equal_the_full_forward_pass(settings, policy):
         np.testing.assert_allclose(to_numpy(step_logits)[real], expected[real, t], atol=TOLERANCES[policy])
 
 
-@pytest.mark.parametrize("in_place", [False, True])
-def test_start_decoding_gives_the_full_forward_pass_for_every_beam(in_place):
+@pytest.mark.parametrize("cache", ["growing", "fixed"])
+def test_start_decoding_gives_the_full_forward_pass_for_every_beam(cache):
     model, beams = make(), 2
     targets = np.random.default_rng(0).integers(1, V, (B * beams, T)).astype("int32")
     expected = logits(model, np.repeat(SOURCE, beams, axis=0), targets)
-    step, cache, lengthen = model.start_decoding(SOURCE, 2, num_beams=beams, in_place=in_place)
+    decoder = model.start_decoding(SOURCE, 2, num_beams=beams, cache=cache)
+    cache = decoder.cache
     ancestors = np.broadcast_to(np.arange(beams, dtype="int32")[:, None], (B, beams, T))
     for t in range(T):
         length = T if t >= 2 else 2  # The cache begins too short.
         if t == 2:
-            cache = lengthen(cache, T)
+            cache = decoder.lengthen(cache, T)
         newest, index = ops.convert_to_tensor(targets[:, t]), ops.convert_to_tensor(t)
-        step_logits, cache = step(newest, cache, index, ancestors[:, :, :length])
+        step_logits, cache = decoder.step(newest, cache, index, ancestors[:, :, :length])
         np.testing.assert_allclose(to_numpy(step_logits), expected[:, t], atol=1e-5)
 
 
-@pytest.mark.parametrize("in_place", [False, True])
-def test_beams_read_what_their_ancestors_cached(in_place):
+@pytest.mark.parametrize("cache", ["growing", "fixed"])
+def test_beams_read_what_their_ancestors_cached(cache):
     """Beams that change places: the logits are those of a full forward pass over each beam's own past."""
     model, beams = make(), 3
     rng = np.random.default_rng(1)
     targets = rng.integers(1, V, (B, beams, T)).astype("int32")  # What each row reads at each position.
     ancestors = np.full((B, beams, T), -1, "int32")
-    step, cache, _ = model.start_decoding(SOURCE, T, num_beams=beams, in_place=in_place)
+    decoder = model.start_decoding(SOURCE, T, num_beams=beams, cache=cache)
+    cache = decoder.cache
     for t in range(T):
         ancestors[:, :, t] = np.arange(beams)
         newest = ops.convert_to_tensor(targets[:, :, t].reshape(-1))
-        step_logits, cache = step(newest, cache, ops.convert_to_tensor(t), ancestors)
+        step_logits, cache = decoder.step(newest, cache, ops.convert_to_tensor(t), ancestors)
         own = np.stack([[targets[b, row[: t + 1], range(t + 1)] for row in ancestors[b]] for b in range(B)])
         expected = logits(model, np.repeat(SOURCE, beams, axis=0), own.reshape(B * beams, t + 1))[:, -1]
         np.testing.assert_allclose(to_numpy(step_logits), expected, atol=1e-5)

@@ -25,7 +25,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, te
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 from tensorflow_serving.config import model_server_config_pb2
 
-from keras_transformer.export.serving.client import GrpcClient, RestClient, ServingError, main
+from keras_transformer import decoding
+from keras_transformer.export.serving.client import NO_HYPOTHESIS, GrpcClient, RestClient, ServingError, main
 
 FOLDER = Path(__file__).parent.parent / "export" / "serving"
 
@@ -151,6 +152,11 @@ def client(request):
     if request.param == "rest":
         return lambda **kwargs: RestClient(request.getfixturevalue("rest_address"), **kwargs)
     return lambda **kwargs: GrpcClient(request.getfixturevalue("grpc_address"), **kwargs)
+
+
+def test_the_client_knows_what_is_no_hypothesis():
+    """By a number of its own: it is copied to where none of the package is."""
+    assert NO_HYPOTHESIS == decoding.NO_HYPOTHESIS
 
 
 def assert_answers(client, golden):

@@ -21,6 +21,7 @@ from keras_transformer.tokenizers import (
     Tokenizer,
     TokenizerError,
     WordPieceTokenizer,
+    shifted_right,
 )
 
 SENTENCEPIECE = ("unigram", "bpe")
@@ -544,3 +545,16 @@ def test_a_sentencepiece_model_with_other_special_ids_is_refused(tmp_path):
 def test_a_wordpiece_vocabulary_must_begin_with_the_special_pieces():
     with pytest.raises(TokenizerError, match=r"must begin with \('\[PAD\]', .*Received: \['a', 'b'\]"):
         WordPieceTokenizer(["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("target_ids", "expected"), [([7, 5, 3], [2, 7, 5]), ((7, 3), [2, 7]), ([3], [2]), ([], [2])], ids=str
+)
+def test_the_decoder_reads_a_target_behind_the_start_token(target_ids, expected):
+    assert shifted_right(target_ids) == expected
+
+
+def test_the_decoder_reads_a_batch_of_targets_behind_the_start_token():
+    shifted = shifted_right(tf.constant([[7, 5, 3], [9, 3, 0]]))
+    assert shifted.numpy().tolist() == [[2, 7, 5], [2, 9, 3]]
+    assert shifted_right(tf.zeros((0, 3), tf.int32)).shape == (0, 3)

@@ -29,6 +29,8 @@ _OUTPUTS = {
 }
 _TYPES = {str: "strings", float: "finite numbers", int: "integers", bool: "booleans"}
 
+# Scores of `translate_nbest` below this are of places that no hypothesis took; as in `keras_transformer.decoding`.
+NO_HYPOTHESIS = -1e8
 # 10,000 sentences with four hypotheses each are some 5 MB.
 MOST_BYTES = 64 * 2**20
 
@@ -78,7 +80,7 @@ class _Client:
         """For each of a list of strings pairs (translation, score), best first. Raises what `translate` raises."""
         outputs = self._translated("translate_nbest", texts)
         rows = zip(outputs["hypotheses"], outputs["scores"], strict=True)
-        return [[pair for pair in zip(*row, strict=True) if pair[1] > -1e8] for row in rows]
+        return [[pair for pair in zip(*row, strict=True) if pair[1] > NO_HYPOTHESIS] for row in rows]
 
     def _translated(self, signature, texts):
         if isinstance(texts, (str, bytes)):

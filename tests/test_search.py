@@ -1,0 +1,140 @@
+"""The settings of a search: checks, limits, and the search of a batch as XLA sees it."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from keras_transformer.model import Transformer
+from keras_transformer.search import SearchSettings, search
+from keras_transformer.settings import ConfigError
+from keras_transformer.tokenizers import PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID
+
+WRONG = [
+    ("num_beams", 0, "at least 1"),
+    ("num_beams", 257, "at most 256: each beam takes memory"),
+    ("max_length", 0, "at least 1"),
+    ("max_length_ratio", -1, "at least 0"),
+    ("min_length", -1, "at least 0"),
+    ("no_repeat_ngram_size", -1, "at least 0"),
+    ("repetition_penalty", 0.0, "positive"),
+    ("temperature", 0.0, "positive; for the most probable token use num_beams=1"),
+    ("top_p", 1.5, r"in \(0, 1\]"),
+    ("top_p", 0, r"in \(0, 1\]"),
+    ("top_k", -1, "at least 0"),
+    ("seed", -1, r"between 0 and 2\^32 - 1"),
+    ("length_penalty", float("nan"), "a finite number"),
+    ("num_beams", 2.5, "int"),
+    ("num_beams", True, "int"),
+    ("num_beams", None, "int"),
+    ("max_length", "7", "int or null"),
+    ("max_length_ratio", None, "float"),
+    ("length_penalty", "0.6", "float"),
+    ("allow_unknown", 0, "bool"),
+    ("sampling", 1, "bool"),
+    ("seed", 0.5, "int"),
+    ("top_p", "all", "float"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "rule"), WRONG)
+def test_a_setting_that_cannot_be_is_an_error_however_it_comes(name, value, rule):
+    with pytest.raises(ConfigError, match=rf"`{name}` must be {rule}.* Received: {value!r}\."):
+        SearchSettings(**{name: value})
+    with pytest.raises(ConfigError, match=rf"`{name}` must be {rule}.* Received: {value!r}\."):
+        SearchSettings().replace(**{name: value})
+
+
+def test_every_setting_is_checked():
+    assert {name for name, _, _ in WRONG} == set(vars(SearchSettings()))
+
+
+def test_a_setting_that_does_not_exist_is_an_error():
+    with pytest.raises(TypeError, match=r"No such setting of a search: beams\. There are: num_beams, length_penalty"):
+        SearchSettings().replace(beams=3)
+
+
+def test_numbers_of_numpy_are_settings():
+    settings = SearchSettings(num_beams=np.int64(2), length_penalty=np.float32(0.5))
+    assert (settings.num_beams, settings.length_penalty) == (2, 0.5)
+    assert (type(settings.num_beams), type(settings.length_penalty)) == (int, float)
+
+
+def test_settings_cannot_be_changed_and_are_a_key():
+    settings = SearchSettings()
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'num_beams'"):
+        settings.num_beams = 3
+    assert settings.replace() is settings
+    assert {settings: 1}[SearchSettings(num_beams=4)] == 1
+
+
+def test_the_docstring_is_made_of_the_fields():
+    for f in dataclasses.fields(SearchSettings):
+        assert f"\n        {f.name}: {f.metadata['help']}. Defaults to {f.default!r}.\n" in SearchSettings.__doc__
+
+
+@pytest.mark.parametrize(("num_hypotheses", "num_beams"), [(0, 4), (5, 4), (2, 1)])
+def test_a_search_gives_no_more_hypotheses_than_it_has_beams(num_hypotheses, num_beams):
+    settings = SearchSettings(num_beams=num_beams)
+    settings.check_num_hypotheses(num_beams)
+    received = f"Received: num_hypotheses={num_hypotheses}, num_beams={num_beams}"
+    with pytest.raises(ConfigError, match=rf"`num_hypotheses` must be between 1 and `num_beams`.*{received}\."):
+        settings.check_num_hypotheses(num_hypotheses)
+
+
+def test_any_number_of_hypotheses_can_be_drawn():
+    settings = SearchSettings(num_beams=1, sampling=True)
+    settings.check_num_hypotheses(9)
+    with pytest.raises(ConfigError, match="`num_hypotheses` must be between 1"):
+        settings.check_num_hypotheses(0)
+
+
+def test_what_no_translation_has():
+    assert SearchSettings().forbidden == [PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID]
+    assert SearchSettings(allow_unknown=True).forbidden == [PAD_TOKEN_ID, START_TOKEN_ID]
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, [18, 22, 272]),
+        ({"max_length_ratio": 1.7}, [17, 21, 233]),
+        ({"max_length_ratio": 0}, [16, 16, 16]),
+        ({"max_length": 20}, [18, 20, 20]),
+    ],
+)
+def test_limits_of_arrays_and_of_tensors(settings, expected):
+    """Of 1, 3 and 128 tokens: the ratio, rounded down, and 16 more, up to the largest length."""
+    settings, lengths = SearchSettings(**settings), np.array([1, 3, 128])
+    limits = settings.limits(lengths)
+    assert (limits.dtype, limits.tolist()) == (np.int32, expected)
+    limits = settings.limits(ops.convert_to_tensor(lengths.astype("int32")))
+    assert (limits.dtype, ops.convert_to_numpy(limits).tolist()) == ("int32", expected)
+
+
+def test_limits_within_what_a_model_can_read():
+    settings = SearchSettings(max_length=20)
+    assert settings.within(None) is settings
+    assert [settings.within(length).max_length for length in (9, 30)] == [9, 20]
+    assert SearchSettings().within(30).max_length == 30
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_xla_writes_one_position_of_a_cache_and_copies_none(rows):
+    """What makes compiled steps fast, and depends on how XLA sees the caches: one sentence was copied, two were not."""
+    model = Transformer(19, num_layers=1, num_heads=2, hidden_dim=22, intermediate_dim=13)
+    length = 17
+
+    def translate(token_ids, limits):
+        return search(model, token_ids, limits, length, SearchSettings(num_beams=1), jit_compile=True)
+
+    inputs = tf.fill((rows, 7), 5), tf.fill((rows,), length)
+    compiled = tf.function(translate, jit_compile=True, autograph=False)
+    hlo = compiled.experimental_get_compiler_ir(*inputs)(stage="optimized_hlo")
+    loops = [text for text in hlo.split("\n}") if "dynamic-update-slice" in text and "ENTRY" not in text]
+    assert loops
+    for shape in (f"f32[{rows * 2},11,{length}]", f"f32[{rows * 2},{length},11]"):
+        assert any(shape in text for text in loops)
+        assert not [line for text in loops for line in text.splitlines() if shape in line and " copy(" in line]
