@@ -35,9 +35,6 @@ def train(run, config, resume, export):
     from keras_transformer.data import make_batches
     from keras_transformer.datasets import load_corpus
     from keras_transformer.distribution import agree, barrier, distribute, is_chief, worker_errors
-    from keras_transformer.export.saved_model import export_saved_model
-    from keras_transformer.model import Transformer
-    from keras_transformer.translator import Translator
 
     began = time.monotonic()
     recipe = config.training
@@ -56,23 +53,7 @@ def train(run, config, resume, export):
         barrier(strategy)  # The other workers read what the first has written.
         tokenizers = prepared.tokenizers()
         train, validation = (encode(text, tokenizers, config.data) for text in (corpus.train, corpus.validation))
-        model = Transformer(
-            tokenizers[0].vocabulary_size,
-            target_vocabulary_size=tokenizers[-1].vocabulary_size,
-            max_length=config.data.max_length,
-            **vars(config.model),
-        )
-        settings = {"max_source_length": config.data.max_length, **vars(config.decoding)}
-        translator = Translator(model, *tokenizers, **settings)
-
-        schedule = training.make_schedule(config.model.hidden_dim, recipe.warmup_steps, recipe.learning_rate)
-        model.compile(
-            optimizer=training.make_optimizer(schedule, recipe.clip_norm, recipe.ema_momentum),
-            loss=training.LabelSmoothedCrossEntropy(recipe.label_smoothing),
-            weighted_metrics=[training.TokenAccuracy(), training.Perplexity()],
-            jit_compile=recipe.xla,
-            gradient_accumulation_steps=recipe.gradient_accumulation_steps,
-        )
+        model = compiled_model(config, tokenizers)
 
         limits = recipe.monitor, recipe.patience, recipe.max_minutes
         checkpoint = training.RunCheckpoint(run, *limits, write=chief, agree=lambda value: agree(strategy, value))
@@ -89,76 +70,123 @@ def train(run, config, resume, export):
         )
         val_batches = make_batches(validation, config.data.tokens_per_batch)
 
-    replicas = getattr(strategy, "num_replicas_in_sync", 1)
     print(f"model: {config.preset}, {model.count_params():,} weights")
+    replicas = getattr(strategy, "num_replicas_in_sync", 1)
     print(
         f"batches: {batches.steps_per_epoch:,} an epoch, of at most {config.data.tokens_per_batch:,} target tokens, "
         f"{batches.padding:.1%} padding" + (f", split among {replicas} replicas" if replicas > 1 else "")
     )
-    scores, tokenize = run.scores() if epochs_done else {}, config.data.sacrebleu_tokenizer()
+    translator = untrained_translator(model, tokenizers, config)
     if epochs_done:
         print(f"resuming: {epochs_done} of {recipe.epochs} epochs are done", flush=True)
-    elif chief:
-        scores["before_training"] = score(translator, corpus.test, tokenize, "before training")._asdict()
-        run.save_scores(scores)  # Now: a run that goes on cannot measure it again.
+    elif chief:  # Saved now: a run that goes on cannot measure it again.
+        run.save_scores({"before_training": score(translator, corpus.test, config, "before training")._asdict()})
     over = checkpoint.reason_to_stop()  # Of a run that had come to its end.
     if over and chief:
         print(f"No more epochs: {over}.", flush=True)
 
-    callbacks = [checkpoint]
-    if chief:  # The log comes before the checkpoint: what a kill leaves too much in it is cut off by `run.go_on`.
-        log = keras.callbacks.CSVLogger(str(run.log_file), append=epochs_done > 0)
-        board = keras.callbacks.TensorBoard(str(run.tensorboard_folder), write_graph=False)
-        callbacks = [log, board, checkpoint, training.TimeLeft()]
-    if recipe.monitor == "val_bleu":  # It must come first: the others read what it adds to the logs.
-        val_bleu = training.BLEUCallback(lambda: agree(strategy, score(translator, corpus.validation, tokenize).bleu))
-        callbacks.insert(0, val_bleu)
+    # Each reads what those before it have done to the weights and to the metrics of an epoch.
+    callbacks = []
     if recipe.ema_momentum:
-        callbacks.insert(0, keras.callbacks.SwapEMAWeights())  # Validates the averaged weights.
+        callbacks.append(keras.callbacks.SwapEMAWeights())  # Validates the averaged weights.
+    if recipe.monitor == "val_bleu":
+        bleu = training.BLEUCallback(lambda: agree(strategy, score(translator, corpus.validation, config).bleu))
+        callbacks.append(bleu)
+    with worker_errors(strategy, command(run)), disk_errors(run), logs(run, model, epochs_done, chief) as logging:
+        callbacks += [*logging, checkpoint, *([training.TimeLeft()] if chief else [])]
+        model.fit(
+            batches.dataset,
+            steps_per_epoch=batches.steps_per_epoch,
+            epochs=epochs_done if over else recipe.epochs,
+            initial_epoch=epochs_done,
+            validation_data=val_batches.dataset,
+            shuffle=False,  # The batches come shuffled.
+            verbose=(1 if sys.stdout.isatty() else 2) if chief else 0,
+            callbacks=callbacks,
+        )
+    status = finish(run, config, corpus, checkpoint, export, began) if chief else 0
+    with worker_errors(strategy, command(run)):
+        barrier(strategy)  # The others wait for the first worker, which would miss them.
+    return status
+
+
+def compiled_model(config, tokenizers):
+    """The `Transformer` of a run, with its optimizer, loss and metrics."""
+    from keras_transformer import training
+    from keras_transformer.model import Transformer
+
+    model = Transformer(
+        tokenizers[0].vocabulary_size,
+        target_vocabulary_size=tokenizers[-1].vocabulary_size,
+        max_length=config.data.max_length,
+        **vars(config.model),
+    )
+    recipe = config.training
+    schedule = training.make_schedule(config.model.hidden_dim, recipe.warmup_steps, recipe.learning_rate)
+    model.compile(
+        optimizer=training.make_optimizer(schedule, recipe.clip_norm, recipe.ema_momentum),
+        loss=training.LabelSmoothedCrossEntropy(recipe.label_smoothing),
+        weighted_metrics=[training.TokenAccuracy(), training.Perplexity()],
+        jit_compile=recipe.jit_compile,
+        gradient_accumulation_steps=recipe.gradient_accumulation_steps,
+    )
+    return model
+
+
+def untrained_translator(model, tokenizers, config):
+    from keras_transformer.translator import Translator
+
+    return Translator(model, *tokenizers, max_source_length=config.data.max_length, **vars(config.decoding))
+
+
+@contextmanager
+def logs(run, model, epochs_done, chief):
+    """The callbacks that write the logs of a run; within, `fit` runs.
+
+    They come before the checkpoint: what a kill leaves too much in them is cut off by `run.go_on`.
+    """
+    import keras
+
+    from keras_transformer import training
+
+    if not chief:
+        yield []
+        return
+    log = keras.callbacks.CSVLogger(str(run.log_file), append=epochs_done > 0)
     try:
-        with worker_errors(strategy, command(run)), disk_errors(run):
-            model.fit(
-                batches.dataset,
-                steps_per_epoch=batches.steps_per_epoch,
-                epochs=epochs_done if over else recipe.epochs,
-                initial_epoch=epochs_done,
-                validation_data=val_batches.dataset,
-                shuffle=False,  # The batches come shuffled.
-                verbose=(1 if sys.stdout.isatty() else 2) if chief else 0,
-                callbacks=callbacks,
-            )
+        yield [log, keras.callbacks.TensorBoard(str(run.tensorboard_folder), write_graph=False)]
     except KeyboardInterrupt:
-        if chief and not run.model_file.exists():  # What there is can translate.
+        if not run.model_file.exists():  # What there is can translate.
             training.save_model(model, run.model_file)
         raise
     finally:
-        if chief and log.csv_file:  # Where `fit` fails, Keras calls no callback, and the file would stay open.
+        if log.csv_file:  # Where `fit` fails, Keras calls no callback, and the file would stay open.
             with suppress(OSError):
                 log.csv_file.close()
-    if not chief:
-        with worker_errors(strategy, command(run)):
-            barrier(strategy)  # Until the first worker has done the rest: it would miss this one.
-        return 0
+
+
+def finish(run, config, corpus, checkpoint, export, began):
+    """Scores the best model, shows what it translates, and exports it. Returns the exit status."""
+    from keras_transformer.export.saved_model import export_saved_model
+    from keras_transformer.translator import Translator
 
     if checkpoint.state["best"] is None:
         print(
-            f"error: no epoch ended with a {recipe.monitor} that is a number, so there is no model to score or export. "
-            f"{run} holds {checkpoint.state['epoch'] or 'no'} finished epochs. Begin again with --overwrite and "
-            "other settings, such as a lower --learning-rate.",
+            f"error: no epoch ended with a {config.training.monitor} that is a number, so there is no model to score "
+            f"or export. {run} holds {checkpoint.state['epoch'] or 'no'} finished epochs. Begin again with --overwrite "
+            "and other settings, such as a lower --learning-rate.",
             file=sys.stderr,
         )
-        barrier(strategy)
         return 1
     translator = Translator.load(run.folder)  # The best epoch, as everybody else will load it.
-    scores["after_training"] = score(translator, corpus.test, tokenize, "after training")._asdict()
-    run.save_scores(scores)
+    after = score(translator, corpus.test, config, "after training")._asdict()
+    run.save_scores({**run.scores(), "after_training": after})
     show_samples(translator, corpus.test)
     exported = export_saved_model(translator, run.export_folder("saved_model"), overwrite=True) if export else "none"
     print(f"\n{(time.monotonic() - began) / 60:.1f} minutes in all. Run folder: {run}   SavedModel: {exported}")
     print("To translate with it:")
     print(f"  echo {shlex.quote(corpus.test.pairs[0][0])} | python -m keras_transformer translate {quoted(run)}")
     print(f"  python -m keras_transformer translate {quoted(run)} --input FILE --output FILE")
-    barrier(strategy)
     return 0
 
 
@@ -273,12 +301,13 @@ def resampler(text, plain, tokenizers, config):
     return resample
 
 
-def score(translator, text, tokenize, title=None):
+def score(translator, text, config, title=None):
     """sacreBLEU of a `ParallelText`; printed under `title`."""
     from keras_transformer.scoring import corpus_scores
 
     sources, references = zip(*text.pairs, strict=True)
     found = translator.translate(sources, return_scores=True)
+    tokenize = config.data.sacrebleu_tokenizer()
     scores = corpus_scores([translation.text for translation in found], references, tokenize)
     if title:
         cut = sum(translation.truncated for translation in found)

@@ -48,23 +48,32 @@ def parser():
     top = argparse.ArgumentParser(prog="python -m keras_transformer", description="A Transformer that translates.")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     commands.add_parser("train", help="train a translator (the same as train_keras.py)", add_help=False)
-
-    def command(name, function, help, among=commands):
-        one = among.add_parser(name, help=help, description=help[0].upper() + help[1:] + ".")
-        one.set_defaults(function=function)
-        return one
-
-    def search_flags(one):
-        one.add_argument("run", help="folder of a trained run, such as runs/phrasebook-tiny")
-        add_flags(one, "decoding")
-
-    one = command("launch", launch, "run a training script as several workers on this machine, to try multi_worker")
+    one = _command(commands, "launch", launch, "run a training script as several workers on this machine")
     one.add_argument("--workers", type=_positive, default=2, metavar="N", help="processes (default: 2)")
     one.add_argument("script", help="such as train_keras.py")
     one.add_argument("arguments", nargs=argparse.REMAINDER, help="its flags, such as --strategy multi_worker")
+    _translate_flags(_command(commands, "translate", translate, "translate a file, a pipe, or what you type"))
+    _score_flags(_command(commands, "score", score, "score a run with sacreBLEU (BLEU and chrF)"))
+    _plot_flags(_command(commands, "plot", plot, "draw positions, masks, attention, training and search"))
+    _explore_flags(_command(commands, "explore", explore, "write a page that shows what every attention head looks at"))
+    one = commands.add_parser("export", help="export a run for deployment", description="Export a run for deployment.")
+    _export_targets(one.add_subparsers(title="targets", metavar="TARGET", required=True))
+    return top
 
-    one = command("translate", translate, "translate a file, a pipe, or what you type")
-    search_flags(one)
+
+def _command(among, name, function, help):
+    one = among.add_parser(name, help=help, description=help[0].upper() + help[1:] + ".")
+    one.set_defaults(function=function)
+    return one
+
+
+def _search_flags(one):
+    one.add_argument("run", help="folder of a trained run, such as runs/phrasebook-tiny")
+    add_flags(one, "decoding")
+
+
+def _translate_flags(one):
+    _search_flags(one)
     one.add_argument("--input", metavar="FILE", help="text, one sentence a line, .gz too (default: standard input)")
     one.add_argument("--output", metavar="FILE", help="where the translations go (default: standard output)")
     one.add_argument("--num-hypotheses", type=_positive, default=1, metavar="N", help="best translations per line")
@@ -74,8 +83,9 @@ def parser():
     )
     one.add_argument("--prefix", type=_text, metavar="TEXT", help="what every translation must begin with")
 
-    one = command("score", score, "score a run with sacreBLEU (BLEU and chrF)")
-    search_flags(one)
+
+def _score_flags(one):
+    _search_flags(one)
     one.add_argument("--source", metavar="FILE", help="text to translate (default: the run's test set)")
     one.add_argument("--reference", metavar="FILE", help="its translation, line by line")
     one.add_argument("--output", metavar="FILE", help="where the translations go (default: nowhere)")
@@ -84,7 +94,8 @@ def parser():
         "--log-probs", metavar="FILE", help="where the model's log probability of each reference and of its tokens goes"
     )
 
-    one = command("plot", plot, "draw positions, masks, attention, training and search: a picture of every part")
+
+def _plot_flags(one):
     one.add_argument("kind", choices=(*PICTURES, "all"), help=f"of: {', '.join(PICTURES)}, all", metavar="KIND")
     one.add_argument("run", nargs="?", help=f"folder of a trained run (not for {', '.join(PICTURES_WITHOUT_RUN)})")
     one.add_argument(
@@ -93,7 +104,8 @@ def parser():
     one.add_argument("--output", default="pictures", metavar="DIR", help="where they go (default: pictures)")
     one.add_argument("--format", default="png", choices=("png", "svg", "pdf"), help="(default: png; animations: gif)")
 
-    one = command("explore", explore, "write a page in which each word shows what every head looks at")
+
+def _explore_flags(one):
     one.add_argument("run", help="folder of a trained run, such as runs/phrasebook-tiny")
     one.add_argument(
         "--text", type=_text, action="append", help="a sentence; may be given again (default: five of the test set)"
@@ -101,13 +113,12 @@ def parser():
     one.add_argument("--input", metavar="FILE", help="sentences, one a line")
     one.add_argument("--output", metavar="FILE", help="the page (default: RUN/explorer.html)")
 
-    one = commands.add_parser("export", help="export a run for deployment", description="Export a run for deployment.")
-    targets = one.add_subparsers(title="targets", metavar="TARGET", required=True)
 
+def _export_targets(targets):
     def target(name, help, overwrite):
-        one = command(name, export, help, targets)
+        one = _command(targets, name, export, help)
         one.set_defaults(target=name)
-        search_flags(one)
+        _search_flags(one)
         one.add_argument("--output", metavar="DIR", help="folder to write (default: RUN/export/TARGET)")
         one.add_argument("--overwrite", action="store_true", help=overwrite)
         return one
@@ -123,7 +134,7 @@ def parser():
         "--num-hypotheses", type=_positive, metavar="K", help="of `translate_nbest` (default: the number of beams)"
     )
     one.add_argument(
-        "--xla", action="store_true", help="for a server that was started with XLA: it compiles the search"
+        "--jit-compile", action="store_true", help="let XLA compile the search: for a server that was started with XLA"
     )
     one = target("ctranslate2", "a model folder for CTranslate2", "replace what is there")
     one.add_argument("--quantize", default="float32", metavar="TYPE", help="how weights are stored, such as int8")
@@ -154,10 +165,9 @@ def parser():
     one.add_argument("--serve", action="store_true", help="serve the page on 127.0.0.1 until Ctrl-C")
     one.add_argument("--port", type=int, default=8000, metavar="N", help="for --serve (default: 8000)")
 
-    one = command("verify", verify, "compare an export with the run it was made from", targets)
+    one = _command(targets, "verify", verify, "compare an export with the run it was made from")
     one.add_argument("path", help="version folder of a SavedModel, such as RUN/export/saved_model/1, or TFLite folder")
     one.add_argument("run", help="folder of the trained run")
-    return top
 
 
 def _positive(text):
@@ -397,7 +407,9 @@ def export(arguments):
     else:
         from keras_transformer.export.saved_model import export_saved_model
 
-        print(export_saved_model(translator, output, arguments.overwrite, arguments.num_hypotheses, arguments.xla))
+        print(
+            export_saved_model(translator, output, arguments.overwrite, arguments.num_hypotheses, arguments.jit_compile)
+        )
     return 0
 
 

@@ -127,7 +127,7 @@ class TrainingConfig(Settings):
     )
     learning_rate: float | None = setting(
         None,
-        "peak learning rate; a data set's is for the tiny preset, and for others divided by how much wider they are "
+        "peak learning rate; a recipe has that of the tiny preset, and wider presets scale it by 128 / hidden_dim "
         "(default: the paper's, (hidden_dim * warmup_steps)^-0.5)",
         POSITIVE,
     )
@@ -158,7 +158,7 @@ class TrainingConfig(Settings):
     gradient_accumulation_steps: int = changeable(
         1, "micro-batches that a batch is split into, with one update: saves memory", AT_LEAST_1
     )
-    xla: bool = changeable(False, "compile the training step with XLA; every new batch shape is compiled anew")
+    jit_compile: bool = changeable(False, "compile the training step with XLA; every new batch shape is compiled anew")
     seed: int = setting(0, "seeds weights, dropout, batch order and tokenizer sampling", SEED)
 
 
@@ -393,7 +393,7 @@ def read_json(path):
 
 
 # What config.json called a setting in older runs.
-_RENAMED = {"accumulate": "gradient_accumulation_steps"}
+_RENAMED = {"accumulate": "gradient_accumulation_steps", "xla": "jit_compile"}
 
 
 def _flat(path, content):

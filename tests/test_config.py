@@ -320,7 +320,7 @@ def test_a_bool_flag_has_a_no_form(section, f):
 
 def test_there_are_bool_fields():
     assert {flat_name(f) for section, f in (p.values for p in FIELDS) if kind(section, f) is bool} >= {
-        "xla",
+        "jit_compile",
         "normalize_first",
     }
 
