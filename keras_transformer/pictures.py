@@ -286,7 +286,7 @@ def trace_beams(translator, text, num_beams=TREE_BEAMS):
         return decoder
 
     recorder = SimpleNamespace(start_decoding=start_decoding)
-    token_ids, scores = search(recorder, source, limits, int(limits[0]), settings, num_beams)
+    hypotheses = search(recorder, source, limits, int(limits[0]), settings, num_beams)
     pieces = translator.target_tokenizer.pieces
     trace = BeamTrace([pieces([START_TOKEN_ID])], [[0]], [[0.0]], [])
     paths = {(): (0, 0)}  # Which beam of which step has read these tokens.
@@ -301,7 +301,7 @@ def trace_beams(translator, text, num_beams=TREE_BEAMS):
             path = (*(int(steps[t][0][row[t]]) for t in range(1, number)), int(token_ids[beam]))
             paths[path] = (number, beam)
         before = totals
-    for ids, score in zip(_numpy(token_ids)[0], _numpy(scores)[0], strict=True):
+    for ids, score in zip(*(_numpy(x)[0] for x in hypotheses), strict=True):
         if score > decoding.NO_HYPOTHESIS:
             ids = tuple(ids.astype(int).tolist())
             # The last token is never read: the end token, or what stands at the limit.

@@ -235,6 +235,8 @@ LISTS = [
         (change(tokenizers=["../../models.json"]), "cannot be used: tokenizers must be one or two files"),
         (change(tokenizers="tokenizer.spm"), "cannot be used: tokenizers must be one or two files"),
         (change(settings=None), "cannot be used: settings must have a max_length_ratio of more than 0."),
+        (change(length_margin="x"), "cannot be used: length_margin must be a whole number from 0 on."),
+        (change(no_hypothesis_score=None), "cannot be used: no_hypothesis_score must be a number."),
         (remove("models/float32/translator.tflite"), "float32/translator.tflite could not be loaded (404"),
         (damage("models/float32/translator.tflite", 3000), "translator.tflite cannot be used"),
         (damage("models/float32/tokenizer.spm", 300), "tokenizer.spm cannot be used as a tokenizer"),

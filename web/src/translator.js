@@ -3,8 +3,6 @@
 import { loadAndCompile, loadLiteRt, Tensor } from "@litertjs/core";
 import { SentencePiece } from "./sentencepiece.js";
 
-const IMPOSSIBLE = -1e8; // Scores of hypotheses that are none.
-
 let runtime;
 
 export class Translator {
@@ -57,8 +55,8 @@ export class Translator {
 
   /** Greedy search, token by token, for showing a translation while it is made: an async iterator of ids. */
   async *steps(sourceIds) {
-    const { start_token_id, end_token_id, target_length, settings } = this.settings;
-    const limit = Math.floor(settings.max_length_ratio * sourceIds.length + 16);
+    const { start_token_id, end_token_id, target_length, length_margin, settings } = this.settings;
+    const limit = Math.floor(settings.max_length_ratio * sourceIds.length + length_margin);
     const most = Math.min(limit, settings.max_length ?? limit, target_length);
     const cross = await this.#run("encode", { token_ids: this.#sourceTensor(sourceIds) });
     let cache = {};
@@ -94,7 +92,7 @@ export class Translator {
       return { ids: row, text: this.decode(row), score };
     });
     free(found);
-    return rows.filter((row) => row.score > IMPOSSIBLE);
+    return rows.filter((row) => row.score > this.settings.no_hypothesis_score);
   }
 
   /**
@@ -171,8 +169,9 @@ async function settings(address) {
       if (!Number.isInteger(found?.[name]) || found[name] < least) throw new Error(`${name} must be a whole number from ${least} on`);
     };
     for (const name of ["source_length", "target_length"]) whole(name, 1);
-    for (const name of ["pad_token_id", "start_token_id", "end_token_id"]) whole(name, 0);
-    const { tokenizers, settings } = found;
+    for (const name of ["pad_token_id", "start_token_id", "end_token_id", "length_margin"]) whole(name, 0);
+    const { tokenizers, settings, no_hypothesis_score } = found;
+    if (!Number.isFinite(no_hypothesis_score)) throw new Error("no_hypothesis_score must be a number");
     // Names of files in the same folder: one for a shared vocabulary, or source and target.
     const named = Array.isArray(tokenizers) && [1, 2].includes(tokenizers.length) && tokenizers.every((name) => /^[\w.-]+\.spm$/.test(name));
     if (!named) throw new Error("tokenizers must be one or two files of SentencePiece");
