@@ -306,11 +306,11 @@ def score(translator, text, config, title=None):
     from keras_transformer.scoring import corpus_scores
 
     sources, references = zip(*text.pairs, strict=True)
-    found = translator.translate(sources, return_scores=True)
+    translations = translator.translate(sources, return_scores=True)
     tokenize = config.data.sacrebleu_tokenizer()
-    scores = corpus_scores([translation.text for translation in found], references, tokenize)
+    scores = corpus_scores([translation.text for translation in translations], references, tokenize)
     if title:
-        cut = sum(translation.truncated for translation in found)
+        cut = sum(translation.truncated for translation in translations)
         note = f", {cut:,} of them cut at {translator.max_source_length} tokens" if cut else ""
         print(f"\n{title}, {text.name}, {len(sources):,} sentences{note}:\n{scores}", flush=True)
     return scores
@@ -319,8 +319,8 @@ def score(translator, text, config, title=None):
 def show_samples(translator, text, count=5):
     """Prints source, reference and translation of sentences spread over a `ParallelText`."""
     pairs = text.pairs[:: max(1, len(text.pairs) // count)][:count]
-    found = translator.translate([source for source, _ in pairs], return_scores=True)
-    for (source, reference), translation in zip(pairs, found, strict=True):
+    translations = translator.translate([source for source, _ in pairs], return_scores=True)
+    for (source, reference), translation in zip(pairs, translations, strict=True):
         print(f"\n  source       {source}\n  reference    {reference}\n  translation  {translation.text}")
 
 

@@ -92,23 +92,23 @@ def verify_saved_model(path, translator):
         if text.encode() != texts[i]:  # Not UTF-8: no string of Python is the same. It is enough that it is answered.
             continue
 
-        def check(signature, wanted, found, same, text=text):
+        def check(signature, wanted, answer, same, text=text):
             if not same:
-                problems.append(f"`{signature}` of {text[:60]!r}: {str(wanted)[:300]} became {str(found)[:300]}")
+                problems.append(f"`{signature}` of {text[:60]!r}: {str(wanted)[:300]} became {str(answer)[:300]}")
 
-        found = {name: {key: array[i] for key, array in outputs.items()} for name, outputs in answers.items()}
+        own = {name: {key: array[i] for key, array in outputs.items()} for name, outputs in answers.items()}
         # Another translation of the same score is as good: rounding may break a tie.
         for name in ("translate", "translate_ids"):
-            check(name, best[i], found[name], close(best[i].score, found[name]["score"]))
-        hypotheses = [score for score in found["translate_nbest"]["scores"] if score > decoding.NO_HYPOTHESIS]
+            check(name, best[i], own[name], close(best[i].score, own[name]["score"]))
+        hypotheses = [score for score in own["translate_nbest"]["scores"] if score > decoding.NO_HYPOTHESIS]
         wanted = [translation.score for translation in nbest[i]]
         same = len(wanted) == len(hypotheses) and all(map(close, wanted, hypotheses))
-        check("translate_nbest", wanted, found["translate_nbest"], same)
-        token_ids = found["tokenize"]["token_ids"]
+        check("translate_nbest", wanted, own["translate_nbest"], same)
+        token_ids = own["tokenize"]["token_ids"]
         check("tokenize", ids[i], token_ids, token_ids[token_ids != PAD_TOKEN_ID].tolist() == ids[i])
-        back = found["detokenize"]["text"].decode()
+        back = own["detokenize"]["text"].decode()
         check("detokenize", translations[i], back, translations[i] == back)
-        check("score", log_probs[i], found["score"], close(log_probs[i], found["score"]["log_prob"]))
+        check("score", log_probs[i], own["score"], close(log_probs[i], own["score"]["log_prob"]))
     if problems:
         raise ExportError(f"{path} does not give the translator's answers:\n  " + "\n  ".join(problems))
     return len(texts)
@@ -142,12 +142,12 @@ def verify_tflite(folder, translator):
     for num_beams in sorted({1, reference.settings.num_beams}):
         expected = reference.translate(strings, num_beams=num_beams, return_scores=True)
         for text, string, source, wanted in zip(texts, strings, ids, expected, strict=True):
-            found = {"translator.tflite": exported.translate_ids(source, beam=num_beams > 1)[0]}
+            answers = {"translator.tflite": exported.translate_ids(source, beam=num_beams > 1)[0]}
             if in_strings:
                 answer = in_strings(text, beam=num_beams > 1)
                 if text == string.encode():  # Else no string of Python is the same. It is enough that it is answered.
-                    found["translator_text.tflite"] = answer
-            for name, (translation, score) in found.items():
+                    answers["translator_text.tflite"] = answer
+            for name, (translation, score) in answers.items():
                 is_text = isinstance(translation, str)
                 same = translation == wanted.text if is_text else tuple(translation) == wanted.token_ids
                 total += 1
@@ -175,9 +175,9 @@ def tflite_bleu(folder, translator, pairs, tokenize="13a"):
     exported = TFLiteTranslator(Path(folder) / "translator.tflite")
     reference = tflite_reference(translator, exported.settings)
     sources, references = zip(*pairs, strict=True)
-    found = [exported.translate_ids(ids)[0][0] for ids in reference.encode_sources(sources)]
+    token_ids = [exported.translate_ids(ids)[0][0] for ids in reference.encode_sources(sources)]
     expected = [translation.text for translation in reference.translate(sources, return_scores=True)]
-    texts = reference.target_tokenizer.detokenize(found), expected
+    texts = reference.target_tokenizer.detokenize(token_ids), expected
     return tuple(corpus_scores(translations, references, tokenize).bleu for translations in texts)
 
 
@@ -205,14 +205,14 @@ class _TextFile:
         self.runners = {name: self.interpreter.get_signature_runner(name) for name in names}
 
     def __call__(self, text, beam):
-        found = self.runners["translate_beam" if beam else "translate"](text=np.array([text], object))
-        texts, scores = (found["hypotheses"], found["scores"]) if beam else (found["translation"], found["score"])
+        answer = self.runners["translate_beam" if beam else "translate"](text=np.array([text], object))
+        texts, scores = (answer["hypotheses"], answer["scores"]) if beam else (answer["translation"], answer["score"])
         return texts[0].decode(), float(scores[0])
 
 
-def close(wanted, found):
+def close(wanted, answer):
     """Whether two scores are the same but for rounding."""
-    return abs(wanted - found) <= 1e-3 * max(1.0, abs(wanted))
+    return abs(wanted - answer) <= 1e-3 * max(1.0, abs(wanted))
 
 
 def disable_xla():

@@ -111,10 +111,10 @@ def built_page():
 def _build(sources, output, folder):
     """Builds the page into `output`; `folder` is what its place is called."""
     remedy = f"copy {folder} from a machine where this version of keras_transformer has exported a page"
-    found = _unfit_node()
-    if found:
+    unfit = _unfit_node()
+    if unfit:
         raise ExportError(
-            f"The first export of a page builds it with npm and Node.js {NODE_VERSION} or newer. Received: {found}. "
+            f"The first export of a page builds it with npm and Node.js {NODE_VERSION} or newer. Received: {unfit}. "
             f"Install Node.js {NODE_VERSION} or newer, which brings npm, or {remedy}."
         )
     print(f"Building the page with npm, once, in {folder} ...", file=sys.stderr, flush=True)

@@ -205,14 +205,14 @@ def translate(arguments):
             tqdm(unit=" lines", disable=True if file.isatty() else None)
         )  # None: unless seen.
         for chunk in _typed() if file.isatty() else lines(file, name):
-            found = translator.translate(
+            translations = translator.translate(
                 [line.text for line in chunk],
                 num_hypotheses=arguments.num_hypotheses,
                 return_scores=True,
                 return_attention=arguments.alignments,
                 prefixes=[arguments.prefix] * len(chunk) if arguments.prefix else None,
             )
-            for line, hypotheses in zip(chunk, found, strict=True):
+            for line, hypotheses in zip(chunk, translations, strict=True):
                 hypotheses = hypotheses if arguments.num_hypotheses > 1 else [hypotheses]
                 for hypothesis in hypotheses:
                     print(_row(hypothesis, arguments), file=output)
@@ -302,23 +302,23 @@ def score(arguments):
     else:
         text = load_corpus(Run(arguments.run).config().data).test
     sources, references = zip(*text.pairs, strict=True)
-    found = translator.translate(sources, return_scores=True)
+    translations = translator.translate(sources, return_scores=True)
     problems = Problems(text.name)
-    for index, translation in enumerate(found):
+    for index, translation in enumerate(translations):
         if translation.truncated:
             problems.add(text.line(index), *over_long(translator.max_source_length))
     problems.summary()
-    translations = [translation.text for translation in found]
+    texts = [translation.text for translation in translations]
     if arguments.output:
         with output_file(arguments.output) as output:
-            output.writelines(line + "\n" for line in translations)
+            output.writelines(line + "\n" for line in texts)
     if arguments.log_probs:
         with output_file(arguments.log_probs) as output:
             for scored in translator.score(sources, references):
                 tokens = (f"{token} {x:.4f}" for token, x in zip(scored.tokens, scored.token_log_probs, strict=True))
                 print(f"{scored.log_prob:.4f}", *tokens, sep="\t", file=output)
     tokenize = arguments.bleu_tokenize or Run(arguments.run).config().data.sacrebleu_tokenizer()
-    print(f"{text.name}, {len(sources):,} sentences:\n{corpus_scores(translations, references, tokenize)}")
+    print(f"{text.name}, {len(sources):,} sentences:\n{corpus_scores(texts, references, tokenize)}")
     return 0
 
 
@@ -427,9 +427,9 @@ def _report(name, same, folder, translator, run):
     except (DataError, OSError) as error:
         print(f"BLEU was not compared, the run's test set cannot be read: {error}", file=sys.stderr)
         return
-    found = tflite_bleu(folder, translator, test.pairs[:BLEU_SENTENCES], data.sacrebleu_tokenizer())
+    bleu = tflite_bleu(folder, translator, test.pairs[:BLEU_SENTENCES], data.sacrebleu_tokenizer())
     print(
-        f"{name}: BLEU {found[0]:.1f}, Python {found[1]:.1f}, {found[0] - found[1]:+.1f} "
+        f"{name}: BLEU {bleu[0]:.1f}, Python {bleu[1]:.1f}, {bleu[0] - bleu[1]:+.1f} "
         f"({min(BLEU_SENTENCES, len(test.pairs))} sentences of {test.name})",
         file=sys.stderr,
     )

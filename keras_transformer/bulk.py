@@ -98,8 +98,8 @@ class _Read(beam.DoFn):
         chunk, number = [], 0
         try:
             with FileSystems.open(match.path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
-                for found in lines(unpacked(file), match.path):
-                    for line in found:
+                for batch in lines(unpacked(file), match.path):
+                    for line in batch:
                         number += 1
                         if line.problem:
                             yield _error(match.path, number, line.problem, "an empty line is written")
@@ -125,11 +125,11 @@ class _Translate(beam.DoFn):
 
     def process(self, element):
         path, (number, chunk) = element
-        found = None if chunk is None else self.translator.translate(chunk)
-        for place, translation in enumerate(found or ()):
+        translations = None if chunk is None else self.translator.translate(chunk)
+        for place, translation in enumerate(translations or ()):
             if translation.truncated:
                 yield _error(path, number + place + 1, *over_long(self.translator.longest))
-        yield _name(path), (number, found and [translation.text for translation in found])
+        yield _name(path), (number, translations and [translation.text for translation in translations])
 
 
 def _error(path, number, what, done):

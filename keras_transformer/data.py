@@ -62,8 +62,8 @@ def encode_pairs(pairs, source_tokenizer, target_tokenizer, max_length, over_lon
         raise ValueError("There must be sentence pairs to encode. Received: none.")
     sides = []
     for tokenizer, texts in zip((source_tokenizer, target_tokenizer), zip(*pairs, strict=True), strict=True):
-        found = tokenizer.sample(texts, alpha, seed) if alpha else tokenizer.tokenize(texts)
-        sides.append([np.array([*ids, END_TOKEN_ID], "int32") for ids in found])
+        token_ids = tokenizer.sample(texts, alpha, seed) if alpha else tokenizer.tokenize(texts)
+        sides.append([np.array([*ids, END_TOKEN_ID], "int32") for ids in token_ids])
     fits = [max(len(s), len(t)) <= max_length for s, t in zip(*sides, strict=True)]
     if over_long == "drop":
         sides = [[ids for ids, fit in zip(side, fits, strict=True) if fit] for side in sides]

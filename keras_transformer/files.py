@@ -256,10 +256,10 @@ def foreign_files(folder):
     folder = Path(folder)
     manifest = _manifest(folder)
     own = {MANIFEST, *manifest["files"]} if manifest else set()
-    found = sorted(
+    names = sorted(
         str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_symlink() or not file.is_dir()
     )
-    return [name for name in found if name not in own]
+    return [name for name in names if name not in own]
 
 
 def _is_complete(folder):

@@ -97,24 +97,11 @@ class Transformer(DistributedFit, keras.Model):
         **kwargs,
     ):
         config = {key: value for key, value in locals().items() if key not in ("self", "kwargs", "__class__")}
-        for size in ("vocabulary_size", "num_layers", "num_heads", "hidden_dim", "intermediate_dim"):
-            config[size] = positive_integer(size, config[size])
-        for size in ("target_vocabulary_size", "num_decoder_layers", "max_length"):
-            config[size] = None if config[size] is None else positive_integer(size, config[size])
-        for name_of_rate in ("dropout", "attention_dropout"):
-            rate(name_of_rate, config[name_of_rate])
-        if hidden_dim % num_heads:
-            fits, wider = even_shares(hidden_dim, num_heads)
-            raise ValueError(
-                "`hidden_dim` must be divisible by `num_heads`: every head gets an equal share. "
-                f"Received: hidden_dim={hidden_dim}, num_heads={num_heads}. "
-                f"Use num_heads={fits}, or hidden_dim={wider}."
-            )
+        config = _checked(config)
         activation = keras.activations.get(activation)
         dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         num_decoder_layers = num_layers if num_decoder_layers is None else num_decoder_layers
         target_vocabulary_size = target_vocabulary_size or vocabulary_size
-        _check_ties(tie_embeddings, vocabulary_size, target_vocabulary_size)
 
         def embedding(vocabulary_size, tie_weights, name):
             return PositionalEmbedding(
@@ -373,6 +360,26 @@ def _by_name(inputs):
             f"Received: {keras.tree.map_structure(lambda x: getattr(x, 'shape', type(x).__name__), inputs)}."
         )
     return dict(zip(("encoder_token_ids", "decoder_token_ids"), inputs, strict=True))
+
+
+def _checked(config):
+    """The arguments of a `Transformer`, sizes as `int`, or a ValueError that names one of them."""
+    for size in ("vocabulary_size", "num_layers", "num_heads", "hidden_dim", "intermediate_dim"):
+        config[size] = positive_integer(size, config[size])
+    for size in ("target_vocabulary_size", "num_decoder_layers", "max_length"):
+        config[size] = None if config[size] is None else positive_integer(size, config[size])
+    for name in ("dropout", "attention_dropout"):
+        rate(name, config[name])
+    hidden_dim, num_heads = config["hidden_dim"], config["num_heads"]
+    if hidden_dim % num_heads:
+        fits, wider = even_shares(hidden_dim, num_heads)
+        raise ValueError(
+            "`hidden_dim` must be divisible by `num_heads`: every head gets an equal share. "
+            f"Received: hidden_dim={hidden_dim}, num_heads={num_heads}. Use num_heads={fits}, or hidden_dim={wider}."
+        )
+    vocabulary_size = config["vocabulary_size"]
+    _check_ties(config["tie_embeddings"], vocabulary_size, config["target_vocabulary_size"] or vocabulary_size)
+    return config
 
 
 def _check_ties(tie_embeddings, vocabulary_size, target_vocabulary_size):

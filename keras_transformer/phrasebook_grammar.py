@@ -108,10 +108,10 @@ def noun_phrase(noun: Noun, determiner: str, adjective: Adjective | None = None,
         en = join(determiner, en)
     elif not bare:
         en = join("an" if en[0] in "aeiou" else "a", en)
-    found = {("adjective", adjective.en, noun.en)} if adjective else set()
-    found |= {("number", determiner, noun.en)} if determiner in NUMBERS else set()
+    combinations = {("adjective", adjective.en, noun.en)} if adjective else set()
+    combinations |= {("number", determiner, noun.en)} if determiner in NUMBERS else set()
     rank = {"a": "indefinite", "no": "kein"}.get(determiner, "indefinite" if determiner in NUMBERS else "definite")
-    return Phrase((en, en), tuple(german_cases), "3p" if plural else "3s", noun.en, rank, frozenset(found))
+    return Phrase((en, en), tuple(german_cases), "3p" if plural else "3s", noun.en, rank, frozenset(combinations))
 
 
 def name(word: str) -> Phrase:
@@ -173,11 +173,11 @@ class Clause:
         """All word combinations in the clause, the units by which training and held-out sentences differ."""
         verb = self.verb.prefix + self.verb.stem
         objects = [phrase for phrase, _ in self.objects]
-        found = {("subject", phrase.head, verb) for phrase in (self.subject,) if phrase.head}
-        found |= {("object", verb, phrase.head) for phrase in objects if phrase.head}
-        found |= {("place", verb, text.head) for text in (self.complement, self.adjunct) if text.head}
+        combinations = {("subject", phrase.head, verb) for phrase in (self.subject,) if phrase.head}
+        combinations |= {("object", verb, phrase.head) for phrase in objects if phrase.head}
+        combinations |= {("place", verb, text.head) for text in (self.complement, self.adjunct) if text.head}
         parts = (self.subject, *objects, self.complement, self.adjunct, self.time)
-        return frozenset(found).union(*(part.combinations for part in parts))
+        return frozenset(combinations).union(*(part.combinations for part in parts))
 
 
 def conjugate(infinitive: str, he_form: str, person: str) -> str:

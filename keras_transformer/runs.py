@@ -250,27 +250,27 @@ class Run:
 
     def _foreign(self):
         """What is in the folder and neither training nor an export wrote."""
-        found = []
+        foreign = []
         for path in sorted(self.folder.iterdir()):
             if path.is_symlink():
                 own = False
             elif path.is_dir():
                 own = path.name in _FOLDERS
-                found += _foreign_exports(path) if path.name == "export" else []
+                foreign += _foreign_exports(path) if path.name == "export" else []
             else:
                 own = path.name in _FILES or path.stem in TOKENIZER_NAMES or path.name.startswith(".writing-")
-            found += [] if own else [path]
-        return found
+            foreign += [] if own else [path]
+        return foreign
 
 
 def _foreign_exports(folder):
     if (folder / MANIFEST).is_file():
         return [folder / name for name in foreign_files(folder)]
-    found = []
+    foreign = []
     for path in sorted(folder.iterdir()):
         inside = path.is_dir() and not path.is_symlink()
-        found += _foreign_exports(path) if inside else [path]
-    return found
+        foreign += _foreign_exports(path) if inside else [path]
+    return foreign
 
 
 def _read(path):

@@ -65,17 +65,17 @@ def lines(file, name):
         *whole, rest = (rest + data).split(b"\n")
         if not data and (rest or skipping):
             whole, rest = [rest], b""
-        found = []
+        batch = []
         for line in whole:
             count += 1
-            found.append(Line("", _TOO_LONG) if skipping else decoded(line, count))
+            batch.append(Line("", _TOO_LONG) if skipping else decoded(line, count))
             skipping = False
         if len(rest) > LONGEST_LINE:
             rest, skipping = b"", True
         elif skipping:
             rest = b""
-        if found:
-            yield found
+        if batch:
+            yield batch
         if not data:
             return
 
@@ -104,8 +104,8 @@ def read_lines(path):
     """
     text = []
     with open_input(path) as file:
-        for found in lines(file, path):
-            for line in found:
+        for batch in lines(file, path):
+            for line in batch:
                 text.append(line.text)
                 if line.problem:
                     raise DataError(

@@ -192,7 +192,7 @@ class Tokenizer:
 
 def _subclasses(cls):
     """All of them, the oldest first."""
-    return [found for sub in cls.__subclasses__() for found in (sub, *_subclasses(sub))]
+    return [class_ for sub in cls.__subclasses__() for class_ in (sub, *_subclasses(sub))]
 
 
 def _sentences(texts):
@@ -211,8 +211,8 @@ def _sentencepiece_kind(model):
     from google.protobuf.unknown_fields import UnknownFieldSet
 
     def field(data, number, default):
-        found = [x.data for x in UnknownFieldSet(Empty.FromString(data)) if x.field_number == number]
-        return found[-1] if found else default
+        values = [x.data for x in UnknownFieldSet(Empty.FromString(data)) if x.field_number == number]
+        return values[-1] if values else default
 
     return {1: "unigram", 2: "bpe"}[field(field(model, 2, b""), 3, 1)]
 

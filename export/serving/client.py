@@ -358,11 +358,11 @@ def main(argv=None):
     except ValueError as error:
         parser.error(str(error))
     try:
-        found = client.translate(arguments.texts)
+        answers = client.translate(arguments.texts)
     except ServingError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    for number, one in enumerate(found, 1):
+    for number, one in enumerate(answers, 1):
         print(one.translation)
         if one.truncated:
             print(f"text {number} is too long: only its beginning was translated.", file=sys.stderr)
