@@ -192,7 +192,10 @@ def finish(run, config, corpus, checkpoint, export, began):
 
 def makes_the_run_folder(strategy):
     """Whether this process is the first of several workers, or alone: known before TensorFlow is there to ask."""
-    config = json.loads(os.environ.get("TF_CONFIG") or "{}")
+    try:
+        config = json.loads(os.environ.get("TF_CONFIG") or "{}")
+    except ValueError as error:
+        raise ConfigError(f"The environment variable TF_CONFIG must be JSON, and is not: {error}.") from error
     task = config.get("task", {})
     if strategy not in ("auto", "multi_worker"):
         return True

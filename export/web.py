@@ -171,8 +171,9 @@ def server(path, port=0):
     handler = functools.partial(_Handler, directory=str(path))
     try:
         return ThreadingHTTPServer(("127.0.0.1", port), handler)
-    except OSError as error:
-        raise ExportError(f"Cannot serve on port {port}: {error.strerror}. Choose another --port.") from error
+    except (OSError, OverflowError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "a port is a number from 0 to 65535"
+        raise ExportError(f"Cannot serve on port {port}: {reason}. Choose another --port.") from error
 
 
 class _Handler(SimpleHTTPRequestHandler):

@@ -236,10 +236,11 @@ def _working_folder(folder):
 
 def _check_replaceable(path, overwrite):
     """Raises a `FileError` unless a folder may be written at `path`."""
-    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+    file = next((place for place in (path, *path.parents) if place.exists() and not place.is_dir()), None)
+    if file:
+        raise FileError(f"{file} is a file, and a folder is to be written there. Choose another place.")
+    if not path.exists() or not any(path.iterdir()):
         return
-    if not path.is_dir():
-        raise FileError(f"{path} is a file, and a folder is to be written there. Choose another place.")
     foreign = foreign_files(path)
     if foreign and overwrite:
         raise FileError(

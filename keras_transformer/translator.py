@@ -401,7 +401,14 @@ def pad(rows, length=None):
 def _list_of_strings(name, texts):
     if isinstance(texts, str):
         raise TypeError(f"`{name}` must be a list of strings. Received: one string. Pass [text].")
-    return list(texts)
+    texts = list(texts)
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(
+                f"`{name}` must be a list of strings. Received: {text!r} at {name}[{index}]. "
+                "For a line without text pass ''; decode bytes as UTF-8."
+            )
+    return texts
 
 
 def _until_end(token_ids):

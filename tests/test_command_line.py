@@ -502,6 +502,14 @@ def test_which_worker_makes_the_run_folder(strategy, environment, first, monkeyp
     assert train_keras.makes_the_run_folder(strategy) is first
 
 
+def test_a_cluster_that_is_no_json_is_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("TF_CONFIG", '{"cluster"')
+    with pytest.raises(SystemExit, match="2"):
+        train_keras.main(["--strategy", "multi_worker", "--run-dir", str(tmp_path / "run")])
+    assert "error: The environment variable TF_CONFIG must be JSON, and is not: Expecting" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
 def plain_and_resampled(golden, **settings):
     """The encoded pairs of translation, and the function that gives those of a pass."""
     text = ParallelText([(text, text) for text in golden.texts], 0, "texts")

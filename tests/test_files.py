@@ -222,6 +222,8 @@ def test_what_somebody_has_put_into_an_export_is_kept(tmp_path):
 def test_a_file_is_not_replaced_by_a_folder(tmp_path):
     (tmp_path / "a").write_text("old")
     for overwrite in (False, True):
+        with pytest.raises(FileError, match="/a is a file, and a folder is to be written there"):
+            write(tmp_path / "a" / "1", overwrite=overwrite)
         with pytest.raises(FileError, match="a is a file, and a folder is to be written there"):
             write(tmp_path / "a", overwrite)
     assert (tmp_path / "a").read_text() == "old"

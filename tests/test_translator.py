@@ -47,6 +47,9 @@ def test_an_empty_list_gives_an_empty_list(golden):
 
 
 def test_one_string_instead_of_a_list_is_an_error(golden):
+    for odd in (None, b"a dog", 7):
+        with pytest.raises(TypeError, match=rf"`texts` must be a list of strings\. Received: {odd!r} at texts\[1\]\."):
+            golden.translator.translate(["a dog", odd])
     with pytest.raises(TypeError, match=r"`texts` must be a list of strings\. Received: one string"):
         golden.translator.translate("a sentence")
 

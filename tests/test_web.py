@@ -453,6 +453,8 @@ def test_errors_leave_what_is_there(tmp_path):
     with pytest.raises(ExportError, match=r"Cannot serve on port \d+: .* Choose another --port\."):
         server(tmp_path, taken.server_address[1])
     taken.server_close()
+    with pytest.raises(ExportError, match=r"Cannot serve on port 99999: a port is a number from 0 to 65535\. Choose"):
+        server(tmp_path, 99999)
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
 
