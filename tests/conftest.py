@@ -3,11 +3,15 @@
 import fcntl
 import os
 import shutil
+import signal
 from typing import NamedTuple
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import pytest
+
+# A script's background job ignores Ctrl-C, and so does what it starts: tests that interrupt would wait for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Root needs the first one; the others keep the browser from asking Google for anything.
 CHROMIUM_FLAGS = "--no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update"
