@@ -4,7 +4,6 @@ Read `train` from top to bottom: it is the whole recipe, made of ordinary Keras 
 """
 
 import argparse
-import errno
 import json
 import math
 import os
@@ -15,6 +14,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from keras_transformer.config import CHANGEABLE, ConfigError, RunConfig, add_flags, read_config_file, user_errors
+from keras_transformer.files import full_disk_named
 from keras_transformer.runs import Run
 
 
@@ -35,6 +35,7 @@ def train(run, config, resume, export):
     from keras_transformer.data import make_batches
     from keras_transformer.datasets import load_corpus
     from keras_transformer.distribution import agree, barrier, distribute, is_chief, worker_errors
+    from keras_transformer.translator import Translator
 
     began = time.monotonic()
     recipe = config.training
@@ -76,7 +77,7 @@ def train(run, config, resume, export):
         f"batches: {batches.steps_per_epoch:,} an epoch, of at most {config.data.tokens_per_batch:,} target tokens, "
         f"{batches.padding:.1%} padding" + (f", split among {replicas} replicas" if replicas > 1 else "")
     )
-    translator = untrained_translator(model, tokenizers, config)
+    translator = Translator(model, *tokenizers, max_source_length=config.data.max_length, **vars(config.decoding))
     if epochs_done:
         print(f"resuming: {epochs_done} of {recipe.epochs} epochs are done", flush=True)
     elif chief:  # Saved now: a run that goes on cannot measure it again.
@@ -92,7 +93,7 @@ def train(run, config, resume, export):
     if recipe.monitor == "val_bleu":
         bleu = training.BLEUCallback(lambda: agree(strategy, score(translator, corpus.validation, config).bleu))
         callbacks.append(bleu)
-    with worker_errors(strategy, command(run)), disk_errors(run), logs(run, model, epochs_done, chief) as logging:
+    with worker_errors(strategy, command(run)), full_disk_named(run), logs(run, model, epochs_done, chief) as logging:
         callbacks += [*logging, checkpoint, *([training.TimeLeft()] if chief else [])]
         model.fit(
             batches.dataset,
@@ -131,12 +132,6 @@ def compiled_model(config, tokenizers):
         gradient_accumulation_steps=recipe.gradient_accumulation_steps,
     )
     return model
-
-
-def untrained_translator(model, tokenizers, config):
-    from keras_transformer.translator import Translator
-
-    return Translator(model, *tokenizers, max_source_length=config.data.max_length, **vars(config.decoding))
 
 
 @contextmanager
@@ -257,17 +252,6 @@ def parse(argv):
             run.check_replaceable()  # It is replaced by `set_up`, when all else is right.
         run.folder.mkdir(parents=True, exist_ok=True)
     return run, config, resume, not no_export
-
-
-@contextmanager
-def disk_errors(run):
-    """Within, a full disk is an `OSError`; TensorBoard's writer has an error of TensorFlow for it."""
-    try:
-        yield
-    except Exception as error:
-        if isinstance(error, OSError) or os.strerror(errno.ENOSPC) not in str(error):
-            raise
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(run)) from error
 
 
 def encode(text, tokenizers, data):

@@ -8,10 +8,8 @@ does.
 A request may have any size: whatever it holds, the graph searches for `ROWS` sentences at a time, sorted by length.
 """
 
-import errno
 import hashlib
 import json
-import os
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
@@ -24,7 +22,7 @@ from keras_transformer import decoding
 from keras_transformer.compiled import BATCH_SIZES, FORWARD_ROWS
 from keras_transformer.export import ExportError
 from keras_transformer.export.verify import longest_target, sentences, verify_saved_model
-from keras_transformer.files import new_folder
+from keras_transformer.files import full_disk_named, new_folder
 from keras_transformer.search import search
 from keras_transformer.tokenizers import (
     END_TOKEN_ID,
@@ -99,12 +97,8 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, j
             module.tokenizers = [tf.saved_model.Asset(str(file)) for file in sorted(Path(assets).iterdir())]
             signatures = {name: function.get_concrete_function() for name, function in functions.items()}
             signatures["serving_default"] = signatures["translate"]
-            try:
+            with full_disk_named(final):
                 tf.saved_model.save(module, str(temporary), signatures=signatures)
-            except tf.errors.ResourceExhaustedError as error:
-                if os.strerror(errno.ENOSPC) not in str(error):
-                    raise
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(final)) from error
         requests = warmup_requests(translator, jit_compile)
         _write_warmup(temporary / "assets.extra" / "tf_serving_warmup_requests", path.name, requests)
         _write_metadata(temporary / "metadata.json", translator, settings, num_hypotheses, jit_compile)
@@ -132,7 +126,12 @@ def servable(translator, settings, num_hypotheses, jit_compile=False):
         "detokenize": (signatures.detokenize, [ids]),
         "score": (signatures.score, pair),
     }
-    return module, {
+    return module, graph_functions(functions)
+
+
+def graph_functions(functions):
+    """Functions of TensorFlow by name, of pairs of a Python function and the `TensorSpec`s of its arguments."""
+    return {
         name: tf.function(function, input_signature=specs, autograph=False)
         for name, (function, specs) in functions.items()
     }

@@ -16,7 +16,7 @@ from tensorflow.lite.tools import flatbuffer_utils
 from keras_transformer import decoding
 from keras_transformer.caches import FixedCache
 from keras_transformer.export import ExportError
-from keras_transformer.export.saved_model import mask_empty_inputs
+from keras_transformer.export.saved_model import graph_functions, mask_empty_inputs
 from keras_transformer.export.verify import verify_tflite
 from keras_transformer.files import new_folder
 from keras_transformer.search import LENGTH_MARGIN, search
@@ -155,10 +155,7 @@ def device_functions(translator, settings, source_length, target_length, texts=F
         }
     if settings.num_beams == 1:
         del functions["translate_beam"]
-    return {
-        name: tf.function(function, input_signature=specs, autograph=False)
-        for name, (function, specs) in functions.items()
-    }
+    return graph_functions(functions)
 
 
 class _Device:

@@ -21,7 +21,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.utils.shared import Shared
 
 from keras_transformer.config import ConfigError, add_flags, section_settings, user_errors
-from keras_transformer.text import DataError, lines, over_long, unpacked
+from keras_transformer.text import EMPTY_LINE, DataError, about_line, lines, over_long, unpacked
 
 # Lines that are translated together: enough to fill batches of similar lengths.
 CHUNK_SIZE = 2048
@@ -102,7 +102,7 @@ class _Read(beam.DoFn):
                     for line in batch:
                         number += 1
                         if line.problem:
-                            yield _error(match.path, number, line.problem, "an empty line is written")
+                            yield _error(match.path, number, line.problem, EMPTY_LINE)
                         chunk.append(line.text)
                         if len(chunk) == CHUNK_SIZE:
                             yield match.path, (number - len(chunk), chunk)
@@ -132,8 +132,8 @@ class _Translate(beam.DoFn):
         yield _name(path), (number, translations and [translation.text for translation in translations])
 
 
-def _error(path, number, what, done):
-    return beam.pvalue.TaggedOutput(ERRORS, f"{path}, line {number}: {what}; {done}.")
+def _error(*about):
+    return beam.pvalue.TaggedOutput(ERRORS, about_line(*about))
 
 
 class _Locked:

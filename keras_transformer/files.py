@@ -131,6 +131,25 @@ def output_path(path):
         raise
 
 
+@contextlib.contextmanager
+def full_disk_named(path):
+    """Within, TensorFlow writes below `path`; its error for a full disk becomes an `OSError` that names the path."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, OSError) or os.strerror(errno.ENOSPC) not in str(error):
+            raise
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
+
+
+def remove(path):
+    """Removes a file, a link or a whole folder; what a link points to stays."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
 def write_json(path, content):
     """Writes a JSON file; a reader finds the old content or the new."""
     with output_file(path) as file:
@@ -222,7 +241,7 @@ def _working_folder(folder):
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         for left in folder.iterdir():  # By a process that was killed.
-            shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+            remove(left)
         try:
             yield
         except BaseException:

@@ -19,7 +19,7 @@ from importlib import metadata
 from pathlib import Path
 
 from keras_transformer.config import SECTIONS, ConfigError, RunConfig, read_json
-from keras_transformer.files import MANIFEST, FileError, foreign_files, output_file, write_json
+from keras_transformer.files import MANIFEST, FileError, foreign_files, output_file, remove, write_json
 from keras_transformer.tokenizers import TOKENIZER_NAMES, Tokenizer, load_tokenizers, save_tokenizers
 
 PACKAGES = ("tensorflow", "tensorflow-text", "keras", "keras-nlp", "sentencepiece", "sacrebleu", "numpy")
@@ -79,7 +79,7 @@ class Run:
         Many other things have a file named `config.json`.
         """
         marks = {"config.json": SECTIONS.keys(), "versions.json": {"keras", "sentencepiece"}}
-        return any(keys <= _keys(self.folder / name) for name, keys in marks.items())
+        return any(keys <= _read(self.folder / name).keys() for name, keys in marks.items())
 
     def is_free(self):
         """Whether a new run can begin here: nothing is there but what a process that was killed was setting up."""
@@ -132,10 +132,7 @@ class Run:
 
     def scores(self):
         """What is known of its quality, a dictionary."""
-        try:
-            return json.loads((self.folder / "scores.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
+        return _read(self.folder / "scores.json")
 
     # What training writes.
 
@@ -170,10 +167,7 @@ class Run:
             self.check_replaceable()  # Again: setting up takes a while.
         # config.json is replaced, and last: with it, a folder is a run, and what a kill leaves can be overwritten.
         for old in set(self.folder.iterdir()) - {folder, self.config_file}:
-            if old.is_dir() and not old.is_symlink():
-                shutil.rmtree(old)
-            else:
-                old.unlink()
+            remove(old)
         for new in sorted(folder.iterdir(), key=lambda path: path.name == self.config_file.name):
             new.replace(self.folder / new.name)
 
@@ -274,14 +268,11 @@ def _foreign_exports(folder):
 
 
 def _read(path):
+    """The JSON object in a file, an empty one if there is none."""
     try:
         return read_json(path)
     except ConfigError:
         return {}
-
-
-def _keys(path):
-    return _read(path).keys()
 
 
 def _checksums(corpus):

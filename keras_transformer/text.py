@@ -138,6 +138,14 @@ def unpacked(file):
     return gzip.open(file) if file.peek(2)[:2] == b"\x1f\x8b" else file
 
 
+EMPTY_LINE = "an empty line is written"  # What becomes of a line that is no text.
+
+
+def about_line(name, number, what, done):
+    """The message about a line of a file; see `Problems.add`."""
+    return f"{name}, line {number}: {what}; {done}."
+
+
 class Problems:
     """Prints and counts what was wrong with lines; nobody reads a million messages.
 
@@ -152,7 +160,7 @@ class Problems:
     def add_line(self, number, line, limit=None):
         """Notes what is wrong with `Line` number `number`; `limit` is the model's, if only its beginning was used."""
         if line.problem:
-            self.add(number, line.problem, "an empty line is written")
+            self.add(number, line.problem, EMPTY_LINE)
         elif limit:
             self.add(number, *over_long(limit))
 
@@ -160,7 +168,7 @@ class Problems:
         """Line `number` has a problem, `what`; `done` says what becomes of it, in words that many lines share."""
         self.counts[done] = self.counts.get(done, 0) + 1
         if sum(self.counts.values()) <= PRINTED_PROBLEMS:
-            print(f"{self.name}, line {number}: {what}; {done}.", file=sys.stderr)
+            print(about_line(self.name, number, what, done), file=sys.stderr)
 
     def summary(self):
         """Prints how many lines had a problem; returns whether any had one."""

@@ -1,30 +1,18 @@
 """Parallel text from files, folders and a server: lines never shift, and every refusal names the file."""
 
 import functools
-import gzip
 import hashlib
 import http.server
 import re
 import threading
 
 import pytest
+from texts import names, write
 
 from keras_transformer import datasets
 from keras_transformer.config import DataConfig
 from keras_transformer.datasets import DataError, load_corpus, multi30k, read_parallel
 from keras_transformer.phrasebook import phrasebook
-
-
-def write(path, content, compress=False):
-    content = content.encode() if isinstance(content, str) else content
-    path.write_bytes(gzip.compress(content) if compress else content)
-    return path
-
-
-def names(*paths):
-    """A pattern that matches a message with all of these paths in it."""
-    return "".join(rf"(?=.*{re.escape(str(path))})" for path in paths)
-
 
 # Pairs.
 

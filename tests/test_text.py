@@ -3,23 +3,12 @@
 import gzip
 import io
 import os
-import re
 
 import pytest
+from texts import names, write
 
 from keras_transformer import text
 from keras_transformer.text import DataError, Line, Problems, decoded, lines, read_lines
-
-
-def write(path, content, compress=False):
-    content = content.encode() if isinstance(content, str) else content
-    path.write_bytes(gzip.compress(content) if compress else content)
-    return path
-
-
-def names(*paths):
-    """A pattern that matches a message with all of these paths in it."""
-    return "".join(rf"(?=.*{re.escape(str(path))})" for path in paths)
 
 
 def flat(content, name="a.txt"):
