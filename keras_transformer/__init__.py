@@ -1,8 +1,8 @@
 """A Transformer for sequence-to-sequence work in Keras 3, from raw parallel text to a deployed translator.
 
-The public names below are loaded when they are first used, so that `import keras_transformer` is cheap and each part
-brings its own dependencies only. Where Keras is imported, before or after, our classes are registered with it, so that
-`keras.saving.load_model` finds them.
+The public names below are loaded when they are first used. So `import keras_transformer` is fast, and each part imports
+its own dependencies only. Our classes are registered with Keras as soon as both packages are imported, in either order:
+`keras.saving.load_model` then finds them.
 """
 
 import copy
@@ -34,7 +34,7 @@ _HOME = {
 }
 __all__ = sorted(_HOME)
 
-# What people look for under the names of other libraries.
+# Names in other libraries, and our name for the same thing.
 _ELSEWHERE = {
     "TransformerEncoder": "EncoderBlock",
     "TransformerEncoderBlock": "EncoderBlock",
@@ -61,9 +61,10 @@ def __dir__():
     return __all__
 
 
-# Keras loads a saved model only if the classes in it are registered, which importing their modules does. These modules
-# import Keras, and Keras its backend: seconds, which `--help` or a serving client must not wait for. So they are
-# imported when Keras is there anyway: now, or right after something else has imported it.
+# Keras loads a saved model only if the classes in it are registered, which happens when their modules are imported.
+# These modules import Keras, and Keras imports its backend. That takes seconds, and `--help` or a serving client must
+# not wait for it. So we import these modules only when Keras is imported anyway: now, if it already is, else after its
+# import.
 
 
 def _register():
@@ -72,9 +73,9 @@ def _register():
 
 
 class _RegisterAfterKeras(importlib.abc.MetaPathFinder):
-    """Calls `_register` when an import has brought Keras: the import of Keras itself, or of one of our modules.
+    """Calls `_register` after the first import that loads Keras: that of Keras itself, or of one of our modules.
 
-    The outermost import is what it waits for: our modules cannot import each other while one of them is halfway.
+    It waits for the outermost import to end: our modules cannot import each other while one of them is half imported.
     """
 
     busy = False

@@ -27,14 +27,14 @@ from keras_transformer.caches import empty_cache
 class MultiHeadAttention(DenseLayers):
     """softmax(Q K^T / sqrt(key_dim)) V in `num_heads` subspaces, with Keras masks.
 
-    `attention(x)` is self-attention: queries, keys and values come out of one matrix product.
-    `attention(query, value)` is cross-attention, with keys and values out of one product.
-    `attention(query, value, key)` takes the keys from a tensor of their own, with three products.
-    Which of the three it is, is fixed by the first call, since it decides the shapes of the weights.
+    `attention(x)` is self-attention: one matrix product gives queries, keys and values.
+    `attention(query, value)` is cross-attention: one product gives keys and values.
+    `attention(query, value, key)` takes the keys from a third tensor, with three products.
+    The first call fixes which of the three it is, because it sets the shapes of the weights.
 
-    Arguments are in the order of `keras.layers.MultiHeadAttention`. Unlike that one, this layer never removes the Keras
-    mask of its inputs, so a second layer that reads the same tensor still sees it. The output carries the mask of the
-    query.
+    Arguments are in the order of `keras.layers.MultiHeadAttention`. Unlike the Keras layer, this layer never removes
+    the Keras mask of its inputs, so a second layer that reads the same tensor still sees it. The output carries the
+    mask of the query.
 
     Args:
         num_heads: number of heads, N.
@@ -43,34 +43,34 @@ class MultiHeadAttention(DenseLayers):
         dropout: rate in [0, 1) on the attention scores. Defaults to 0.
         use_bias: whether the projections have biases. Defaults to True.
         output_shape: the width of the output. Defaults to the width of the query.
-        kernel_initializer: Defaults to `"glorot_uniform"`; on the fused projection this is Xavier with gain
-            1/sqrt(2) for each of its three parts.
+        kernel_initializer: Defaults to `"glorot_uniform"`. On the fused projection this is Xavier with gain 1/sqrt(2)
+            for each of the three parts.
         bias_initializer: Defaults to `"zeros"`.
         kernel_regularizer, bias_regularizer, kernel_constraint, bias_constraint: for every projection. Default to None.
-        **kwargs: `name`, `dtype`, `trainable`, and `activity_regularizer`, for the output.
+        **kwargs: `name`, `dtype`, `trainable`, and `activity_regularizer` for the output.
 
     Call arguments:
         query: (B, T, D).
         value: (B, S, D'), or `None` for self-attention.
         key: (B, S, D''). Defaults to `value`.
-        query_mask, value_mask, key_mask: padding masks (B, L), True = real token. Keras fills those that are not given
-            with the masks that the tensors carry, when it is called with several tensors. Keys are attended to where
-            both `value_mask` and `key_mask` allow it. The output carries `query_mask`; in self-attention it is also the
-            mask of the keys, unless these have one.
+        query_mask, value_mask, key_mask: padding masks (B, L), True = real token. If a mask is not given and the layer
+            is called with several tensors, Keras fills it with the mask that the tensor carries. Queries attend to keys
+            where both `value_mask` and `key_mask` are True. The output carries `query_mask`. In self-attention
+            `query_mask` is also the mask of the keys, unless `value_mask` or `key_mask` is given.
         attention_mask: boolean (T, S), (B, T, S) or (B, N, T, S), True = attend.
         return_attention_scores: whether to return the attention scores too. Defaults to False.
         training: whether dropout is active.
         use_causal_mask: whether position t sees only positions up to t. Defaults to False.
-        mask: padding mask (B, T) of queries and keys, for self-attention only, where it wins over `query_mask`. Keras
+        mask: padding mask (B, T) of queries and keys, for self-attention only, where it replaces `query_mask`. Keras
             fills it when the layer is called with one tensor.
 
     Returns:
-        (B, T, D), or a pair of that and the attention scores (B, N, T, S). A query that may attend to nothing gets
-        scores of zero and a context of zeros, never NaN.
+        (B, T, D), or that and the attention scores (B, N, T, S). If all keys of a query are masked, its attention
+        scores and its context are zeros, never NaN.
 
     Raises:
-        ValueError: for sequences that have not three axes, masks that do not fit them, and calls of another kind than
-            the first.
+        ValueError: for sequences that do not have three axes, masks that do not fit them, and calls of another kind
+            than the first.
 
     Example:
         >>> attention = MultiHeadAttention(num_heads=2, key_dim=4)
@@ -159,7 +159,7 @@ class MultiHeadAttention(DenseLayers):
     ):
         self._check_call(query, value, key, query_mask, value_mask, key_mask, attention_mask, mask)
         if value is None:
-            # A `mask` that is given wins over the one that the tensor carries, which Keras fills in as `query_mask`.
+            # Keras fills `query_mask` with the mask that the tensor carries; an explicit `mask` replaces it.
             query_mask = query_mask if mask is None else mask
             value_mask = _both(mask, value_mask)
             if value_mask is None and key_mask is None:
@@ -175,15 +175,15 @@ class MultiHeadAttention(DenseLayers):
                 (key,) = self._split(self.key_dense(key), self._dims[1:2])
                 (value,) = self._split(self.value_dense(value), self._dims[2:])
         attention_mask = masks.combine(_both(value_mask, key_mask), attention_mask, causal_mask)
-        # Keras has a fused attention on JAX alone, with no scores to return or to drop out, no float16 on CPUs, and one
-        # width for keys and values.
+        # Keras has fused attention on JAX only. It has no dropout, does not return scores, does not take float16 on
+        # CPUs, and needs one width for keys and values.
         plain = return_attention_scores or (training and self.dropout) or self.compute_dtype == "float16"
         if plain or self.key_dim != self.value_dim or keras.backend.backend() != "jax":
             context, scores = self._attend(query, key, value, attention_mask, training)
         else:
             context, scores = ops.dot_product_attention(query, key, value, mask=attention_mask), None
             if attention_mask is not None:
-                # Where everything is masked, softmax is uniform over the padding: this makes it nothing.
+                # Where all keys are masked, softmax is uniform over the padding: such contexts become zeros.
                 some = ops.swapaxes(ops.any(attention_mask, axis=-1, keepdims=True), 1, 2)  # (B, T, N, 1)
                 context = ops.where(some, context, ops.zeros_like(context))
         batch, length = ops.shape(context)[:2]
@@ -192,13 +192,13 @@ class MultiHeadAttention(DenseLayers):
         return (output, scores) if return_attention_scores else output
 
     def _check_call(self, query, value, key, query_mask, value_mask, key_mask, attention_mask, mask):
-        """What `build` could not see: everything after the first call, and the masks."""
+        """Checks what `build` cannot: the masks, and every call after the first."""
         kind, query_shape = _kind(value, key), shape_of(query)
         self._check_sequences(query=query_shape, value=shape_of(value), key=shape_of(key))
         self._check_built_by(kind)
         if value is not None and mask is not None:
             raise ValueError(
-                "`mask` is for self-attention, `attention(x, mask=...)`: with several sequences it does not say whose "
+                "`mask` is for self-attention, `attention(x, mask=...)`: with several sequences it is unclear whose "
                 "padding it marks. Received: `mask` together with `value`. Use `value_mask` for the padding of the "
                 "values, `key_mask` for that of the keys, `query_mask` for that of the query."
             )
@@ -206,7 +206,7 @@ class MultiHeadAttention(DenseLayers):
         key_shape = value_shape if key is None else shape_of(key)
         if None not in (key_shape[1], value_shape[1]) and key_shape[1] != value_shape[1]:
             raise ValueError(
-                "`key` and `value` must have one length: each key has its value. "
+                "`key` and `value` must have the same length: each key has its value. "
                 f"Received: key of shape {tuple(key_shape)}, value of shape {tuple(value_shape)}."
             )
         masks.check_padding_mask("mask", mask, query_shape)
@@ -219,13 +219,13 @@ class MultiHeadAttention(DenseLayers):
     def _check_built_by(self, kind):
         if kind != self._built_by:
             raise ValueError(
-                f"Layer {self.name!r} was built by a call {self._built_by}, which decided the shapes of its weights. "
-                f"Received: a call {kind}, or decoding that needs one. Make another layer for it."
+                f"Layer {self.name!r} was built by a call {self._built_by}, which set the shapes of its weights. "
+                f"Received: a call {kind}, or decoding that needs one. Create another layer for it."
             )
 
     @property
     def _dims(self):
-        """Widths of one head, of query, key and value."""
+        """The widths of one head: of its query, key and value."""
         return self.key_dim, self.key_dim, self.value_dim
 
     def _parts(self, x, dims):
@@ -243,9 +243,9 @@ class MultiHeadAttention(DenseLayers):
         return [ops.reshape(part, (batch, length, self.num_heads, dim)) for part, dim in parts]
 
     def _attend(self, query, key, value, attention_mask, training):
-        """The formula itself. Softmax runs in float32.
+        """The formula of attention, with softmax in float32.
 
-        The heads come to the front once, and not by einsum, which would do it in every product, forward and backward.
+        Heads are moved to the front once. An einsum would move them in every product, forward and backward.
         """
         query = ops.swapaxes(query * self.key_dim**-0.5, 1, 2)  # (B, N, T, H)
         logits = ops.matmul(query, ops.transpose(key, (0, 2, 3, 1)))
@@ -255,15 +255,15 @@ class MultiHeadAttention(DenseLayers):
         return ops.swapaxes(context, 1, 2), scores
 
     # Cached decoding: one position at a time, on tensors (B * K, D) without a time axis. The K beams of a sentence are
-    # neighbours. Masks come as numbers to add, made once for all blocks: without XLA the time of a step is the number
-    # of its operations.
+    # adjacent rows. Masks are numbers to add, computed once for all blocks: without XLA the time of a step depends on
+    # the number of its operations.
 
     def init_cache(self, batch_size, length=0, num_beams=1, cache="growing"):
         """An empty cache for `decode_step`.
 
         Args:
             batch_size: B, an integer or a scalar integer tensor.
-            length: the positions that a fixed cache has room for. Defaults to 0, for a growing one.
+            length: number of positions in a fixed cache. Defaults to 0, for a growing cache.
             num_beams: K, an integer. Defaults to 1.
             cache: `"growing"` or `"fixed"`, see `keras_transformer.caches`. Defaults to `"growing"`.
 
@@ -276,7 +276,7 @@ class MultiHeadAttention(DenseLayers):
     def project_value(self, value, value_mask):
         """Keys (B * N, H, S) and values (B * N, S, H) of (B, S, D'), computed once per sentence for `cross_step`.
 
-        Values are zero where the padding mask (B, S) is False: of a sentence of padding only, nothing is seen.
+        Values are zero where the padding mask (B, S) is False, so that a sentence of padding only has no effect.
         """
         self._check_built_by(CROSS)
         length = ops.shape(value)[1]
@@ -286,14 +286,14 @@ class MultiHeadAttention(DenseLayers):
         return key, ops.reshape(ops.swapaxes(value, 1, 2), (-1, length, self.value_dim))
 
     def decode_step(self, query, cache, cache_update_index, mask_bias=None, num_beams=1):
-        """Self-attention of one new position to itself and the cached ones.
+        """Self-attention of one new position to itself and the cached positions.
 
         Args:
             query: (B * K, D), the new position of every beam.
             cache: from `init_cache`, or from the step before.
             cache_update_index: the new position's index, a scalar integer.
-            mask_bias: float32, (L * K,) or (B, 1, K, L * K): `masks.bias` of the cache's `mask`. Defaults to None: all
-                that is cached is attended to.
+            mask_bias: float32, (L * K,) or (B, 1, K, L * K): `masks.bias` of the cache's `mask`. Defaults to None:
+                attend to all cached positions.
             num_beams: K, an integer. Defaults to 1.
 
         Returns:
@@ -309,9 +309,9 @@ class MultiHeadAttention(DenseLayers):
         """Cross-attention of one new position, for one or several beams per sentence.
 
         Args:
-            query: (B * K, D): the K beams of a sentence are neighbours and read its keys together.
+            query: (B * K, D): the K beams of a sentence are adjacent rows and share its keys.
             key, value: (B * N, H, S) and (B * N, S, H) from `project_value`.
-            mask_bias: float32 (B * N, 1, S), see `masks.bias`: where the source has real tokens.
+            mask_bias: float32 (B * N, 1, S): `masks.bias` of the padding mask of the source.
             num_beams: K, an integer. Defaults to 1.
 
         Returns:
@@ -334,7 +334,7 @@ class MultiHeadAttention(DenseLayers):
     def _step(self, query, key, value, mask_bias, num_beams):
         """(B * N, K, H) queries on (B * N, H, S) keys and (B * N, S, H) values -> (B * K, D)."""
         logits = ops.cast(ops.matmul(query, key), "float32") * self.key_dim**-0.5
-        if mask_bias is not None and len(mask_bias.shape) == 4:  # Differs from beam to beam, not from head to head.
+        if mask_bias is not None and len(mask_bias.shape) == 4:  # Each beam has its own, the same for all heads.
             length = ops.shape(mask_bias)[-1]
             logits = ops.reshape(logits, (-1, self.num_heads, num_beams, length)) + mask_bias
             scores = ops.reshape(_softmax(logits), (-1, num_beams, length))
@@ -359,33 +359,33 @@ class MultiHeadAttention(DenseLayers):
         }
 
 
-# The kinds of call, in the words of error messages.
+# The kinds of call, as error messages name them.
 SELF, CROSS, CROSS_WITH_KEY = "`attention(query)`", "`attention(query, value)`", "`attention(query, value, key)`"
 
 
 def _kind(value, key):
-    """Of the tensors of a call, or of their shapes."""
+    """The kind of a call, from its tensors or their shapes."""
     if value is None and key is not None:
         raise ValueError(
-            "`key` needs `value`: what is found by the keys are values. Received: a key, but value=None. "
+            "`key` needs `value`: each key selects a value. Received: a key, but value=None. "
             "Call `attention(query, value, key)`."
         )
     return SELF if value is None else CROSS if key is None else CROSS_WITH_KEY
 
 
 def _both(mask, other):
-    """Of two padding masks, or `None` for none."""
+    """The conjunction of two padding masks, each of which may be `None`; `None` if both are."""
     given = [ops.convert_to_tensor(m, dtype="bool") for m in (mask, other) if m is not None]
     return ops.logical_and(*given) if len(given) == 2 else given[0] if given else None
 
 
 def _softmax(logits):
-    """Softmax over the last axis, without the warning of Keras where that has one place."""
+    """Softmax over the last axis. If this axis has size 1, it avoids the warning that Keras gives."""
     return ops.ones_like(logits) if logits.shape[-1] == 1 else ops.softmax(logits, axis=-1)
 
 
 def _masked_softmax(logits, attention_mask):
-    """Softmax over the last axis; what is masked gets exactly 0, also where everything is masked. Float32."""
+    """Softmax over the last axis, float32. Masked keys get exactly 0, also where all keys are masked."""
     if attention_mask is None:
         return _softmax(logits)
     return ops.where(attention_mask, _softmax(ops.where(attention_mask, logits, -1e9)), 0.0)

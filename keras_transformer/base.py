@@ -1,4 +1,4 @@
-"""What the layers share: checks of their arguments, and the settings of the dense layers inside them."""
+"""Code that the layers share: checks of their arguments, and the settings of the dense layers inside them."""
 
 from collections.abc import Callable
 from numbers import Integral, Real
@@ -6,7 +6,7 @@ from typing import Any
 
 import keras
 
-# For type hints. A tensor is one of the backend, a `keras.KerasTensor` or a NumPy array; settings are what Keras takes.
+# For type hints. A tensor is a backend tensor, a `keras.KerasTensor` or a NumPy array. The others are as in Keras.
 Tensor = Any
 Shape = tuple[int | None, ...]
 Activation = str | dict | Callable | None
@@ -39,33 +39,33 @@ def positive_number(name: str, value: Any) -> float:
 
 
 def even_shares(width: int, num_heads: int) -> tuple[str, int]:
-    """For an error's repair: numbers of heads that divide the width, and the next width that `num_heads` divides."""
+    """For error messages: the numbers of heads that divide `width`, and the next width that `num_heads` divides."""
     fits = [n for n in range(1, min(width, 2 * num_heads) + 1) if width % n == 0]
     return " or ".join(map(str, fits)), -(-width // num_heads) * num_heads
 
 
 def check_sequence(name: str, shape: Any, width: int | None = None) -> None:
-    """Raises a ValueError unless `shape` is (B, length, `width`); a `width` of `None` stands for any."""
+    """Raises a ValueError unless `shape` is (B, length, `width`). A `width` of `None` allows any width."""
     shape = tuple(shape)
     if any(isinstance(size, (tuple, list)) or hasattr(size, "shape") for size in shape):
         raise ValueError(
             f"`{name}` must be one tensor of shape (batch, length, width). Received: {len(shape)} of them in a list. "
-            "Give each tensor as an argument of its own: `layer(x, y)`, not `layer([x, y])`."
+            "Pass each tensor as a separate argument: `layer(x, y)`, not `layer([x, y])`."
         )
     if len(shape) != 3:
         raise ValueError(
             f"`{name}` must have shape (batch, length, width): three axes. Received: shape={shape}. "
-            "Reshape it; for one axis more, wrap the layer in `keras.layers.TimeDistributed`."
+            "Reshape it, or for one more axis wrap the layer in `keras.layers.TimeDistributed`."
         )
     if shape[-1] is None:
         raise ValueError(
-            f"`{name}` must have a last axis of known size: it decides the shapes of the weights. "
-            f"Received: shape={shape}. Name the size, as in `keras.Input((None, 64))`."
+            f"`{name}` must have a last axis of known size: it sets the shapes of the weights. "
+            f"Received: shape={shape}. Give the size, as in `keras.Input((None, 64))`."
         )
     if width is not None and shape[-1] != width:
         raise ValueError(
-            f"`{name}` must have width {width}, its width in the first call, which decided the shapes of the weights. "
-            f"Received: shape={shape}. Make another layer for another width."
+            f"`{name}` must have width {width}: the first call had this width, and it set the shapes of the weights. "
+            f"Received: shape={shape}. Create another layer for another width."
         )
 
 
@@ -86,12 +86,12 @@ class DenseLayers(keras.layers.Layer):
         self.bias_initializer = keras.initializers.get(bias_initializer)
         self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
         self.bias_regularizer = keras.regularizers.get(bias_regularizer)
-        self._widths = {}  # Of the sequences in the first call.
+        self._widths = {}  # The widths of the sequences in the first call, by argument name.
 
     def _dense_settings(self):
-        """What every dense layer inside is made with."""
+        """The arguments of every dense layer inside."""
         return {
-            # Copies: one initializer gives all weights of one shape the same values.
+            # Copies, because one initializer object gives the same values to all weights of the same shape.
             "kernel_initializer": _copy(self.kernel_initializer),
             "bias_initializer": _copy(self.bias_initializer),
             "kernel_regularizer": self.kernel_regularizer,
@@ -100,7 +100,7 @@ class DenseLayers(keras.layers.Layer):
         }
 
     def _check_sequences(self, **shapes):
-        """Checks shapes by the names of their arguments, and against those of the first call; `None` is no argument."""
+        """Checks the shape of each argument, also against its width in the first call. `None`: not given."""
         for name, shape in shapes.items():
             if shape is not None:
                 check_sequence(name, shape, self._widths.get(name))
@@ -110,7 +110,7 @@ class DenseLayers(keras.layers.Layer):
         self._widths = {name: shape[-1] for name, shape in shapes.items() if shape is not None}
 
     def compute_output_spec(self, *args, **kwargs):
-        """Traces `call`, so that it is right with attention scores and without."""
+        """Traces `call`, so that the result is right with and without attention scores."""
         return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
     def get_config(self):
@@ -129,12 +129,13 @@ def _copy(initializer):
 
 
 def shape_of(x):
-    """The static shape of a tensor; of a list of tensors the list, which `check_sequence` names."""
+    """The static shape of a tensor. A list of tensors is returned as it is: `check_sequence` then reports it."""
     return None if x is None else getattr(x, "shape", x)
 
 
 def carry_mask(x: Tensor, mask: Tensor | None) -> None:
-    """Makes an output carry a mask that came as an argument; Keras passes on only what the first input carries."""
+    """Attaches a mask that was an argument to an output: Keras itself passes on only the mask of the first input."""
     if mask is not None:
-        # Not public, but what Keras' own attention calls. An attribute alone does not hold on what JAX traces.
+        # Not public, but Keras' own attention calls it. Setting an attribute alone has no effect on tensors that JAX
+        # traces.
         keras.src.backend.set_keras_mask(x, keras.ops.convert_to_tensor(mask, dtype="bool"))

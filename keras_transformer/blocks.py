@@ -27,9 +27,9 @@ from keras_transformer.base import (
 from keras_transformer.masks import check_attention_mask, check_padding_mask
 
 _DENSE_ARGS = """kernel_initializer: of every dense layer. Defaults to `"glorot_uniform"`.
-        bias_initializer: likewise. Defaults to `"zeros"`.
-        kernel_regularizer, bias_regularizer: likewise. Default to None.
-        **kwargs: `name`, `dtype`, `trainable`, and `activity_regularizer`, for the output."""
+        bias_initializer: of every dense layer. Defaults to `"zeros"`.
+        kernel_regularizer, bias_regularizer: of every dense layer. Default to None.
+        **kwargs: `name`, `dtype`, `trainable`, and `activity_regularizer` for the output."""
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -91,9 +91,9 @@ class FeedForward(DenseLayers):
 
 
 class _Block(DenseLayers):
-    """What both blocks share: their arguments, their sublayers and the residual connection around each."""
+    """Code that both blocks share: arguments, sublayers and the residual connection around each sublayer."""
 
-    feed_forward_class = FeedForward  # A subclass may have another.
+    feed_forward_class = FeedForward  # A subclass may set another class.
 
     def __init__(
         self,
@@ -146,11 +146,11 @@ class _Block(DenseLayers):
         )
 
     def _enter(self, x, norm):
-        """What a sublayer reads."""
+        """The input of a sublayer."""
         return norm(x) if self.normalize_first else x
 
     def _leave(self, x, update, norm, training=None):
-        """Adds what a sublayer said to what it read: dropout, residual connection, normalisation."""
+        """Dropout on the output of a sublayer, then residual connection and normalisation."""
         x = x + self.dropout_layer(update, training=training)
         return x if self.normalize_first else norm(x)
 
@@ -195,14 +195,14 @@ class EncoderBlock(_Block):
         use_causal_mask: whether position s sees only positions up to s. Defaults to False.
         return_attention_scores: whether to return the attention scores too. Defaults to False.
         training: whether dropout is active.
-        encoder_sequence_mask: the same as `mask`, which wins; Keras fills it when the call has other tensors too.
+        encoder_sequence_mask: the same as `mask`, which replaces it. Keras fills it when the call has other tensors.
 
     Returns:
-        (B, S, D) with the mask of the input, or a pair of that and the attention scores (B, N, S, S).
+        (B, S, D) with the mask of the input, or that and the attention scores (B, N, S, S).
 
     Raises:
-        ValueError: for a sequence that has not three axes, or a width that `num_heads` does not divide, or masks that
-            do not fit.
+        ValueError: for a sequence that does not have three axes, a width that `num_heads` does not divide, or masks
+            that do not fit.
 
     Example:
         >>> EncoderBlock(num_heads=2, intermediate_dim=32)(np.ones((2, 5, 8), "float32")).shape
@@ -254,8 +254,8 @@ class EncoderBlock(_Block):
 class DecoderBlock(_Block):
     __doc__ = f"""Causal self-attention, cross-attention to the encoder, feed-forward (section 3.1).
 
-    `block(decoder_sequence, encoder_sequence)` is the block of the paper; `block(decoder_sequence)` has no
-    cross-attention, as in models that are a decoder alone. Which of the two it is, is fixed by the first call.
+    `block(decoder_sequence, encoder_sequence)` is the block of the paper. `block(decoder_sequence)` has no
+    cross-attention, as in decoder-only models. The first call fixes which of the two it is.
     {_BLOCK_ARGS}
     Call arguments:
         decoder_sequence: (B, T, D).
@@ -263,21 +263,21 @@ class DecoderBlock(_Block):
         decoder_sequence_mask: padding mask (B, T), True = real token. Keras fills it with the mask that the sequence
             carries.
         decoder_attention_mask: for the self-attention, boolean (T, T), (B, T, T) or (B, N, T, T), True = attend.
-        encoder_sequence_mask: padding mask (B, S), filled likewise.
+        encoder_sequence_mask: padding mask (B, S), filled by Keras in the same way.
         encoder_attention_mask: for the cross-attention, boolean (T, S), (B, T, S) or (B, N, T, S), True = attend.
         use_causal_mask: whether position t sees only positions up to t. Defaults to True.
         return_attention_scores: whether to return the attention scores too. Defaults to False.
         training: whether dropout is active.
-        mask: the same as `decoder_sequence_mask`, and wins, for a block without cross-attention only; Keras fills it
-            when the block is called with one tensor.
+        mask: the same as `decoder_sequence_mask`, which it replaces; only for a block without cross-attention. Keras
+            fills it when the block is called with one tensor.
 
     Returns:
-        (B, T, D) with the mask of the decoder sequence, or a triple of that, the self-attention scores (B, N, T, T)
-        and the cross-attention scores (B, N, T, S); without cross-attention, a pair.
+        (B, T, D) with the mask of the decoder sequence; or that, the self-attention scores (B, N, T, T) and, if the
+        block has cross-attention, the cross-attention scores (B, N, T, S).
 
     Raises:
-        ValueError: for sequences that have not three axes, or a width that `num_heads` does not divide, or masks that
-            do not fit, and for calls of another kind than the first.
+        ValueError: for sequences that do not have three axes, a width that `num_heads` does not divide, masks that do
+            not fit, and calls of another kind than the first.
 
     Example:
         >>> block = DecoderBlock(num_heads=2, intermediate_dim=32)
@@ -285,7 +285,7 @@ class DecoderBlock(_Block):
         TensorShape([2, 4, 8])
     """
 
-    cross_attention, cross_attention_norm = None, None  # Until a call with an encoder sequence.
+    cross_attention, cross_attention_norm = None, None  # Made by `build` if there is an encoder sequence.
 
     def build(self, decoder_sequence_shape: Shape, encoder_sequence_shape: Shape | None = None):
         self._build_for(decoder_sequence=decoder_sequence_shape, encoder_sequence=encoder_sequence_shape)
@@ -357,18 +357,18 @@ class DecoderBlock(_Block):
         return (x, *scores) if return_attention_scores else x
 
     def _check_call(self, decoder_sequence, encoder_sequence, masks):
-        """What `build` could not see: everything after the first call, and the masks."""
+        """Checks what `build` cannot: the masks, and every call after the first."""
         shape, encoder_shape = shape_of(decoder_sequence), shape_of(encoder_sequence)
         self._check_sequences(decoder_sequence=shape, encoder_sequence=encoder_shape)
         if (encoder_sequence is None) != (self.cross_attention is None):
             built, received = ("without", "with") if self.cross_attention is None else ("with", "without")
             raise ValueError(
                 f"Layer {self.name!r} was built by a call {built} `encoder_sequence`, which decided whether it has "
-                f"cross-attention. Received: a call {received} it. Make another block for the other kind of call."
+                f"cross-attention. Received: a call {received} it. Create another block for the other kind of call."
             )
         if encoder_sequence is not None and masks["mask"] is not None:
             raise ValueError(
-                "`mask` is for blocks that read one sequence: with two it does not say whose padding it marks. "
+                "`mask` is for blocks that read one sequence: with two it is unclear whose padding it marks. "
                 "Received: `mask` together with `encoder_sequence`. Use `decoder_sequence_mask` or "
                 "`encoder_sequence_mask`."
             )
@@ -376,7 +376,7 @@ class DecoderBlock(_Block):
             given = [name for name in ("encoder_sequence_mask", "encoder_attention_mask") if masks[name] is not None]
             if given:
                 raise ValueError(
-                    f"`{given[0]}` is about `encoder_sequence`, and the block was called without one. "
+                    f"`{given[0]}` is a mask of `encoder_sequence`, and the block was called without one. "
                     f"Received: {', '.join(given)}. Use `decoder_sequence_mask` or `decoder_attention_mask`."
                 )
         check_padding_mask("mask", masks["mask"], shape)
@@ -395,7 +395,7 @@ class DecoderBlock(_Block):
             cache_update_index: scalar integer.
             cross_cache: keys (B * N, H, S) and values (B * N, S, H) of the encoder sequence. Defaults to None, for a
                 block without cross-attention.
-            self_bias: float32 (L * K,) or (B, 1, K, L * K). Defaults to None: all that is cached is attended to.
+            self_bias: float32 (L * K,) or (B, 1, K, L * K). Defaults to None: attend to all cached positions.
             cross_bias: float32 (B * N, 1, S). Defaults to None, for a block without cross-attention.
             num_beams: K, an integer. Defaults to 1.
 

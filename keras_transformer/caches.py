@@ -1,16 +1,16 @@
-"""What a decoder keeps of the positions that it has read: the keys and values of one block's self-attention.
+"""Caches for decoding: the keys and values of one block's self-attention at the positions decoded so far.
 
-A cache grows with every step, or has its size from the start:
+A cache either grows at every step or has its full size from the start:
 
-    growing     a step reads the positions so far and nothing else. For TensorFlow without XLA.
-    fixed       a step writes one position, and masks hide those that are still empty. For XLA, which writes in place
-                and takes no loop with a size that changes, so for JAX; and for devices. On TensorFlow the write is an
-                XLA op, which a stock TensorFlow Serving refuses to run.
+    growing     A step reads the positions so far and no others. For TensorFlow without XLA.
+    fixed       A step writes one position, and masks hide the empty ones. For XLA (so also for JAX), which writes in
+                place and does not allow loops in which a size changes; and for devices. On TensorFlow the write is an
+                XLA op, and a standard TensorFlow Serving does not run XLA ops.
 
-The K beams of a sentence have K slices per position, side by side, and what was written stays where it is: `ancestors`
-(B, K, L) says for each beam and each position whose slice is its own. Caches have one axis for sentences and heads, and
-are stored as the products of attention read them: where a reshape or a transposition stands between the write and the
-product, XLA copies all of a cache at every step.
+The K beams of a sentence have K adjacent slices per position. A slice never moves once it is written: `ancestors`
+(B, K, L) gives, for each beam and each position, the beam whose slice it reads. Caches have one axis for sentences and
+heads, and their layout is the one that the products of attention read. With a reshape or a transposition between the
+write and the product, XLA would copy the whole cache at every step.
 
 Axes: B sentences, N heads, H width of a head, L positions, K beams.
 """
@@ -34,15 +34,15 @@ class GrowingCache(NamedTuple):
     values: Tensor
 
     def write(self, keys, values, index):
-        """The cache with a position more: keys (B * N, H, K) and values (B * N, K, H). `index` is L, as it must be."""
+        """The cache with keys (B * N, H, K) and values (B * N, K, H) of one more position; `index` must equal L."""
         return GrowingCache(ops.concatenate([self.keys, keys], axis=2), ops.concatenate([self.values, values], axis=1))
 
     def mask(self, index, ancestors=None):
-        """What each beam sees once position `index` is written: boolean (B, 1, K, L * K), or None for all."""
+        """What each beam attends to after position `index` is written: boolean (B, 1, K, L * K), or None for all."""
         return None if ancestors is None else _own_slices(ancestors[:, :, : index + 1])
 
     def lengthen(self, max_length, num_beams=1):
-        """The cache with room for `max_length` positions: itself."""
+        """The cache unchanged: it grows at every step."""
         return self
 
 
@@ -58,18 +58,18 @@ class FixedCache(NamedTuple):
     values: Tensor
 
     def write(self, keys, values, index):
-        """The cache with the keys (B * N, H, K) and values (B * N, K, H) of position `index`; the others stay."""
+        """The cache with keys (B * N, H, K) and values (B * N, K, H) written at position `index`."""
         return FixedCache(_write_slices(self.keys, keys, index, 2), _write_slices(self.values, values, index, 1))
 
     def mask(self, index, ancestors=None):
-        """What each beam sees once position `index` is written: boolean (B, 1, K, L * K), or (L,) for one beam."""
+        """What each beam attends to after position `index` is written: boolean (B, 1, K, L * K); (L,) for one beam."""
         num_beams = 1 if ancestors is None else ancestors.shape[1]
         own = None if ancestors is None else _own_slices(ancestors)
         filled = ops.arange(ops.shape(self.values)[1], dtype="int32") < (index + 1) * num_beams  # (L * K,)
         return filled if own is None else ops.logical_and(own, filled)
 
     def lengthen(self, max_length, num_beams=1):
-        """The cache with room for `max_length` positions, at least as many as it has."""
+        """The cache with room for `max_length` positions, which must not be fewer than it has."""
         rows, key_dim, size = ops.shape(self.keys)
         more = empty_cache("fixed", rows, key_dim, self.values.shape[2], max_length * num_beams - size, self.keys.dtype)
         return FixedCache(
@@ -86,7 +86,7 @@ def empty_cache(cache, rows, key_dim, value_dim, size, dtype):
     Args:
         cache: `"growing"` or `"fixed"`.
         rows: B * N.
-        key_dim, value_dim: H of keys and of values.
+        key_dim, value_dim: width of a head, of keys and of values.
         size: L * K; 0 for a growing cache.
         dtype: of keys and values.
 
@@ -99,14 +99,14 @@ def empty_cache(cache, rows, key_dim, value_dim, size, dtype):
 
 
 def _own_slices(ancestors):
-    """`ancestors` (B, K, L) as a mask of the slices in a cache: boolean (B, 1, K, L * K)."""
+    """`ancestors` (B, K, L) as a mask over the slices of a cache: boolean (B, 1, K, L * K)."""
     num_beams = ancestors.shape[1]
     own = ops.expand_dims(ancestors, -1) == ops.arange(num_beams, dtype="int32")  # (B, K, L, K)
     return ops.reshape(own, (-1, 1, num_beams, ops.shape(ancestors)[2] * num_beams))
 
 
 def _write_slices(x, update, index, axis):
-    """x with the K slices `update` in the places of position `index` on `axis`, which has L * K."""
+    """x with the K slices `update` written at position `index` of `axis`, which has size L * K."""
     start = [ops.zeros_like(index)] * 3
     start[axis] = index * ops.shape(update)[axis]
     return ops.slice_update(x, start, update)

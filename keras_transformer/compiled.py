@@ -1,22 +1,23 @@
-"""Functions of a model, compiled: one for each shape of their inputs, or one graph for all shapes.
+"""Compiled functions of a model: one per input shape, or one graph for all shapes.
 
-XLA compiles for static shapes and takes seconds for each. So shapes are few: a batch is filled up to one of
-`BATCH_SIZES`, its sources to one of `SOURCE_LENGTHS`. JAX always compiles so; TensorFlow without XLA has one graph.
+XLA compiles for static shapes and takes seconds for each shape. To keep the shapes few, a batch is padded to one of
+`BATCH_SIZES` and its sources to one of `SOURCE_LENGTHS`. JAX always compiles per shape; TensorFlow without XLA has one
+graph.
 """
 
 import functools
 
 import keras
 
-# Batches that are compiled for; without XLA, the last one is the most sentences of a batch.
+# Batch sizes that XLA compiles for. Without XLA, the last one is the maximum batch size.
 BATCH_SIZES = (1, 8, 32)
 SOURCE_LENGTHS = (8, 16, 24, 32, 48, 64, 96, 128)
-# A full forward pass has logits of all positions of all rows at once: fewer rows at a time.
+# A full forward pass keeps the logits of all positions in memory, so its batches are smaller.
 FORWARD_ROWS = BATCH_SIZES[-1] // 4
 
 
 def batches(rows, jit_compile):
-    """Cuts a list into batches; for XLA into such that little is added to fill up one of `BATCH_SIZES`."""
+    """Cuts a list into batches; for XLA, of sizes that need little padding to one of `BATCH_SIZES`."""
     _, medium, large = BATCH_SIZES
     while rows:
         size = medium if jit_compile and len(rows) <= large // 2 else large
@@ -25,12 +26,12 @@ def batches(rows, jit_compile):
 
 
 def filled_shape(num_rows, length, max_length=None):
-    """The shape that a batch of sources is filled up to for XLA: rows, tokens.
+    """The shape that a batch of sources is padded to for XLA: rows, tokens.
 
     Args:
-        num_rows: sources of the batch.
-        length: tokens of the longest one.
-        max_length: positions that the model has learned. Defaults to None, no such limit.
+        num_rows: number of sources in the batch.
+        length: number of tokens of the longest source.
+        max_length: number of learned positions of the model. Defaults to None, no limit.
     """
     filled = next((n for n in SOURCE_LENGTHS if n >= length), -(-length // 64) * 64)
     filled = min(filled, max(length, max_length)) if max_length else filled
@@ -38,13 +39,13 @@ def filled_shape(num_rows, length, max_length=None):
 
 
 def compile_function(model, function, jit_compile):
-    """`function(inputs, *static)` as a compiled function of the backend.
+    """Compiles `function(inputs, *static)` with the backend.
 
     Args:
-        model: the model whose variables it reads.
-        function: of a dict of arrays by name and of integers. For XLA and JAX, the latter are Python's when it is
-            traced, so that it is compiled for each; else they are scalar tensors.
-        jit_compile: whether XLA compiles it; JAX always does.
+        model: the model whose variables the function reads.
+        function: takes a dict of arrays by name, then integers. For XLA and JAX the integers are Python integers during
+            tracing, so each value is compiled separately. Otherwise they are scalar tensors.
+        jit_compile: whether XLA compiles the function. JAX always uses XLA.
     """
     return (_jax if keras.backend.backend() == "jax" else _tensorflow)(model, function, jit_compile)
 
@@ -73,7 +74,7 @@ def _tensorflow(model, function, jit_compile):
             if not jit_compile:
                 arrays = {name: tf.TensorSpec([None] * x.ndim, x.dtype) for name, x in inputs.items()}
                 signature = [arrays, *(tf.TensorSpec((), tf.int32) for _ in static)]
-            # TensorFlow counts tracings by function and warns of many, which are meant. A partial is its own.
+            # TensorFlow warns if one function is traced often. Here this is intended, so each trace gets a new partial.
             own = functools.partial(function)
             graph = tf.function(own, input_signature=signature, jit_compile=jit_compile or None, autograph=False)
             graphs.setdefault(key, graph)  # Another thread may have been faster.

@@ -1,7 +1,7 @@
-"""Sentence pairs -> batches for `model.fit`: length buckets, a budget of tokens, sample weights for real tokens only.
+"""From sentence pairs to batches for `model.fit`: length buckets, a budget of tokens, sample weights for real tokens.
 
-Which pairs form batch k of epoch e is a function of the lengths, the seed, e and k alone. So training is reproducible,
-and a resumed run can begin in the middle of the sequence of batches.
+The pairs in batch k of epoch e depend only on the lengths, the seed, e and k. So training is reproducible, and a
+resumed run can begin in the middle of the sequence of batches.
 """
 
 from typing import NamedTuple
@@ -15,9 +15,9 @@ class EncodedPairs(NamedTuple):
     """Token ids of sentence pairs.
 
     Attributes:
-        source: list of int32 arrays, each ended by the end token.
-        target: likewise.
-        over_long: list of int, the places of the pairs that were longer than `max_length` and were dropped or cut.
+        source: list of int32 arrays, each with the end token at the end.
+        target: the same for the targets.
+        over_long: list of int, the indices of the pairs that were longer than `max_length`, so dropped or cut.
     """
 
     source: list
@@ -26,12 +26,12 @@ class EncodedPairs(NamedTuple):
 
 
 class TokenBatches(NamedTuple):
-    """What `model.fit` takes.
+    """Batches for `model.fit`.
 
     Attributes:
         dataset: a `tf.data.Dataset` of (inputs, labels, sample weights).
-        steps_per_epoch: batches of an epoch; the same for every epoch.
-        padding: the share of padding in the batches of the first pass over the pairs, both sides counted.
+        steps_per_epoch: number of batches in an epoch, the same for every epoch.
+        padding: the share of padding in the batches of the first pass over the pairs, source and target together.
     """
 
     dataset: object
@@ -44,17 +44,17 @@ def encode_pairs(pairs, source_tokenizer, target_tokenizer, max_length, over_lon
 
     Args:
         pairs: list of (source, target).
-        source_tokenizer, target_tokenizer: `keras_transformer.tokenizers.Tokenizer`, may be the same.
-        max_length: longest sequence, in tokens, the end token included.
-        over_long: `"drop"` leaves out pairs with a longer side, `"cut"` shortens that side to `max_length` (its last
-            token is then no end token, so that the model does not learn to stop there).
-        alpha, seed: draw the segmentations at random, see `Tokenizer.sample`. Defaults to None, no.
+        source_tokenizer, target_tokenizer: a `keras_transformer.tokenizers.Tokenizer` each, may be the same.
+        max_length: maximum number of tokens of a sequence, including the end token.
+        over_long: `"drop"` leaves out pairs with a longer side. `"cut"` shortens that side to `max_length`; its last
+            token is then not the end token, so that the model does not learn to stop there.
+        alpha, seed: draw the segmentations at random, see `Tokenizer.sample`. Defaults to None: not at random.
 
     Returns:
         `EncodedPairs`.
 
     Raises:
-        ValueError: no pair is left, or `over_long` is neither of the two.
+        ValueError: no pair is left, or `over_long` has another value.
     """
     if over_long not in ("drop", "cut"):
         raise ValueError(f"`over_long` must be 'drop' or 'cut'. Received: {over_long!r}.")
@@ -78,21 +78,23 @@ def encode_pairs(pairs, source_tokenizer, target_tokenizer, max_length, over_lon
 
 
 def plan_batches(source_lengths, target_lengths, tokens_per_batch, rng=None):
-    """Groups pairs of similar lengths.
+    """Groups pairs of similar lengths into batches.
 
-    A pair's width is the length of its target, or half of its source if that is more. Pairs fall into buckets of
-    similar width; within a bucket they are ordered by their sources, so that both sides of a batch are even, with a
-    little noise, so that every epoch has other batches. The number of batches depends on the lengths alone.
+    A pair's width is the length of its target, or half the length of its source if that is more. Pairs are put into
+    buckets of similar width. Within a bucket they are sorted by source length, so that both sides of a batch have
+    similar lengths. A little noise is added to the order, so that every epoch has different batches. The number of
+    batches depends on the lengths only.
 
-    The budget is one of target tokens, because the loss is a mean over those of a batch: where batches have unequal
-    numbers of them, tokens count unequally. Measured by the longer side of a pair, short translations of long
-    sentences would count more, and what the model translates would be a percent or two too short.
+    The budget counts target tokens, because the loss is a mean over the target tokens of a batch: if batches have
+    different numbers of them, tokens have different weights. If the budget counted the longer side of a pair, short
+    translations of long sentences would weigh more, and translations of the model would be one or two percent too
+    short.
 
     Args:
         source_lengths, target_lengths: integer arrays.
         tokens_per_batch: a batch has at most this many padded target tokens, at most twice as many padded source
             tokens, and at least one pair.
-        rng: a `numpy.random.Generator` that mixes pairs and shuffles batches, or `None` for a fixed order.
+        rng: a `numpy.random.Generator` for the noise and the order of the batches, or `None` for a fixed order.
 
     Returns:
         A list of integer arrays: the indices of the pairs of each batch.
@@ -107,11 +109,11 @@ def plan_batches(source_lengths, target_lengths, tokens_per_batch, rng=None):
         bucket = np.concatenate([left_over, np.flatnonzero((widths > low) & (widths <= high))])
         bucket = bucket[np.argsort(order_by[bucket], kind="stable")]
         batch_size = max(1, tokens_per_batch // high)
-        # Few left-over pairs join the next, wider bucket: a batch of them would be a whole optimizer step.
+        # Few left-over pairs go to the next, wider bucket: a batch of their own would cost a whole optimizer step.
         num_left_over = len(bucket) % batch_size
         keep = len(bucket) - (num_left_over if num_left_over < batch_size / 2 and high < widths.max() else 0)
         bucket, left_over = bucket[:keep], bucket[keep:]
-        if keep:  # Batches of one size, rather than a smaller one at the end: there, tokens would count more.
+        if keep:  # Batches of equal size, without a small one at the end: its tokens would weigh more.
             batches += np.array_split(bucket, -(-keep // batch_size))
     if rng is not None:
         rng.shuffle(batches)
@@ -119,7 +121,7 @@ def plan_batches(source_lengths, target_lengths, tokens_per_batch, rng=None):
 
 
 def _buckets(longest):
-    """Intervals (low, high] that cover 1..longest, about a tenth wider each time, so that little is padded."""
+    """Intervals (low, high] that cover 1..longest. `high` is about a tenth above `low`, so that padding is little."""
     low = 0
     while low < longest:
         high = low + max(2, round(low / 10))
@@ -135,16 +137,16 @@ def make_batches(pairs, tokens_per_batch, shuffle=False, seed=0, start_epoch=0, 
     real tokens and 0 at padding.
 
     Args:
-        pairs: `EncodedPairs`; or, for subword regularisation, a function that returns those of pass 0, 1, 2, ... Then
-            every pass has as many batches as the first: what is over is left out, what is missing is taken twice.
+        pairs: `EncodedPairs`; or, for subword regularisation, a function that returns them for pass 0, 1, 2, ... Then
+            every pass has as many batches as the first: extra batches are left out, missing ones are repeated.
         tokens_per_batch: see `plan_batches`.
-        shuffle: if True, the data set is endless and every pass has another order (pass `steps_per_epoch` to `fit`);
-            if False, it is one pass in a fixed order.
+        shuffle: if True, the data set is endless and every pass has another order (pass `steps_per_epoch` to `fit`).
+            If False, it is one pass in a fixed order.
         seed: of the order. Defaults to 0.
         start_epoch: the epoch to begin with, for resuming. Defaults to 0.
-        steps_per_epoch: batches of an epoch, for corpora so large that one should not wait for all of it until the
-            next validation and checkpoint. Epochs then follow each other without regard to passes. Defaults to None,
-            one pass. Needs `shuffle`.
+        steps_per_epoch: number of batches in an epoch, for large corpora: validation and checkpoints then come before
+            the end of a pass. Epochs begin and end independently of passes. Defaults to None, one pass. Needs
+            `shuffle`.
 
     Returns:
         `TokenBatches`.
@@ -172,7 +174,7 @@ def make_batches(pairs, tokens_per_batch, shuffle=False, seed=0, start_epoch=0, 
             number, skip = number + 1, 0
 
     def inputs_and_labels(encoder_token_ids, labels):
-        # The end token is never an input: where it stood the shifted row has a label of padding and weight 0.
+        # The end token is never an input: at its position in the shifted row the label is padding, with weight 0.
         decoder_token_ids = shifted_right(tf.where(labels == END_TOKEN_ID, PAD_TOKEN_ID, labels))
         inputs = {"encoder_token_ids": encoder_token_ids, "decoder_token_ids": decoder_token_ids}
         return inputs, labels, tf.cast(labels != PAD_TOKEN_ID, tf.float32)
@@ -191,7 +193,7 @@ def _lengths(pairs):
 
 
 def _padded(pairs, indices):
-    """Some of `EncodedPairs` as two arrays of ids, (B, S) and (B, T)."""
+    """The pairs at the given indices of `EncodedPairs` as two padded arrays of ids, (B, S) and (B, T)."""
     arrays = []
     for side in (pairs.source, pairs.target):
         rows = [side[i] for i in indices]

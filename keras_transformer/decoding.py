@@ -1,20 +1,21 @@
-"""Greedy search, beam search and sampling over a decoder; no model is imported here.
+"""Greedy search, beam search and sampling over a decoder. This module imports no model.
 
 A *decoder* is any object with three parts. `Transformer.start_decoding` makes one; a test can make one from a table.
 
-- `cache`, what the first step reads: any pytree of tensors whose first axis is the sentences', alone or merged with
-  others behind it, (B, ...) or (B * n, ...), so that a search can go on with some of the sentences.
+- `cache`: the cache of the first step, any pytree of tensors. The first axis of each tensor is the sentences, alone or
+  merged with the axes after it, (B, ...) or (B * n, ...), so that a search can continue with some of the sentences.
 - `step(token_ids, cache, index, ancestors) -> (logits, cache)` reads the token at position `index` of every row, (R,),
-  and returns the logits of the token after it, (R, V). Greedy search and sampling have one row per hypothesis, and
-  `ancestors` is None. Beam search has the K beams of a sentence side by side, R = B * K, and never moves what is
-  cached: `ancestors` (B, K, L) says for each beam and each position up to `index` which of the sentence's K rows read
-  the token that now belongs to the beam.
-- `lengthen(cache, max_length) -> cache` makes room for so many positions; a search in stages calls it.
+  and returns the logits of the next token, (R, V). Greedy search and sampling have one row per hypothesis, and
+  `ancestors` is None. Beam search has the K beams of a sentence in adjacent rows, R = B * K, and never moves cached
+  values: `ancestors` (B, K, L) gives, for each beam and each position up to `index`, the one of the sentence's K rows
+  that read the beam's token at this position.
+- `lengthen(cache, max_length) -> cache` makes room for `max_length` positions; a search in stages calls it.
 
-How to search is said by *settings*, a `keras_transformer.search.SearchSettings`.
+The argument `settings` is a `keras_transformer.search.SearchSettings`.
 
-All stop on one rule: a hypothesis ends at its end token or at its limit of tokens, and the loop ends as soon as no row
-can change its answer. Scores are the model's own log probabilities, whatever the settings made of the choice.
+All three stop by the same rule: a hypothesis ends at its end token or at its maximum length, and the loop ends as soon
+as no row can change its result. Scores are made of the model's own log probabilities: a repetition penalty or a
+temperature only affects which tokens are chosen.
 
 References: "Google's Neural Machine Translation System" (Wu et al., 2016), section 7, for the length penalty;
 "The Curious Case of Neural Text Degeneration" (Holtzman et al., 2020), section 3, for top-p sampling;
@@ -27,23 +28,23 @@ import keras
 import numpy as np
 from keras import ops
 
-# Stands for "impossible" where -inf would make NaN (-inf - -inf); far below any sum of log probabilities.
+# The log probability of impossible tokens: not -inf, as -inf - -inf is NaN, but far below any sum of log probabilities.
 IMPOSSIBLE = -1e9
-# Scores of hypotheses that there are lie above this, of places that none took below. Exports say it to their readers.
+# Scores of hypotheses are above this, scores of empty places below. Exports write it into their metadata.
 NO_HYPOTHESIS = IMPOSSIBLE / 10
-# Width of the chunks in which XLA looks through a vocabulary.
+# Size of the chunks in which `_top_k` searches a vocabulary with XLA.
 CHUNK = 32
-# Comparisons of every value with every other cost less than k passes up to about this many.
+# Up to about this many comparisons, comparing every value with every other one is faster than k passes.
 RANKING_PAYS_TO = 70_000
 
 
 class Hypotheses(NamedTuple):
-    """The answer of a search.
+    """The result of a search.
 
     Attributes:
-        token_ids: integers (B, K, L), best first; the start token is left out, the end token is kept, padding follows.
-        scores: float32 (B, K), sum of log probabilities divided by `length_penalty_divisor`; less than `NO_HYPOTHESIS`
-            where fewer than K hypotheses exist.
+        token_ids: integers (B, K, L), best first, without the start token, with the end token, then padding.
+        scores: float32 (B, K), the sum of log probabilities divided by `length_penalty_divisor`. Below `NO_HYPOTHESIS`
+            at empty places, if fewer than K hypotheses exist.
     """
 
     token_ids: object
@@ -51,11 +52,11 @@ class Hypotheses(NamedTuple):
 
 
 class SpecialIds(NamedTuple):
-    """Ids of tokens that are no text.
+    """Ids of the special tokens, and of forbidden ones.
 
     Attributes:
         start, end, pad: the start, end and padding tokens.
-        forbidden: tokens that occur only where a prefix forces them. Defaults to none.
+        forbidden: tokens that are never chosen, except where a prefix forces them. Defaults to ().
     """
 
     start: int = 2
@@ -65,14 +66,15 @@ class SpecialIds(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """A part of a search, one loop; `stages` are those that follow each other.
+    """One loop of a search. A search may consist of several stages, one after the other.
 
-    Most sentences end long before the last one does, and long before their limits. A search in stages does not read
-    empty places of a long cache, and does not compute rows that have ended.
+    Most sentences end long before the last one and long before their maximum length. So a search in stages avoids
+    reading empty positions of a long cache and computing rows that have ended.
 
     Attributes:
-        max_length: the stage ends at this length; its cache has that many positions.
-        divisor: it has room for B / `divisor` sentences, at least one, and begins when no more are unfinished.
+        max_length: the stage ends at this length; its cache has this many positions.
+        divisor: the stage has room for B / `divisor` sentences, at least one. It begins when all unfinished sentences
+            fit in.
     """
 
     max_length: int
@@ -105,18 +107,18 @@ def greedy(
     Args:
         decoder: see the module's docstring; its steps get R = B rows.
         batch_size: B, an integer or a scalar integer tensor.
-        max_length: L, the most tokens of any hypothesis, the end token included.
-        settings: see the module's docstring; read are `min_length`, `no_repeat_ngram_size` and `repetition_penalty`.
-        limits: (B,), the most tokens of each sentence's hypotheses, up to L. Defaults to L.
-        prefix: (B, P), tokens that the hypotheses begin with, padded at the end. Defaults to none.
+        max_length: L, maximum number of tokens of a hypothesis, including the end token.
+        settings: `SearchSettings`. Uses `min_length`, `no_repeat_ngram_size` and `repetition_penalty`.
+        limits: (B,), maximum number of tokens for each sentence, at most L. Defaults to L.
+        prefix: (B, P), tokens that the hypotheses begin with, padded at the end. Defaults to None.
         special_ids: see `SpecialIds`.
-        jit_compile: whether XLA compiles the search. The result is the same; other operations are fast. Defaults to
-            False.
-        stages: a list of `Stage`s, the last one of `max_length` L, lengths and divisors ascending. The result is the
-            same. Defaults to one stage.
+        jit_compile: whether XLA compiles the search. It only selects the operations that are faster; the result is the
+            same. Defaults to False.
+        stages: a list of `Stage`s with ascending lengths and divisors; the last one has `max_length` L. The result is
+            the same for all lists. Defaults to one stage.
 
     Returns:
-        `Hypotheses` with K = 1 and unpenalised scores.
+        `Hypotheses` with K = 1 and scores without length penalty.
     """
 
     def choose(logits, rows, index):
@@ -131,17 +133,17 @@ def greedy(
 def sample(decoder, uniforms, max_length, settings, limits=None, prefix=None, special_ids=SpecialIds(), stages=None):
     """Draws the token at every position from the model's distribution.
 
-    All randomness comes in as `uniforms`, so that a hypothesis depends on its own row alone, not on its company in the
-    batch nor on the backend.
+    `uniforms` is the only source of randomness. So a hypothesis depends neither on the other rows of the batch nor on
+    the backend.
 
     Args:
         decoder, limits, prefix, special_ids, stages: see `greedy`.
         uniforms: float32 (B, L), uniform in [0, 1).
         max_length: L.
-        settings: as for `greedy`; read are also `temperature`, `top_k` and `top_p`.
+        settings: as for `greedy`. Also uses `temperature`, `top_k` and `top_p`.
 
     Returns:
-        `Hypotheses` with K = 1 and unpenalised scores.
+        `Hypotheses` with K = 1 and scores without length penalty.
     """
 
     def choose(logits, rows, index):
@@ -152,12 +154,12 @@ def sample(decoder, uniforms, max_length, settings, limits=None, prefix=None, sp
         allowed, tokens = ops.top_k(allowed, min(settings.top_k or size, size))  # (B, k), most probable first
         probabilities = ops.softmax(allowed, axis=-1)
         before = ops.cumsum(probabilities, axis=-1) - probabilities
-        # A token belongs to the nucleus when those before it are not enough; the first always does.
+        # A token is kept if the tokens before it have less than `top_p` together; the first is always kept.
         probabilities = ops.where(before < settings.top_p, probabilities, 0.0)
         cumulated = ops.cumsum(probabilities, axis=-1)
         drawn = ops.take(rows["uniforms"], index, axis=1)[:, None] * cumulated[:, -1:]
         place = ops.sum(ops.cast(cumulated <= drawn, "int32"), axis=-1, keepdims=True)
-        # Rounding may put the draw behind the last token that has a probability.
+        # Rounding may put the draw after the last token with a probability above 0.
         place = ops.minimum(place, ops.sum(ops.cast(probabilities > 0, "int32"), axis=-1, keepdims=True) - 1)
         token = ops.cast(ops.take_along_axis(tokens, place, axis=-1), "int32")
         return token[:, 0], ops.take_along_axis(log_probs, token, axis=-1)[:, 0]
@@ -168,7 +170,7 @@ def sample(decoder, uniforms, max_length, settings, limits=None, prefix=None, sp
 
 
 def _one_by_one(decoder, batch_size, max_length, given, choose, special_ids, stages):
-    """The loop of greedy search and sampling: `choose` gives a token and its log probability for each row."""
+    """The loop of greedy search and sampling: `choose` returns a token and its log probability for each row."""
     positions = ops.arange(max_length, dtype="int32")
 
     def unfinished(index, rows):
@@ -201,10 +203,10 @@ def _one_by_one(decoder, batch_size, max_length, given, choose, special_ids, sta
 
 
 def _run(unfinished, body, rows, decoder, batch_size, stages):
-    """Runs `body(index, rows, cache, length) -> (rows, cache)` until nothing is unfinished or the last stage is over.
+    """Runs `body(index, rows, cache, length) -> (rows, cache)` until no row is unfinished or the last stage ends.
 
     Args:
-        unfinished: `unfinished(index, rows)`, boolean (B,). `body` does not change the answer of other rows.
+        unfinished: `unfinished(index, rows)`, boolean (B,). `body` does not change the result of finished rows.
         rows: a pytree of tensors (B, ...).
 
     Returns:
@@ -219,7 +221,7 @@ def _run(unfinished, body, rows, decoder, batch_size, stages):
     for number, stage in enumerate(stages):
         before = stages[number - 1] if number else stage
         if stage.divisor > before.divisor:
-            # Those that are unfinished first; this puts them back into their places afterwards.
+            # Unfinished sentences first. `order` is kept to restore the original order at the end.
             order = ops.argsort(ops.cast(ops.logical_not(unfinished(index, rows)), "int32"))
             size = ops.shape(order)[0]
             left_out.append((_take_sentences(rows, order[room(stage) :], size), order))
@@ -243,8 +245,8 @@ def _run(unfinished, body, rows, decoder, batch_size, stages):
 
 
 def _take_sentences(tree, sentences, batch_size):
-    """Some of the sentences of a pytree of tensors (B * n, ...)."""
-    at_least_one = max(batch_size, 1) if isinstance(batch_size, int) else ops.maximum(batch_size, 1)  # To divide by.
+    """The given sentences of a pytree of tensors (B * n, ...)."""
+    at_least_one = max(batch_size, 1) if isinstance(batch_size, int) else ops.maximum(batch_size, 1)  # A divisor.
 
     def take(x):
         count = ops.shape(x)[0] // at_least_one
@@ -266,22 +268,24 @@ def beam_search(
     jit_compile=False,
     stages=None,
 ):
-    """Keeps the `num_beams` most probable prefixes, and beside them the `num_beams` best ended hypotheses.
+    """Keeps the `num_beams` most probable live prefixes and the `num_beams` best ended hypotheses.
 
     Hypotheses that reach their limit without an end token compete with the ended ones by their score. The loop ends
-    early when no live prefix can reach the score of the worst wanted hypothesis, so stopping never changes the answer.
+    early if no live prefix can reach the score of the worst requested hypothesis, so ending early never changes the
+    result.
 
     Args:
-        decoder: see the module's docstring; its steps get R = B * K rows, the beams of a sentence side by side.
+        decoder: see the module's docstring; its steps get R = B * K rows, the beams of a sentence adjacent.
         batch_size: B, an integer or a scalar integer tensor.
-        max_length: L, the most tokens of any hypothesis, the end token included.
-        settings: as for `greedy`; read are also `num_beams`, K, which may be larger than the vocabulary, and
-            `length_penalty`. One beam without length penalty is greedy search.
-        num_hypotheses: how many of the K are wanted; only these are returned. Defaults to K.
+        max_length: L, maximum number of tokens of a hypothesis, including the end token.
+        settings: as for `greedy`. Also uses `length_penalty` and `num_beams`, K, which may be larger than the
+            vocabulary. One beam without length penalty is greedy search.
+        num_hypotheses: number of hypotheses to return, at most K. Defaults to K.
         limits, prefix, special_ids, jit_compile, stages: see `greedy`.
 
     Returns:
-        `Hypotheses`, best first, as many as are wanted. With a repetition penalty, best is what is best under that.
+        `Hypotheses`, `num_hypotheses` per sentence, best first. With a repetition penalty, they are ordered by the
+        penalised scores.
     """
     num_hypotheses = settings.num_beams if num_hypotheses is None else num_hypotheses
     beams = _Beams(decoder, max_length, settings, num_hypotheses, special_ids, jit_compile)
@@ -296,9 +300,9 @@ def beam_search(
 class _Beams:
     """The loop of a beam search.
 
-    Its rows are a dict with `live`, the prefixes, `ended`, the hypotheses, `limits`, and perhaps `prefix`. `totals` are
-    sums of log probabilities, by which prefixes compete, `scores` totals divided by the length penalty. With a
-    repetition penalty, `own` is what they are without it: the model's own log probabilities.
+    Its rows are a dict: `live` holds the prefixes, `ended` the hypotheses; then `limits`, and `prefix` if there is one.
+    `totals` are sums of log probabilities and rank the live prefixes. `scores` are totals divided by the length
+    penalty and rank the hypotheses. With a repetition penalty, `own` is the same number without that penalty.
     """
 
     def __init__(self, decoder, max_length, settings, num_hypotheses, special_ids, jit_compile):
@@ -306,7 +310,7 @@ class _Beams:
         self.max_length, self.num_hypotheses, self.jit_compile = max_length, num_hypotheses, jit_compile
         self.positions = ops.arange(max_length, dtype="int32")
         self.beams = ops.arange(settings.num_beams, dtype="int32")
-        # At most num_beams of so many candidates end, hence at least num_beams go on.
+        # Each beam has one candidate that ends. So at least num_beams of these candidates continue.
         self.num_candidates = 2 * settings.num_beams
 
     def start(self, batch_size, limits, prefix):
@@ -316,7 +320,8 @@ class _Beams:
         live = {
             "token_ids": token_ids,
             "ancestors": token_ids * 0 - 1,
-            # All beams begin alike: only the first may have children, or every hypothesis would be there K times.
+            # All beams begin with the same prefix. Only the first one is possible, else each hypothesis would occur K
+            # times.
             "totals": zeros + ops.where(self.beams == 0, 0.0, IMPOSSIBLE),
         }
         ended = {"token_ids": token_ids, "scores": zeros + 2 * IMPOSSIBLE}
@@ -329,9 +334,10 @@ class _Beams:
         return rows
 
     def unfinished(self, index, rows):
-        """Boolean (B,): whether a prefix can still become one of the wanted hypotheses."""
+        """Boolean (B,): whether a live prefix can still become one of the requested hypotheses."""
         best = rows["live"]["totals"][:, 0]
-        # Log probabilities only fall. Of the divisors still possible, the largest one is kindest to a negative sum.
+        # Totals only fall. The best score that is still possible is the total over the largest divisor, which is that
+        # of the limit or of the next position, depending on the sign of the length penalty.
         reachable = ops.maximum(best / self._divisor(rows["limits"]), best / self._divisor(index + 1))
         hopeful = reachable > rows["ended"]["scores"][:, self.num_hypotheses - 1]
         return ops.logical_and(best > IMPOSSIBLE / 2, hopeful)
@@ -347,8 +353,8 @@ class _Beams:
         candidates = self._candidates(ops.cast(logits, "float32"), {**live, "ancestors": ancestors}, rows, index)
         limit_is_reached = (index + 1 >= rows["limits"])[:, None]
         ends = ops.logical_or(candidates.pop("newest") == self.special_ids.end, limit_is_reached)
-        # Ended candidates compete with the hypotheses that ended before, if they are among the best K: one beam would
-        # otherwise end where greedy search goes on. ...
+        # Ended candidates compete with the earlier hypotheses, but only if they are among the best K. Otherwise a
+        # search with one beam would end where greedy search continues.
         totals, place = candidates["totals"], ops.arange(self.num_candidates)
         kept = ops.logical_and(ends, ops.logical_and(place < num_beams, totals > IMPOSSIBLE / 2))
         newly = {
@@ -359,14 +365,14 @@ class _Beams:
             newly["own"] = candidates["own"] / self._divisor(index + 1)
         ended = {name: ops.concatenate([x, newly[name]], axis=1) for name, x in rows["ended"].items()}
         ended = _keep_best(ended, "scores", num_beams, self.jit_compile)
-        # ... Those that do not end go on.
+        # The other candidates continue.
         candidates["totals"] = ops.where(ends, 2 * IMPOSSIBLE, totals)
         return {**rows, "live": _keep_best(candidates, "totals", num_beams, self.jit_compile), "ended": ended}, cache
 
     def _candidates(self, logits, live, rows, index):
-        """The best 2K of all that the live prefixes can become, best first; `newest` (B, 2K) are their last tokens."""
+        """The best 2K continuations of the live prefixes, best first; `newest` (B, 2K) are their last tokens."""
         num_beams, count = self.settings.num_beams, self.num_candidates
-        num_tokens = min(count, logits.shape[-1])  # C: of each beam, no more can be among the best 2K.
+        num_tokens = min(count, logits.shape[-1])  # At most this many tokens of one beam can be among the best 2K.
         past = ops.reshape(live["token_ids"], (-1, self.max_length))
         prefix = ops.repeat(rows["prefix"], num_beams, axis=0) if "prefix" in rows else None
         best, tokens, log_probs = _best_tokens(
@@ -393,14 +399,14 @@ class _Beams:
 
 
 def _best_tokens(logits, k, token_ids, index, prefix, settings, special_ids, jit_compile):
-    """The k best tokens of each row as the settings and the prefix have it, best first.
+    """The k best tokens of each row under the settings and the prefix, best first.
 
     Returns:
-        Three tensors (R, k): by what they are best, the tokens, and their own log probabilities.
+        Three tensors (R, k): the adjusted log probabilities, the tokens, and the model's own log probabilities.
     """
-    # Rows are normalised after the best are chosen: the whole of (R, V) is read, never written.
+    # Only the k best are normalised: this reads the tensor (R, V) and does not write another one of this size.
     normalizer = ops.logsumexp(logits, axis=-1, keepdims=True)
-    if settings.repetition_penalty != 1.0:  # That multiplies log probabilities, so they must be there.
+    if settings.repetition_penalty != 1.0:  # The penalty multiplies log probabilities, not logits.
         log_probs = logits - normalizer
         best, tokens = _top_k(_adjust(log_probs, token_ids, index, prefix, settings, special_ids), k, jit_compile)
         return best, tokens, ops.take_along_axis(log_probs, tokens, axis=-1)
@@ -409,9 +415,9 @@ def _best_tokens(logits, k, token_ids, index, prefix, settings, special_ids, jit
 
 
 def _adjust(log_probs, token_ids, index, prefix, settings, special_ids):
-    """Log probabilities or logits (R, V) of position `index` as the settings and the prefix (R, P) have them.
+    """Applies the settings and the prefix (R, P) to the log probabilities or logits (R, V) of position `index`.
 
-    `token_ids` (R, L) holds the tokens before `index`. What is forbidden gets `IMPOSSIBLE`.
+    `token_ids` (R, L) holds the tokens before `index`. Forbidden tokens get `IMPOSSIBLE`.
     """
     size, given = log_probs.shape[-1], log_probs
     tokens = ops.arange(size, dtype="int32")
@@ -423,13 +429,13 @@ def _adjust(log_probs, token_ids, index, prefix, settings, special_ids):
         log_probs = ops.where(seen, log_probs * settings.repetition_penalty, log_probs)
     if settings.no_repeat_ngram_size:
         before = settings.no_repeat_ngram_size - 1
-        # A token is forbidden where it stands behind the tokens that are now the newest ones.
+        # A token is forbidden if it followed the same tokens earlier that are now the newest ones.
         repeated = ops.logical_and(positions >= before, positions < index)
         for back in range(before, 0, -1):
             newest = ops.take(token_ids, ops.maximum(index - back, 0), axis=1)
             repeated = ops.logical_and(repeated, ops.roll(token_ids, back, axis=1) == newest[:, None])
         forbidden = _mark(token_ids, repeated, size)
-        # Ending is always allowed.
+        # The end token is always allowed.
         forbidden = ops.logical_and(forbidden, tokens != special_ids.end)
         log_probs = ops.where(forbidden, IMPOSSIBLE, log_probs)
     if settings.min_length > 1:
@@ -439,20 +445,20 @@ def _adjust(log_probs, token_ids, index, prefix, settings, special_ids):
         width = ops.shape(prefix)[1]
         column = ops.take(prefix, ops.minimum(index, width - 1), axis=1)[:, None]
         forced = ops.logical_and(index < width, column != special_ids.pad)
-        # What is forced may be forbidden otherwise.
+        # A forced token may be one that is otherwise forbidden.
         log_probs = ops.where(forced, ops.where(tokens == column, given, IMPOSSIBLE), log_probs)
     return log_probs
 
 
 def forbid(logits, token_ids):
-    """Logits or log probabilities (..., V) in which some tokens cannot be chosen."""
+    """Logits or log probabilities (..., V) with `IMPOSSIBLE` added to the given tokens."""
     allowed = np.zeros(logits.shape[-1], "float32")
     allowed[list(token_ids)] = IMPOSSIBLE
     return logits + allowed
 
 
 def _mark(token_ids, where, vocabulary_size):
-    """Boolean (R, V): the tokens that stand in `token_ids` (R, L) where `where`, (L,) or (R, L), is True."""
+    """Boolean (R, V): the tokens that occur in `token_ids` (R, L) where `where`, (L,) or (R, L), is True."""
     shape = ops.shape(token_ids)
     rows = ops.broadcast_to(ops.arange(shape[0], dtype="int32")[:, None], shape)
     indices = ops.reshape(ops.stack([rows, token_ids], axis=-1), (-1, 2))
@@ -461,11 +467,11 @@ def _mark(token_ids, where, vocabulary_size):
 
 
 def _top_k(x, k, jit_compile):
-    """The k largest of the last axis of (R, V) and their indices, largest first.
+    """The k largest values of the last axis of (R, V) and their indices, largest first.
 
-    XLA's own top_k takes longer than all the rest of a step. Instead a long axis is cut into chunks, since the k
-    largest values lie in the k chunks with the largest maxima, and the few that are left are searched k times for
-    their maximum. Without XLA the one op is best.
+    XLA's own top_k takes longer than the rest of a step. So with XLA a long axis is cut into chunks. The k largest
+    values are in the k chunks with the largest maxima, and only these chunks are searched. Without XLA `ops.top_k` is
+    fastest.
     """
     if not jit_compile:
         return ops.top_k(x, k)
@@ -481,7 +487,7 @@ def _top_k(x, k, jit_compile):
 
 
 def _maxima(x, k):
-    """`ops.top_k` in operations that XLA makes fast: by ranks if the rows are short and few, else by k maxima."""
+    """`ops.top_k` in operations that are fast with XLA: by ranks if the rows are short and few, else by k maxima."""
     rows, size = x.shape
     places = ops.arange(size, dtype="int32")
     if rows * size * size <= RANKING_PAYS_TO:
@@ -494,7 +500,7 @@ def _maxima(x, k):
     values, indices = [], []
     for _ in range(k):
         value = ops.max(x, axis=-1, keepdims=True)
-        # The first place that holds the maximum; XLA's argmax is several times slower.
+        # The first index of the maximum; XLA's argmax is several times slower.
         index = ops.min(ops.where(x == value, places, size - 1), axis=-1, keepdims=True)
         x = ops.where(places == index, 4 * IMPOSSIBLE, x)
         values.append(value)
@@ -503,7 +509,7 @@ def _maxima(x, k):
 
 
 def _keep_best(hypotheses, by, count, jit_compile):
-    """Of tensors (B, R, ...) the `count` rows whose `by` is largest, largest first."""
+    """The `count` rows of tensors (B, R, ...) with the largest `hypotheses[by]`, largest first."""
     _, best = _top_k(hypotheses[by], count, jit_compile)
     return {name: _take_rows(x, best) for name, x in hypotheses.items()}
 

@@ -1,7 +1,7 @@
 """Training on several devices and several machines: `tf.distribute` with `model.fit`.
 
-One rule: the gradient of N replicas is that of one device on the same global batch, also where the replicas hold
-different numbers of real tokens, and likewise for the micro-batches of gradient accumulation.
+One rule: N replicas have the same gradient as one device on the same global batch, even if the replicas have different
+numbers of real tokens. The same holds for the micro-batches of gradient accumulation.
 """
 
 import functools
@@ -17,12 +17,12 @@ STRATEGIES = ("auto", "one", "mirrored", "multi_worker")
 
 
 def make_strategy(kind="auto"):
-    """A `tf.distribute.Strategy`. Call it before anything else uses TensorFlow: collectives are set up first.
+    """A `tf.distribute.Strategy`. Call it before anything else uses TensorFlow: collectives must be set up first.
 
     Args:
-        kind: `"one"` device; `"mirrored"`, all GPUs of this machine, or all its logical CPUs where it has no GPU;
-            `"multi_worker"`, several processes or machines, which `TF_CONFIG` or Slurm's environment describes;
-            `"auto"`, multi_worker where `TF_CONFIG` is set, mirrored where there are several GPUs, else one.
+        kind: `"one"`: one device. `"mirrored"`: all GPUs of this machine, or all logical CPUs if it has no GPU.
+            `"multi_worker"`: several processes or machines, which `TF_CONFIG` or Slurm's environment describes.
+            `"auto"`: multi_worker if `TF_CONFIG` is set, mirrored if there are several GPUs, else one.
 
     Raises:
         ValueError: there is no second device, or no description of a cluster.
@@ -56,7 +56,7 @@ def _cluster_resolver():
         resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
         if not resolver.cluster_spec().as_dict():
             raise ValueError(
-                "TF_CONFIG must name the workers: every one has the addresses of all. "
+                "TF_CONFIG must list the workers: every worker needs the addresses of all. "
                 f"Received: {os.environ['TF_CONFIG']}. Like this: "
                 '{"cluster": {"worker": ["host1:2222", "host2:2222"]}, "task": {"type": "worker", "index": 0}}.'
             )
@@ -64,16 +64,17 @@ def _cluster_resolver():
     if "SLURM_PROCID" in os.environ:
         return tf.distribute.cluster_resolver.SlurmClusterResolver()
     raise ValueError(
-        "`strategy='multi_worker'` needs to know the machines. Received: neither TF_CONFIG nor Slurm's variables in "
-        "the environment. To try it on one machine: python -m keras_transformer launch --workers 2 train_keras.py ..."
+        "`strategy='multi_worker'` needs the addresses of the machines. Received: neither TF_CONFIG nor Slurm's "
+        "variables in the environment. To try it on one machine: "
+        "python -m keras_transformer launch --workers 2 train_keras.py ..."
     )
 
 
 @contextmanager
 def distribute(kind="auto"):
-    """Within it, models are built and compiled for `make_strategy(kind)`; yields the strategy.
+    """A context in which models are built and compiled for `make_strategy(kind)`. It yields the strategy.
 
-    On the JAX backend it is `keras.distribution.DataParallel` over all devices, unless there is one alone; yields it.
+    On the JAX backend it uses and yields `keras.distribution.DataParallel` over all devices, or None for one device.
 
     Example:
         >>> with distribute("one") as strategy:
@@ -96,22 +97,22 @@ def distribute(kind="auto"):
 
 
 def is_chief(strategy):
-    """Whether this process is the one that writes files: the chief or first worker, or the only one."""
+    """Whether this process writes the files: it is the chief, the first worker or the only process."""
     extended = getattr(strategy, "extended", None)  # On JAX there is none.
     return extended is None or extended.should_checkpoint
 
 
 def barrier(strategy):
-    """Returns when all workers have called it."""
+    """Waits until all workers have called it."""
     agree(strategy, 0)
 
 
 def agree(strategy, value):
-    """The mean of a number over all workers, the same on each."""
+    """The mean of a number over all workers: each worker gets the same mean."""
     return float(_mean(strategy)(value)) if _multi_worker(strategy) else value
 
 
-@functools.cache  # A function of TensorFlow is traced once; made anew at every call, it would be traced at every call.
+@functools.cache  # So that TensorFlow traces the function once, and not at every call.
 def _mean(strategy):
     import tensorflow as tf
 
@@ -124,7 +125,7 @@ def _mean(strategy):
 
 @contextmanager
 def worker_errors(strategy, command):
-    """Within it, a worker that is gone ends this one with a message that names the `command` to go on with."""
+    """A context that ends this process if another worker is lost. A message names the `command` to continue."""
     import tensorflow as tf
 
     try:
@@ -134,11 +135,11 @@ def worker_errors(strategy, command):
             raise
         print(
             f"error: training stopped, another worker is gone or out of reach: {str(error).splitlines()[0]}\n"
-            f"The newest checkpoint is whole. Start all workers again with:\n  {command}",
+            f"The newest checkpoint is complete. Start all workers again with:\n  {command}",
             file=sys.stderr,
             flush=True,
         )
-        os._exit(1)  # The usual way out waits for the other workers.
+        os._exit(1)  # A normal exit would wait for the other workers.
 
 
 def _multi_worker(strategy):
@@ -146,38 +147,38 @@ def _multi_worker(strategy):
 
 
 class DistributedFit:
-    """What a `keras.Model` lacks for `model.fit` under `tf.distribute`: `class MyModel(DistributedFit, keras.Model)`.
+    """Makes `model.fit` of a `keras.Model` work under `tf.distribute`: `class MyModel(DistributedFit, keras.Model)`.
 
-    `Transformer` has it. With one replica and no accumulation, training is Keras' own. Otherwise
+    `Transformer` uses it. With one replica and no accumulation, training is Keras' own. Otherwise
 
-    - the loss of each replica and of each micro-batch counts by its share of the global batch, so that the sum of the
-      gradients is the gradient of the global batch. For a loss that is the mean over the sample weights
-      (`reduction="mean_with_sample_weight"`, as `LabelSmoothedCrossEntropy` has it) that is the share of the weights,
-      for a mean over the batch (Keras' default) the share of the rows. A `compute_loss` of your own has to be the mean
-      that the loss says, or without a loss the mean over the sample weights. Where the output carries a Keras mask, the
-      sample weights must be 0 where the mask is False;
-    - gradients are summed over the replicas before the optimizer sees them: clipping, loss scaling and the check for
-      overflow are those of one device;
-    - XLA compiles forward and backward pass of each replica: Keras would have it compile the communication, too, and
-      fail;
-    - several workers work: Keras 3 alone fails there.
+    - the loss of each replica and each micro-batch is multiplied by its share of the global batch. So the sum of the
+      gradients is the gradient of the global batch. If the loss is the mean over the sample weights
+      (`reduction="mean_with_sample_weight"`, as in `LabelSmoothedCrossEntropy`), the share is that of the weights. If
+      it is the mean over the batch (Keras' default), the share is that of the rows. Your own `compute_loss` must return
+      the mean that the loss declares, or without a loss the mean over the sample weights. If the output carries a Keras
+      mask, the sample weights must be 0 where the mask is False;
+    - gradients are summed over the replicas before the optimizer gets them. So clipping, loss scaling and the check for
+      overflow are the same as on one device;
+    - XLA compiles the forward and backward pass of each replica. Keras would also compile the communication between
+      replicas, and fail;
+    - several workers are supported: Keras 3 alone fails with them.
 
-    A model that is saved compiled is loaded compiled, and `fit` goes on with the optimizer's state.
+    A model that is saved compiled is loaded compiled, and `fit` continues with the optimizer's state.
     """
 
-    _accumulation_steps = 1  # Until it is compiled.
+    _accumulation_steps = 1  # `compile` may change it.
 
     def compile(self, *args, gradient_accumulation_steps: int = 1, jit_compile="auto", **kwargs):
-        """`keras.Model.compile` with one argument more.
+        """`keras.Model.compile` with one more argument.
 
         Args:
-            gradient_accumulation_steps: number of micro-batches that each batch is split into, one after the other on
-                each replica, with one update for all of them: the memory of a small batch, the gradient of a large one.
-                An optimizer's argument of that name waits for as many batches instead. Defaults to 1.
+            gradient_accumulation_steps: number of micro-batches that each batch is split into. Each replica computes
+                them one after the other, with one update for all: the memory of a small batch, the gradient of a large
+                one. An optimizer's argument of the same name accumulates over whole batches instead. Defaults to 1.
 
         Raises:
-            ValueError: batches are to be split, by micro-batches or replicas, but the loss is no mean that can be put
-                together from its parts, or a `train_step` does not call that of this class.
+            ValueError: batches are split, by micro-batches or replicas, but the loss is not a mean that can be computed
+                from parts of the batch, or a `train_step` does not call that of this class.
         """
         steps = gradient_accumulation_steps
         if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
@@ -199,25 +200,25 @@ class DistributedFit:
             _check_train_steps(type(self))
             self._reductions = _checked_reductions(getattr(self, "loss", None))
         if self._splits_batches() and self.optimizer is not None:
-            # `train_step` has done it already.
+            # `train_step` has summed the gradients already.
             inner = getattr(self.optimizer, "inner_optimizer", self.optimizer)
             inner._all_reduce_sum_gradients = lambda gradients_and_variables: gradients_and_variables
 
     def get_compile_config(self):
         config = super().get_compile_config()
         ours = {"gradient_accumulation_steps": self._accumulation_steps}
-        # What was asked for: what became of it is different on other devices.
+        # Save the requested value: the effective value may differ on other devices.
         return {**config, **ours, "jit_compile": self._jit_compile_asked} if config else config
 
     def compile_from_config(self, config):
         if type(self).compile is not DistributedFit.compile:
-            return super().compile_from_config(config)  # Keras says that such a class has to do it itself.
+            return super().compile_from_config(config)  # Keras then warns that such a class must override this method.
         self.compile(**keras.saving.deserialize_keras_object(config))
         if self.optimizer is not None and self.built:
             self.optimizer.build(self.trainable_variables)
 
     def make_train_function(self, force=False):
-        """Keras', with an optimizer that has its variables: made in the first step, they have it traced twice."""
+        """As in Keras, but creates the optimizer's variables first. Else the train function would be traced twice."""
         to_build = self.optimizer is not None and not self.optimizer.built
         if to_build and all(layer.built for layer in self._flatten_layers()):
             self.optimizer.build(self.trainable_variables)
@@ -235,10 +236,10 @@ class DistributedFit:
 
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(args[0])
         if not all(layer.built for layer in self._flatten_layers()):
-            self(x)  # Makes the weights. Nothing uses the result, so TensorFlow leaves it out.
+            self(x)  # Creates the weights. The result is unused, so TensorFlow does not compute it.
         variables = self.trainable_weights
 
-        # Made anew in every trace: each replica has variables of its own.
+        # Defined inside `train_step`, because each replica has its own variables and needs its own trace.
         @tf.function(jit_compile=self._inner_xla or None, autograph=False, reduce_retracing=True)
         def gradients_of(x, y, sample_weight, share):
             with tf.GradientTape() as tape:
@@ -276,14 +277,14 @@ class DistributedFit:
         return self._logs(_all_reduce(loss * replicas * share), x)
 
     def _weight_of(self, x, sample_weight):
-        """What a part of a batch weighs in the loss: its sample weights, or its rows."""
+        """The weight of a part of a batch in the loss: the sum of its sample weights, or the number of its rows."""
         if sample_weight is None or self._reductions <= {"sum_over_batch_size", "mean"}:
             return _rows(x)
         weights = keras.tree.flatten(sample_weight)
         if len(weights) > 1 or len(self._reductions) > 1:
             raise ValueError(
                 "With sample weights, several replicas or `gradient_accumulation_steps` need one array of weights and "
-                "one kind of mean for all losses: each part of a batch has one share. Received: "
+                "one kind of mean for all losses: each part of a batch has one weight. Received: "
                 f"{len(weights)} arrays of weights, losses with the reductions {sorted(self._reductions)}."
             )
         return ops.sum(ops.cast(weights[0], "float32"))
@@ -292,17 +293,17 @@ class DistributedFit:
         masked = any(getattr(y, "_keras_mask", None) is not None for y in keras.tree.flatten(y_pred))
         if masked and (sample_weight is None or self._reductions <= {"sum_over_batch_size", "mean"}):
             raise ValueError(
-                "The output of the model carries a Keras mask, so the loss is a mean over real tokens, of which the "
-                "parts of a batch have different numbers. With several replicas or `gradient_accumulation_steps` pass "
-                "sample weights, 0 at padding, and a loss with reduction='mean_with_sample_weight'. Received: "
+                "The output of the model carries a Keras mask, so the loss is a mean over real tokens, and the parts "
+                "of a batch have different numbers of them. With several replicas or `gradient_accumulation_steps` "
+                "pass sample weights, 0 at padding, and a loss with reduction='mean_with_sample_weight'. Received: "
                 f"{'no' if sample_weight is None else 'with'} sample weights, reductions {sorted(self._reductions)}."
             )
 
     def _logs(self, loss, x):
-        """The metrics, with the loss of the global batch, which weighs as many rows as it has."""
+        """The metrics, including the loss of the global batch, weighted by its number of rows."""
         self._loss_tracker.update_state(loss, sample_weight=_rows(x))
         logs = self.get_metrics_result()
-        # Keras averages what several workers return along an axis that numbers lack.
+        # With several workers Keras averages the logs along their first axis, so they need one.
         return {k: ops.reshape(v, (1,)) for k, v in logs.items()} if _multi_worker(self.distribute_strategy) else logs
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
@@ -316,7 +317,7 @@ class DistributedFit:
 
 
 def _check_train_steps(model_class):
-    """An overridden `train_step` that does not call the next one would train without splitting anything."""
+    """Raises a ValueError if an overridden `train_step` does not call the next one: it would not split the batch."""
 
     def calls_next(code):
         return "train_step" in code.co_names or any(inspect.iscode(c) and calls_next(c) for c in code.co_consts)
@@ -332,23 +333,23 @@ def _check_train_steps(model_class):
 
 
 def _checked_reductions(losses):
-    """How the losses make one number of many: the set of their reductions. Only a mean has parts that add up to it."""
+    """The set of the losses' reductions. Only means are allowed, because their parts can be added up."""
     losses = [loss for loss in keras.tree.flatten(losses) if loss is not None]
     for loss in losses:
         if getattr(loss, "ignore_class", None) is not None:
             raise ValueError(
-                "With several replicas or `gradient_accumulation_steps` a loss may not have `ignore_class`: each part "
-                "of a batch would be a mean over another number of tokens. Received: "
+                "With several replicas or `gradient_accumulation_steps` a loss may not have `ignore_class`: the parts "
+                "of a batch would be means over different numbers of tokens. Received: "
                 f"{type(loss).__name__}(ignore_class={loss.ignore_class}). Pass sample weights instead, 0 for that "
                 "class, and reduction='mean_with_sample_weight'."
             )
-    # Functions and names of functions become losses with Keras' default.
+    # Keras turns functions and their names into losses with its default reduction.
     reductions = {getattr(loss, "reduction", "sum_over_batch_size") for loss in losses}
     unknown = reductions - {"sum_over_batch_size", "mean", "mean_with_sample_weight"}
     if unknown:
         raise ValueError(
-            "With several replicas or `gradient_accumulation_steps` a loss must be a mean, so that those of the parts "
-            f"of a batch add up to that of the batch. Received: reduction={unknown.pop()!r}. "
+            "With several replicas or `gradient_accumulation_steps` a loss must be a mean, so that the losses of the "
+            f"parts of a batch add up to the loss of the batch. Received: reduction={unknown.pop()!r}. "
             "Use reduction='mean_with_sample_weight'."
         )
     return reductions or {"mean_with_sample_weight"}

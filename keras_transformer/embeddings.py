@@ -34,7 +34,7 @@ def _frequencies(hidden_dim, max_wavelength):
 def positional_encoding(
     length: int, hidden_dim: int, max_wavelength: float = 10000, layout: str = "interleaved"
 ) -> np.ndarray:
-    """The table of sinusoidal positions of section 3.5.
+    """The table of sinusoidal positions (section 3.5).
 
         PE(pos, 2i)     = sin(pos / max_wavelength^(2i / hidden_dim))
         PE(pos, 2i + 1) = cos(pos / max_wavelength^(2i / hidden_dim))
@@ -62,13 +62,13 @@ def positional_encoding(
 def positional_rotation(
     offset: int, hidden_dim: int, max_wavelength: float = 10000, layout: str = "interleaved"
 ) -> np.ndarray:
-    """The matrix M that moves every position by an offset: PE(pos + offset) = M PE(pos), whatever pos is.
+    """The matrix M that moves every position by an offset: PE(pos + offset) = M PE(pos) for every pos.
 
-    Each pair of sine and cosine turns by its own angle, offset / max_wavelength^(2i / hidden_dim). That M depends on
-    the offset alone is why the paper hoped that a model could attend by relative positions.
+    Each pair of sine and cosine turns by its own angle, offset / max_wavelength^(2i / hidden_dim). M depends on the
+    offset alone. For this reason the paper hoped that a model could learn to attend by relative positions.
 
     Args:
-        offset: positions, an integer, negative for back.
+        offset: number of positions, an integer; negative moves back.
         hidden_dim, max_wavelength, layout: see `positional_encoding`.
 
     Returns:
@@ -93,44 +93,44 @@ def positional_rotation(
 class PositionalEmbedding(keras.layers.Layer):
     """Embeds token ids, scales by sqrt(hidden_dim), adds positions, applies dropout.
 
-    The layer's output carries the Keras mask `token_ids != pad_token_id`, which the blocks that follow pick up by
-    themselves. Sinusoidal positions have no maximum length. Positions are kept and added in float32 whatever the
-    dtype policy, since bfloat16 cannot tell position 300 from 301.
+    The output carries the Keras mask `token_ids != pad_token_id`, and the blocks that follow use it automatically.
+    Sinusoidal positions have no maximum length. Positions are kept and added in float32 under every dtype policy,
+    because bfloat16 cannot tell position 300 from 301.
 
-    Without a vocabulary it adds positions to features, such as spectrograms or patches, without scaling them.
+    Without a vocabulary the layer adds positions to features, such as spectrograms or patches, and does not scale them.
 
     Args:
-        vocabulary_size: number of token ids, V; `None` for positions alone, added to features (B, L, D).
+        vocabulary_size: number of token ids, V; `None` if the input is features (B, L, D), not token ids.
         hidden_dim: width of the embedding, D.
         position_type: `"sinusoidal"` (the paper's) or `"learned"`.
-        max_length: number of positions of the learned table; required for `"learned"`, unused for `"sinusoidal"`.
+        max_length: number of positions in the learned table; required for `"learned"`, unused for `"sinusoidal"`.
         max_wavelength: see `positional_encoding`. Defaults to 10000.
         layout: see `positional_encoding`. Defaults to `"interleaved"`.
-        dropout: rate in [0, 1) on the sum. Defaults to 0.
+        dropout: rate in [0, 1) on the output. Defaults to 0.
         pad_token_id: the id that is masked. Defaults to 0.
         tie_weights: whether `project` reuses the embedding matrix (section 3.4) or owns a second one. Defaults to True.
-        embeddings_initializer: of the token embeddings. Defaults to `None`, a normal distribution with the standard
-            deviation hidden_dim^-0.5: after the scaling the rows have unit variance.
+        embeddings_initializer: of the token embeddings. Defaults to `None`, a normal distribution with standard
+            deviation hidden_dim^-0.5: after scaling, the rows have unit variance.
         embeddings_regularizer: of the token embeddings. Defaults to `None`.
         **kwargs: `name`, `dtype`, `trainable`.
 
     Call arguments:
-        token_ids: integers of shape (B, L), or features of shape (B, L, D) where there is no vocabulary. Keras makes
-            float32 of what it does not know to be integers, so those are taken for ids, too, as
-            `keras.layers.Embedding` does; float16 and bfloat16 are refused: they cannot count to a vocabulary.
-        start_index: the position of the first column, an integer or a scalar integer tensor. Defaults to 0; cached
-            decoding passes the step.
+        token_ids: integers of shape (B, L), or features of shape (B, L, D) if there is no vocabulary. float32 is
+            accepted for ids, as in `keras.layers.Embedding`, because Keras turns inputs of undeclared dtype into
+            float32. float16 and bfloat16 are not: they cannot represent every id of a large vocabulary.
+        start_index: the position of the first column, an integer or a scalar integer tensor. Defaults to 0. Cached
+            decoding passes the index of the step.
         positions: integers (B, L) or (L,), the position of each token, for packed or left-padded batches. Defaults to
-            `None`: start_index, start_index + 1, ... Of a learned table each must be a row; in tensors, whose values
-            are not looked at, others give what the backend makes of them.
+            `None`: start_index, start_index + 1, ... With learned positions each must be less than `max_length`. In
+            tensors this is not checked, and the result for other positions depends on the backend.
         training: whether dropout is active.
-        reverse: take hidden states (..., D) and return logits (..., V); see `project`. Defaults to False.
+        reverse: if True, takes hidden states (..., D) and returns logits (..., V); see `project`. Defaults to False.
 
     Returns:
-        Floats of shape (B, L, D) with a Keras mask of shape (B, L); of features, with the mask that they carry.
+        Floats of shape (B, L, D) with a Keras mask of shape (B, L). Features keep the mask that they carry.
 
     Raises:
-        ValueError: an argument or a shape that cannot be, or a position beyond the learned table.
+        ValueError: an invalid argument or shape, or a position beyond the learned table.
 
     Example:
         >>> layer = PositionalEmbedding(vocabulary_size=50, hidden_dim=8)
@@ -163,7 +163,7 @@ class PositionalEmbedding(keras.layers.Layer):
         if position_type == "learned" and max_length is None:
             raise ValueError(
                 "`max_length` must be given for learned positions: each position is a row of a table. "
-                f"Received: max_length={max_length}. Pass the longest length, or use position_type='sinusoidal'."
+                f"Received: max_length={max_length}. Pass the largest length, or use position_type='sinusoidal'."
             )
         if position_type == "sinusoidal":
             _check_sinusoids(hidden_dim, max_wavelength, layout)
@@ -179,11 +179,11 @@ class PositionalEmbedding(keras.layers.Layer):
         self.embeddings_initializer = keras.initializers.get(embeddings_initializer)
         self.embeddings_regularizer = keras.regularizers.get(embeddings_regularizer)
         self.supports_masking = True
-        # Features must not be rounded before the positions are added; the sublayers cast by themselves.
+        # Features must not be rounded before the positions are added. The sublayers cast their own inputs.
         self.autocast = self.vocabulary_size is not None
         self.token_embedding = None
         if self.vocabulary_size is not None:
-            # N(0, 1 / hidden_dim): the tied projection, too, starts with logits of unit variance.
+            # With variance 1 / hidden_dim, the logits of the tied projection start with unit variance, too.
             default = keras.initializers.RandomNormal(stddev=self.hidden_dim**-0.5)
             self.token_embedding = keras.layers.ReversibleEmbedding(
                 self.vocabulary_size,
@@ -195,7 +195,7 @@ class PositionalEmbedding(keras.layers.Layer):
                 dtype=self.dtype_policy,
                 name="token_embedding",
             )
-            self.token_embedding.supports_masking = True  # So that `project` does not warn that it ends a mask's way.
+            self.token_embedding.supports_masking = True  # Else Keras warns that `project` drops the mask.
         self.dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, token_ids_shape):
@@ -210,7 +210,7 @@ class PositionalEmbedding(keras.layers.Layer):
             )
 
     def __call__(self, token_ids, *args, positions=None, reverse=False, **kwargs):
-        # Not in `call`: Keras makes the mask of what it gets here, and casts floats to the policy's dtype in between.
+        # Not in `call`: Keras computes the mask from the arguments given here, and casts floats before `call`.
         if not reverse and hasattr(token_ids, "shape"):
             token_ids = self._checked(token_ids)
         if positions is not None:
@@ -218,7 +218,7 @@ class PositionalEmbedding(keras.layers.Layer):
         return super().__call__(token_ids, *args, **kwargs, **({"reverse": True} if reverse else {}))
 
     def _checked(self, inputs):
-        """Token ids as integers, or features as they are."""
+        """Checks the inputs; returns token ids as integers, and features unchanged."""
         dtype, shape = keras.backend.standardize_dtype(inputs.dtype), tuple(inputs.shape)
         if self.vocabulary_size is None:
             if len(shape) != 3 or shape[-1] != self.hidden_dim or not keras.backend.is_float_dtype(dtype):
@@ -229,24 +229,24 @@ class PositionalEmbedding(keras.layers.Layer):
             return inputs
         if dtype in ("float16", "bfloat16"):
             raise ValueError(
-                f"Token ids must be integers: floats of half precision cannot count to {self.vocabulary_size}. "
+                "Token ids must be integers: floats of half precision cannot represent all large ids. "
                 f"Received: dtype={dtype}. Declare the input with keras.Input(..., dtype='int32')."
             )
         if len(shape) != 2:
             raise ValueError(
-                f"Token ids must have shape (B, L), a row for each sentence. Received: shape={shape}. For features of "
+                f"Token ids must have shape (B, L), one row per sentence. Received: shape={shape}. For features of "
                 "shape (B, L, D) pass vocabulary_size=None."
             )
         return ops.cast(inputs, "int32") if keras.backend.is_float_dtype(dtype) else inputs
 
     def _checked_positions(self, positions):
-        """Explicit positions; those that are no tensors are looked at."""
+        """Checks explicit positions and returns them; their values are checked only in NumPy arrays and lists."""
         if not hasattr(positions, "shape"):
             positions = np.asarray(positions)
         dtype = keras.backend.standardize_dtype(positions.dtype)
         if "int" not in dtype or len(positions.shape) not in (1, 2):
             raise ValueError(
-                "`positions` must be integers of shape (B, L) or (L,), one for each token. "
+                "`positions` must be integers of shape (B, L) or (L,), one per token. "
                 f"Received: shape={tuple(positions.shape)}, dtype={dtype}."
             )
         if self.position_type == "learned" and isinstance(positions, np.ndarray) and positions.size:
@@ -274,18 +274,18 @@ class PositionalEmbedding(keras.layers.Layer):
         return self.dropout_layer(ops.cast(x, self.compute_dtype), training=training)
 
     def project(self, hidden):
-        """Logits (..., V) of hidden states (..., D): the pre-softmax projection of section 3.4.
+        """Logits (..., V) of hidden states (..., D): the pre-softmax projection (section 3.4).
 
-        They have the dtype of the weights, float32 in mixed precision: a softmax over a vocabulary needs it.
+        Logits have the dtype of the weights, float32 in mixed precision: a softmax over a vocabulary needs it.
         """
-        # A call of this layer, not of the inner one: a functional model that is saved must know whose weights they are.
+        # Call this layer, not the inner one: a saved functional model must know which layer owns the weights.
         return self(hidden, reverse=True)
 
     def compute_mask(self, token_ids, mask=None):
         if self.token_embedding is None:
             return mask
         if keras.backend.is_float_dtype(token_ids.dtype):
-            return None  # `project`: logits carry no mask, weights in the data say which tokens count.
+            return None  # `project`: logits carry no mask; sample weights in the data mark the real tokens.
         return ops.not_equal(token_ids, self.pad_token_id)
 
     def compute_output_shape(self, token_ids_shape, reverse=False):
@@ -300,17 +300,17 @@ class PositionalEmbedding(keras.layers.Layer):
         return keras.KerasTensor(self.compute_output_shape(token_ids.shape, reverse), dtype=dtype)
 
     def _check_length(self, length, start_index, positions):
-        """Raises a ValueError for positions that cannot be, as far as shapes and integers tell."""
+        """Raises a ValueError for invalid positions, as far as static shapes and Python integers show."""
         if positions is not None:
             if not isinstance(start_index, int) or start_index:
                 raise ValueError(
-                    "`positions` and `start_index` exclude each other: both say where a token stands. "
+                    "`positions` and `start_index` exclude each other: both give the positions of tokens. "
                     f"Received: both, start_index={start_index}. Add it to the positions."
                 )
             given = positions.shape[-1]
             if length is not None and given is not None and given != length:
                 raise ValueError(
-                    f"`positions` must have a position for each token. Received: {given} positions for {length} tokens."
+                    f"`positions` must have one position per token. Received: {given} positions for {length} tokens."
                 )
         elif self.position_type == "learned" and length is not None:
             last = length + (start_index if isinstance(start_index, int) else 0)
@@ -321,7 +321,7 @@ class PositionalEmbedding(keras.layers.Layer):
                 )
 
     def _positions(self, token_ids, start_index, positions):
-        """The rows of the position table that are added, float32: (L, D), or (B, L, D) for positions (B, L)."""
+        """The rows of the position table to add, float32: (L, D), or (B, L, D) for positions (B, L)."""
         length, static_start = token_ids.shape[1], isinstance(start_index, int)
         self._check_length(length, start_index, positions)
         if positions is None:
@@ -336,9 +336,9 @@ class PositionalEmbedding(keras.layers.Layer):
     def _sinusoids(self, positions):
         """`positional_encoding` for positions known only at run time, (...) -> (..., D), exact to float32 up to 65,536.
 
-        pos * frequency in float32 would lose 1e-3 radians at position 10,000. So the frequency, in turns instead of
-        radians, is split into three parts; the first two have 8 significant bits, hence their products with a 16-bit
-        position are exact, and whole turns can be dropped before anything is rounded.
+        pos * frequency in float32 would lose 1e-3 radians at position 10,000. So the frequency is measured in turns
+        instead of radians and split into three parts. The first two parts have 8 significant bits: their products with
+        a 16-bit position are exact, and whole turns are dropped before any rounding.
         """
         turns = _frequencies(self.hidden_dim, self.max_wavelength) / (2 * np.pi)
         positions = ops.cast(positions, "float32")[..., None]
@@ -348,7 +348,7 @@ class PositionalEmbedding(keras.layers.Layer):
             turns = turns - part
             product = positions * ops.convert_to_tensor(part.astype("float32"))  # (..., d/2)
             phase = phase + (product - ops.round(product))
-        phase = phase - ops.round(phase)  # Within half a turn, where a float32 angle is finest.
+        phase = phase - ops.round(phase)  # At most half a turn: float32 is most precise for small angles.
         angles = phase * (2 * np.pi)
         pair = ops.stack if self.layout == "interleaved" else ops.concatenate
         rows = pair([ops.sin(angles), ops.cos(angles)], axis=-1)

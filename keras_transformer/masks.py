@@ -2,7 +2,7 @@
 
 One convention everywhere: a mask is boolean and `True` means "attend to this". A *padding mask* has shape (B, L) and is
 `True` at real tokens; an *attention mask* has shape (T, S), (B, T, S) or (B, N, T, S), as in Keras, and is `True` where
-query t may look at key s. Axes of size 1 broadcast. Zeros and ones of any dtype are taken as `False` and `True`.
+query t may attend to key s. Axes of size 1 broadcast. Zeros and ones of any dtype are read as `False` and `True`.
 
 Reference: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2.3.
 """
@@ -32,14 +32,14 @@ def padding_mask(token_ids: Tensor, pad_token_id: int = 0) -> Tensor:
 
 
 def causal_mask(length: int | Tensor, value_length: int | Tensor | None = None) -> Tensor:
-    """Lets position t see positions 0..t and nothing later (the paper's "masking out illegal connections").
+    """Lets position t attend to positions 0..t and none later (the paper's "masking out illegal connections").
 
     Args:
         length: T, an integer or a scalar integer tensor.
-        value_length: S, likewise. Defaults to T.
+        value_length: S, an integer or a scalar integer tensor. Defaults to T.
 
     Returns:
-        A boolean tensor of shape (1, T, S), `True` where s <= t: for S = T the lower triangle with its diagonal.
+        A boolean tensor of shape (1, T, S), `True` where s <= t. If S = T, it is the lower triangle and the diagonal.
 
     Example:
         >>> np.asarray(causal_mask(3))[0].tolist()
@@ -51,14 +51,14 @@ def causal_mask(length: int | Tensor, value_length: int | Tensor | None = None) 
 
 
 def combine(padding_mask: Tensor | None, *attention_masks: Tensor | None) -> Tensor | None:
-    """Allows only what every given mask allows.
+    """One mask that is `True` only where every given mask is.
 
     Args:
-        padding_mask: (B, S), which *keys* are real; it holds for all heads and queries. Or `None`: no restriction.
+        padding_mask: (B, S), `True` at real *keys*, for all heads and queries. `None`: all keys are real.
         *attention_masks: each (T, S), (B, T, S) or (B, N, T, S), or `None`.
 
     Returns:
-        One boolean attention mask of four axes, which broadcasts to (B, N, T, S), or `None` when nothing is restricted.
+        One boolean attention mask of four axes, which broadcasts to (B, N, T, S), or `None` if all masks are `None`.
 
     Example:
         >>> np.asarray(combine(padding_mask([[7, 5, 0]]), causal_mask(3)))[0, 0].tolist()
@@ -71,7 +71,7 @@ def combine(padding_mask: Tensor | None, *attention_masks: Tensor | None) -> Ten
     return reduce(ops.logical_and, masks) if masks else None
 
 
-# From the axes of an attention mask to four.
+# The index that gives an attention mask four axes, by the number of axes it has.
 _NEW_AXES = {2: (None, None), 3: (slice(None), None), 4: (...,)}
 
 
@@ -84,7 +84,7 @@ def check_padding_mask(name: str, mask: Tensor | None, sequence_shape: Shape) ->
         raise ValueError(
             f"`{name}` must be a padding mask of shape (batch, length), like its sequence: True = real token. "
             f"Received: shape={shape} for a sequence of shape {tuple(sequence_shape)}. "
-            "Masks of pairs of positions are given as attention masks."
+            "Masks of pairs of positions are passed as attention masks."
         )
 
 
@@ -98,7 +98,7 @@ def check_attention_mask(name: str, mask: Tensor | None, scores_shape: Shape) ->
         raise ValueError(
             f"`{name}` must have shape (T, S), (B, T, S) or (B, N, T, S), or 1 in place of a size: True = query t may "
             f"attend to key s. Received: shape={shape} for (B, N, T, S)={tuple(scores_shape)}. "
-            "Padding masks (B, S) have arguments of their own."
+            "Padding masks (B, S) have separate arguments, such as `mask`."
         )
 
 
@@ -107,14 +107,14 @@ def _shape(mask):
 
 
 def _broadcasts(shape, onto):
-    """Whether shapes of one rank may broadcast; `None` is a size that is not known yet."""
+    """Whether `shape` may broadcast to `onto`, both of the same rank. `None` is a size that is not known yet."""
     return len(shape) == len(onto) and all(
         size in (None, 1) or other in (None, size) for size, other in zip(shape, onto, strict=True)
     )
 
 
 def bias(mask: Tensor) -> Tensor:
-    """What to add to attention logits, so that softmax gives exactly 0 wherever something else may be attended to.
+    """The number to add to each attention logit: softmax then gives masked keys exactly 0, if any key is not masked.
 
     Args:
         mask: boolean tensor of any shape, `True` = attend.

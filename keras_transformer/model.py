@@ -1,4 +1,4 @@
-"""The encoder-decoder Transformer as a Keras functional model, with cached decoding beside it.
+"""The encoder-decoder Transformer as a Keras functional model, with methods for cached decoding.
 
 Reference: "Attention Is All You Need" (Vaswani et al., 2017), section 3 and figure 1.
 """
@@ -16,7 +16,7 @@ from keras_transformer.embeddings import PositionalEmbedding
 
 
 class AttentionScores(NamedTuple):
-    """Attention scores of a batch, lists with one tensor per block.
+    """Attention scores of a batch: lists with one tensor per block.
 
     Attributes:
         encoder: encoder self-attention, (B, N, S, S) each.
@@ -36,7 +36,7 @@ TIE_EMBEDDINGS = ("all", "target", "none")
 class Transformer(DistributedFit, keras.Model):
     """A functional model from `encoder_token_ids` (B, S) and `decoder_token_ids` (B, T) to logits (B, T, V).
 
-    `decoder_token_ids` is the target shifted right: it begins with the start token. Padding, id 0, is masked by itself.
+    `decoder_token_ids` is the target shifted right: it begins with the start token. Padding, id 0, is always masked.
     The defaults are the paper's base model.
 
     Args:
@@ -50,18 +50,18 @@ class Transformer(DistributedFit, keras.Model):
         dropout: rate in [0, 1) on embeddings and on every sublayer's output. Defaults to 0.1.
         attention_dropout: rate in [0, 1) on the attention scores. Defaults to 0.
         activation: any Keras activation, for the feed-forward sublayers. Defaults to `"relu"`.
-        normalize_first: pre-norm if True; post-norm, the paper's, if False. Defaults to False.
+        normalize_first: pre-norm if True, post-norm as in the paper if False. Defaults to False.
         layer_norm_epsilon: Defaults to 1e-6.
         tie_embeddings: `"all"` uses one matrix for both embeddings and the pre-softmax projection (section 3.4; needs
-            a shared vocabulary), `"target"` one for the target embedding and the projection, `"none"` three matrices.
-            Defaults to `"all"`.
+            a shared vocabulary). `"target"` uses one for the target embedding and the projection. `"none"` uses three
+            matrices. Defaults to `"all"`.
         position_type: `"sinusoidal"` or `"learned"`. Defaults to `"sinusoidal"`.
-        max_length: number of learned positions; sinusoidal ones need none and have no limit.
+        max_length: number of learned positions. Sinusoidal positions do not need it and have no limit.
         **kwargs: `name` and `dtype`, a dtype policy such as `"mixed_bfloat16"`.
 
     Call arguments:
         inputs: a dict with `encoder_token_ids` (B, S) and `decoder_token_ids` (B, T), or a list or tuple of the two in
-            this order; so in `fit` and the like, too. A call also takes them as two arguments.
+            this order. `fit`, `evaluate` and `predict` take the same. A call also takes them as two arguments.
         training: whether dropout is active.
 
     Returns:
@@ -73,7 +73,7 @@ class Transformer(DistributedFit, keras.Model):
         TensorShape([1, 2, 100])
     """
 
-    encoder_block_class, decoder_block_class = EncoderBlock, DecoderBlock  # A subclass may have others.
+    encoder_block_class, decoder_block_class = EncoderBlock, DecoderBlock  # A subclass may set other classes.
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class Transformer(DistributedFit, keras.Model):
             )
 
         def final_norm(name):
-            # Pre-norm leaves the sum of all residuals unnormalised; post-norm has already done it.
+            # With pre-norm the sum of all residuals is not normalised yet; with post-norm it is.
             norm = keras.layers.LayerNormalization(epsilon=layer_norm_epsilon, dtype=dtype, name=name)
             return norm if normalize_first else None
 
@@ -170,7 +170,7 @@ class Transformer(DistributedFit, keras.Model):
         return super().__call__(_by_name(inputs), *args, **kwargs)
 
     def call(self, inputs, training=None, mask=None):
-        # On JAX, `fit` comes here without `__call__`.
+        # On JAX, `fit` calls this without `__call__`.
         return super().call(_by_name(inputs), training=training, mask=mask)
 
     def get_config(self):
@@ -178,17 +178,17 @@ class Transformer(DistributedFit, keras.Model):
 
     @classmethod
     def from_config(cls, config):
-        # Of files from before padding was 0 without an argument.
+        # Older files have a `pad_token_id`.
         pad_token_id = config.get("pad_token_id", 0)
         if pad_token_id != 0:
             raise ValueError(
                 "Padding is id 0 for data, search and exports, so a `Transformer` has no `pad_token_id`. Received: a "
-                f"saved model with pad_token_id={pad_token_id}. Exchange rows 0 and {pad_token_id} of its embeddings."
+                f"saved model with pad_token_id={pad_token_id}. Swap rows 0 and {pad_token_id} of its embeddings."
             )
         return cls(**{key: value for key, value in config.items() if key != "pad_token_id"})
 
     def attention_scores(self, encoder_token_ids, decoder_token_ids) -> AttentionScores:
-        """What every head of every layer attends to.
+        """The attention scores of every head of every layer.
 
         Args:
             encoder_token_ids: (B, S).
@@ -208,7 +208,7 @@ class Transformer(DistributedFit, keras.Model):
         )
         _through(
             self.decoder_blocks,
-            None,  # What is asked for stands before it.
+            None,  # The scores do not depend on the last normalisation.
             self.decoder_embedding(decoder_token_ids),
             encoder_sequence,
             scores=[scores.decoder, scores.cross],
@@ -217,7 +217,7 @@ class Transformer(DistributedFit, keras.Model):
         )
         return scores
 
-    # Translation calls the encoder once and the decoder position by position.
+    # Translation runs the encoder once and the decoder once per position.
 
     def encode(self, encoder_token_ids):
         """Runs the encoder.
@@ -238,14 +238,15 @@ class Transformer(DistributedFit, keras.Model):
         return [block.self_attention.init_cache(batch_size, length, num_beams, cache) for block in blocks]
 
     def init_cross_cache(self, encoder_sequence, padding_mask):
-        """What every step reads of the source.
+        """Keys, values and mask of the source, which every decoding step reads.
 
         Args:
-            encoder_sequence: (B, S, D), and
+            encoder_sequence: (B, S, D), from `encode`.
             padding_mask: (B, S), from `encode`.
 
         Returns:
-            Per decoder block keys (B * N, H, S) and values (B * N, S, H); and the bias (B * N, 1, S) for all of them.
+            For each decoder block, keys (B * N, H, S) and values (B * N, S, H). Then the bias (B * N, 1, S), which all
+            blocks share.
         """
         num_heads = self.decoder_blocks[0].num_heads
         bias = ops.repeat(masks.bias(padding_mask)[:, None], num_heads, axis=0)
@@ -256,13 +257,13 @@ class Transformer(DistributedFit, keras.Model):
         """Logits of the next token, from the newest token and the caches.
 
         Args:
-            token_ids: (B * K,), the token at position `cache_update_index` of every beam; K beams of one sentence are
-                neighbours.
+            token_ids: (B * K,), the token at position `cache_update_index` of every beam. The K beams of a sentence are
+                adjacent.
             cache: from `init_cache`, or from the step before.
             cache_update_index: scalar integer, 0 for the start token.
             cross_cache: from `init_cross_cache`.
-            ancestors: (B, K, L), for each beam and each position up to the newest: which beam's row of the cache is
-                its own. Defaults to None: there is one beam.
+            ancestors: (B, K, L): for each beam and each position up to the newest, the beam whose row of the cache it
+                reads. Defaults to None: there is one beam.
 
         Returns:
             Logits (B * K, V) and the updated cache.
@@ -282,13 +283,13 @@ class Transformer(DistributedFit, keras.Model):
         return self.decoder_embedding.project(x), new_cache
 
     def start_decoding(self, encoder_token_ids, max_length, num_beams: int = 1, cache: str = "growing"):
-        """The decoder that `keras_transformer.decoding` searches with, for a batch of sources.
+        """The decoder of a batch of sources, for the search functions of `keras_transformer.decoding`.
 
         Args:
-            encoder_token_ids: (B, S), each row ended by the end token.
-            max_length: the most tokens to decode per sentence, the end token included, until the decoder's `lengthen`.
+            encoder_token_ids: (B, S); each row ends with the end token.
+            max_length: maximum number of tokens per sentence, including the end token. `Decoder.lengthen` raises it.
             num_beams: K. Defaults to 1.
-            cache: `"growing"` or `"fixed"`, see `keras_transformer.caches`. Defaults to `"growing"`; JAX compiles
+            cache: `"growing"` or `"fixed"`, see `keras_transformer.caches`. Defaults to `"growing"`. JAX compiles
                 loops only with `"fixed"`.
 
         Returns:
@@ -298,20 +299,20 @@ class Transformer(DistributedFit, keras.Model):
 
 
 class Decoder:
-    """A model with the sources that it decodes: what a search of `keras_transformer.decoding` reads.
+    """A model and the sources that it translates: the decoder of a search, see `keras_transformer.decoding`.
 
     Args:
         model: a `Transformer`.
         encoder_token_ids, max_length, num_beams, cache: see `Transformer.start_decoding`.
 
     Attributes:
-        cache: what the first step reads: a dict with `self`, from `Transformer.init_cache`, and `cross`, from
+        cache: the cache of the first step, a dict with `self`, from `Transformer.init_cache`, and `cross`, from
             `Transformer.init_cross_cache`.
     """
 
     def __init__(self, model, encoder_token_ids, max_length, num_beams=1, cache="growing"):
         self.model, self.num_beams = model, num_beams
-        # A loop of TensorFlow takes a size that grows only if it is not known beforehand: a 0 made of the input.
+        # A TensorFlow loop accepts a growing size only if its static size is unknown, so this 0 is computed.
         length = ops.sum(encoder_token_ids[:0]) if cache == "growing" else max_length
         self.cache = {
             "self": model.init_cache(ops.shape(encoder_token_ids)[0], length, num_beams, cache),
@@ -329,15 +330,15 @@ class Decoder:
 
 
 def _through(blocks, norm, x, *sequences, scores=(), **padding_masks):
-    """The stack of an encoder or a decoder, (B, L, D) -> (B, L, D).
+    """Runs the blocks of an encoder or a decoder, (B, L, D) -> (B, L, D).
 
     Args:
         blocks: the blocks.
-        norm: the layer behind the last block, or None.
+        norm: the layer after the last block, or None.
         x: (B, L, D).
-        *sequences: what every block reads beside it.
-        scores: lists, to which each block adds its attention scores, one to each. Defaults to none: no scores.
-        **padding_masks: of every block.
+        *sequences: further inputs of every block.
+        scores: one list per kind of attention scores; each block appends its own. Defaults to (): no scores.
+        **padding_masks: masks for every block.
     """
     for block in blocks:
         if scores:
@@ -363,7 +364,7 @@ def _by_name(inputs):
 
 
 def _checked(config):
-    """The arguments of a `Transformer`, sizes as `int`, or a ValueError that names one of them."""
+    """The arguments of a `Transformer`, with sizes as `int`, or a ValueError that names the wrong one."""
     for size in ("vocabulary_size", "num_layers", "num_heads", "hidden_dim", "intermediate_dim"):
         config[size] = positive_integer(size, config[size])
     for size in ("target_vocabulary_size", "num_decoder_layers", "max_length"):

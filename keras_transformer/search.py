@@ -1,6 +1,6 @@
-"""How a translation is searched for: the settings, the limits that they set, and the search of a batch.
+"""Search settings, the length limits that follow from them, and the search for a batch of translations.
 
-Keras is imported where it is used: `--help` lists the settings and must not wait for it.
+Keras is imported inside the functions that use it: `--help` lists the settings and must not wait for Keras.
 """
 
 import dataclasses
@@ -19,14 +19,14 @@ from keras_transformer.settings import (
 )
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID
 
-# What a translation may have beyond `max_length_ratio`: short sources vary most.
+# Tokens that a translation may have beyond `max_length_ratio`, because the ratio varies most for short sources.
 LENGTH_MARGIN = 16
 
 
 @documented
 @dataclass(frozen=True)
 class SearchSettings(Settings):
-    """How a translation is searched for. What cannot be is a `ConfigError`."""
+    """The settings of a search for translations. An invalid value raises a `ConfigError`."""
 
     num_beams: int = changeable(
         4,
@@ -37,39 +37,39 @@ class SearchSettings(Settings):
     length_penalty: float = changeable(0.6, "scores are divided by ((5 + length) / 6)^this")
     max_length: int | None = changeable(
         None,
-        "most tokens of a translation, the end token included (default: what the ratio allows)",
+        "maximum tokens of a translation, including the end token (default: only the ratio limits it)",
         AT_LEAST_1,
         flat="decoding_max_length",
     )
     max_length_ratio: float = changeable(
-        2.0, f"most tokens of a translation, per source token; {LENGTH_MARGIN} more are allowed", AT_LEAST_0
+        2.0, f"maximum tokens of a translation: this times the source tokens, plus {LENGTH_MARGIN}", AT_LEAST_0
     )
-    min_length: int = changeable(0, "least tokens of a translation, the end token included", AT_LEAST_0)
+    min_length: int = changeable(0, "minimum tokens of a translation, including the end token", AT_LEAST_0)
     no_repeat_ngram_size: int = changeable(0, "forbid repeated n-grams of this size (0: off)", AT_LEAST_0)
     repetition_penalty: float = changeable(
-        1.0, "log probabilities of tokens that occurred are multiplied by this", POSITIVE
+        1.0, "log probabilities of tokens that already occurred are multiplied by this (1: off)", POSITIVE
     )
-    allow_unknown: bool = changeable(False, "let translations have the unknown token, written as ⁇")
+    allow_unknown: bool = changeable(False, "allow the unknown token, written as ⁇, in translations")
     sampling: bool = changeable(False, "draw tokens at random instead of searching for the best")
     temperature: float = changeable(
         1.0,
         "sampling: log probabilities are divided by this",
         Rule(lambda value: value > 0, "positive; for the most probable token use num_beams=1"),
     )
-    top_k: int = changeable(0, "sampling: only so many of the most probable tokens (0: all)", AT_LEAST_0)
+    top_k: int = changeable(0, "sampling: draw from this many of the most probable tokens (0: all)", AT_LEAST_0)
     top_p: float = changeable(
         1.0,
-        "sampling: only the most probable tokens that together have this probability",
+        "sampling: draw from the most probable tokens that together have this probability",
         Rule(lambda value: 0 < value <= 1, "in (0, 1]"),
     )
-    seed: int = changeable(0, "sampling: seed of the drawing", SEED, flat="sampling_seed")
+    seed: int = changeable(0, "sampling: random seed", SEED, flat="sampling_seed")
 
     def replace(self, **changes):
         """These settings with changes.
 
         Raises:
             TypeError: there is no such setting.
-            ConfigError: a value that cannot be, or is of another type.
+            ConfigError: a value is invalid or of the wrong type.
         """
         names = [f.name for f in dataclasses.fields(self)]
         unknown = sorted(set(changes) - set(names))
@@ -78,29 +78,31 @@ class SearchSettings(Settings):
         return dataclasses.replace(self, **changes) if changes else self
 
     def within(self, max_length):
-        """These settings for at most so many tokens; None for no such limit."""
+        """These settings with `max_length` lowered to the given limit, if it is lower; None is no limit."""
         return self if max_length is None else self.replace(max_length=min(self.max_length or max_length, max_length))
 
     def limits(self, source_lengths):
-        """Most tokens of the translations of sources with so many tokens, the end tokens counted on both sides.
+        """The maximum number of tokens of each translation, by the number of tokens of its source.
+
+        Both count the end token.
 
         Args:
             source_lengths: integers (B,), a NumPy array or a tensor.
 
         Returns:
-            int32 (B,), likewise.
+            int32 (B,), an array for an array, a tensor for a tensor.
         """
         import numpy as np
         from keras import ops
 
-        if isinstance(source_lengths, np.ndarray):  # TensorFlow would take its time for one number.
+        if isinstance(source_lengths, np.ndarray):  # For one number TensorFlow is slow.
             limits = np.floor(self.max_length_ratio * source_lengths.astype("float32") + float(LENGTH_MARGIN))
             return (limits if self.max_length is None else np.minimum(limits, self.max_length)).astype("int32")
         limits = ops.floor(self.max_length_ratio * ops.cast(source_lengths, "float32") + float(LENGTH_MARGIN))
         return ops.cast(limits if self.max_length is None else ops.minimum(limits, float(self.max_length)), "int32")
 
     def check_num_hypotheses(self, num_hypotheses):
-        """Raises a ConfigError unless one search gives so many translations; any number can be drawn."""
+        """Raises a ConfigError unless a search gives this many translations; sampling gives any number."""
         if num_hypotheses < 1 or (num_hypotheses > self.num_beams and not self.sampling):
             raise ConfigError(
                 "`num_hypotheses` must be between 1 and `num_beams`: the search keeps no more. "
@@ -109,7 +111,7 @@ class SearchSettings(Settings):
 
     @property
     def forbidden(self):
-        """Ids of tokens that no translation has."""
+        """Ids of the tokens that a translation never contains."""
         return [PAD_TOKEN_ID, START_TOKEN_ID] + ([] if self.allow_unknown else [UNKNOWN_TOKEN_ID])
 
 
@@ -125,17 +127,17 @@ def search(
     jit_compile=False,
     cache=None,
 ):
-    """The search of a batch, in `keras.ops`: for `Translator`, and for the graph that an export writes.
+    """Searches for the translations of a batch, in `keras.ops`: for `Translator` and for the graphs of exports.
 
     Args:
-        model: a `Transformer`, or whatever has its `start_decoding`.
-        encoder_token_ids: (B, S), each row ended by the end token.
-        limits: (B,), most tokens of each translation.
+        model: a `Transformer`, or another object with its `start_decoding`.
+        encoder_token_ids: (B, S); each row ends with the end token.
+        limits: (B,), maximum number of tokens of each translation.
         max_length: L, at least the largest of `limits`.
         settings: `SearchSettings`.
-        num_hypotheses: how many of the beams' hypotheses are returned. Defaults to 1.
-        prefix: (B, P), tokens that the translations begin with, padded. Defaults to none.
-        uniforms: (B, L) random numbers, for sampling.
+        num_hypotheses: number of hypotheses to return per sentence. Defaults to 1.
+        prefix: (B, P), tokens that the translations begin with, padded. Defaults to None.
+        uniforms: (B, L), uniform random numbers in [0, 1), for sampling.
         jit_compile: whether XLA compiles the search. Defaults to False.
         cache: `"growing"` or `"fixed"`, see `keras_transformer.caches`. Defaults to `"fixed"` if XLA compiles the
             search, else to `"growing"`.
@@ -148,7 +150,7 @@ def search(
     from keras_transformer import decoding
 
     cache = cache or ("fixed" if jit_compile else "growing")
-    # A device has one sentence at a time, and no room for a loop's body twice.
+    # Devices translate one sentence at a time, and each further stage would add another copy of the loop's body.
     one_stage = cache == "fixed" and not jit_compile
     stages = [decoding.Stage(max_length)] if one_stage else _stages(encoder_token_ids, max_length)
     num_beams = 1 if settings.sampling else settings.num_beams
@@ -171,14 +173,14 @@ def search(
 
 
 def _stages(encoder_token_ids, max_length):
-    """Most translations are about as long as their sources; few sentences go on to the limit."""
+    """The stages of a search: most translations are about as long as their sources, and few reach the limit."""
     from keras import ops
 
     from keras_transformer.decoding import Stage
 
     batch_size, length = ops.shape(encoder_token_ids)
     stages = [Stage(max_length)]
-    all_static = isinstance(max_length, int)  # And then the shape is, too: XLA compiles it, and caches do not grow.
+    all_static = isinstance(max_length, int)  # Then the shape is static, too: XLA compiles it, and caches are fixed.
     if all_static and length < max_length:
         stages.insert(0, Stage(length))
     if not all_static or batch_size > 1:

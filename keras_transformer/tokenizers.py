@@ -1,12 +1,12 @@
-"""Subword tokenizers with one surface, in Python and inside a TensorFlow graph, with the same ids in both.
+"""Subword tokenizers with one interface, which give the same ids in Python and inside a TensorFlow graph.
 
 - `unigram` (SentencePiece, the default): the only kind whose ids are the same in Python, in a SavedModel, on a device
   and in a browser. "Subword Regularization" (Kudo, 2018).
 - `bpe` (SentencePiece): "Neural Machine Translation of Rare Words with Subword Units" (Sennrich et al., 2016).
-- `wordpiece` (keras-nlp / tensorflow-text): splits at spaces and punctuation first, so spacing around punctuation is
-  rebuilt by rule, not remembered.
+- `wordpiece` (keras-nlp / tensorflow-text): splits at spaces and punctuation first. It does not store the spaces around
+  punctuation; `detokenize` sets them by rules.
 
-Special ids are the same for all: 0 padding, 1 unknown, 2 start, 3 end. `tokenize` never adds them.
+Special ids are the same for all kinds: 0 padding, 1 unknown, 2 start, 3 end. `tokenize` never adds them.
 """
 
 import io
@@ -24,12 +24,12 @@ from keras_transformer.files import output_file
 PAD_TOKEN_ID, UNKNOWN_TOKEN_ID, START_TOKEN_ID, END_TOKEN_ID = range(4)
 KINDS = ("unigram", "bpe", "wordpiece")
 
-# What an automatic vocabulary aims at; small texts support less.
+# Number of ids of a vocabulary without a given size. Small texts give fewer.
 AUTOMATIC_VOCABULARY_SIZE = 8000
 
 
 def shifted_right(target_ids):
-    """What the decoder reads to write targets: the start token, then each of them but the last.
+    """The input of the decoder for targets: the start token, then all tokens of the target except the last.
 
     Args:
         target_ids: the ids of one target, a list or tuple; or a TensorFlow tensor (B, T).
@@ -49,15 +49,15 @@ class TokenizerError(ValueError):
 
 
 class Tokenizer:
-    """The surface that every kind has.
+    """The interface of all kinds of tokenizers.
 
-    A subclass of yours needs `vocabulary_size`, `tokenize`, `detokenize` and `pieces`. To be saved and loaded it also
-    needs a `suffix` of its own, by which `load` knows it; `_serialized`, which gives its file as bytes; and the class
-    method `_load`, which makes a tokenizer from the path of such a file.
+    Your own subclass needs `vocabulary_size`, `tokenize`, `detokenize` and `pieces`. For saving and loading it also
+    needs a unique `suffix`, by which `load` finds the class; `_serialized`, which returns the content of its file as
+    bytes; and the class method `_load`, which makes a tokenizer from the path of such a file.
 
     Attributes:
-        kind: one of `KINDS`, or the name of your own.
-        vocabulary_size: number of ids, the four special ones included.
+        kind: one of `KINDS`, or the name of your own kind.
+        vocabulary_size: number of ids, including the four special ones.
         suffix: of the file that `save` writes.
 
     Example:
@@ -75,16 +75,16 @@ class Tokenizer:
 
         Args:
             texts: an iterable of strings; for a shared vocabulary, the sentences of both languages.
-            vocabulary_size: number of ids, or `None` for 8,000 or what the text supports, whichever is less. WordPiece
-                may learn somewhat fewer than asked.
+            vocabulary_size: number of ids, or `None` for 8,000, or fewer if the text is too small for that. WordPiece
+                may learn somewhat fewer than this number.
             kind: one of `KINDS`. Defaults to `"unigram"`.
-            seed: used where a very large text is sampled. Defaults to 0.
+            seed: for the choice of sentences from a very large text. Defaults to 0.
 
         Returns:
             A `Tokenizer`.
 
         Raises:
-            TokenizerError: there is no text, or it does not support `vocabulary_size`.
+            TokenizerError: there is no text, or it does not fit `vocabulary_size`.
         """
         if kind not in KINDS:
             raise TokenizerError(f"`kind` of a tokenizer must be one of {KINDS}. Received: kind={kind!r}.")
@@ -97,13 +97,13 @@ class Tokenizer:
             raise TokenizerError("`texts` must be an iterable of sentences. Received: one string.")
         texts = [text for text in texts if text.strip()]
         if not texts:
-            raise TokenizerError("A tokenizer needs text to learn from. Received: no sentence that is not empty.")
+            raise TokenizerError("A tokenizer needs text to learn from. Received: only empty sentences, or none.")
         cls = WordPieceTokenizer if kind == "wordpiece" else SentencePieceTokenizer
         return cls._train(texts, vocabulary_size, kind, seed)
 
     @staticmethod
     def load(path):
-        """Reads a tokenizer that `save` wrote: `NAME.spm` (SentencePiece), `NAME.vocab` (WordPiece), or one of yours.
+        """Reads a tokenizer that `save` wrote: `NAME.spm` (SentencePiece), `NAME.vocab` (WordPiece), or your own kind.
 
         Args:
             path: the file, with or without its suffix.
@@ -113,8 +113,8 @@ class Tokenizer:
         """
         path, classes = Path(path), {}
         for cls in _subclasses(Tokenizer):
-            if vars(cls).get("suffix") is not None:  # One that inherits its suffix is not what `load` looks for.
-                classes[cls.suffix] = cls  # Of a class that is defined again, as notebooks do, the newer one.
+            if vars(cls).get("suffix") is not None:  # A class with an inherited suffix does not replace its parent.
+                classes[cls.suffix] = cls  # Notebooks may define a class twice; the newer one is used.
         for cls in classes.values():
             file = path if path.suffix == cls.suffix else path.with_name(path.name + cls.suffix)
             if file.is_file():
@@ -124,15 +124,15 @@ class Tokenizer:
                     raise TokenizerError(f"{file} cannot be used as a tokenizer: {error}") from error
         stem = path.with_suffix("") if path.suffix in classes else path
         raise TokenizerError(
-            f"No tokenizer at {path}: none of {', '.join(f'{stem}{suffix}' for suffix in classes)} is a file. A "
-            "tokenizer of your own is found once its class is imported."
+            f"No tokenizer at {path}: none of {', '.join(f'{stem}{suffix}' for suffix in classes)} is a file. For a "
+            "tokenizer of your own, import its class first."
         )
 
     def save(self, path):
         """Writes `path` + `suffix` and returns that file's path."""
         if self.suffix is None:
             raise TokenizerError(
-                "A tokenizer that is saved needs a `suffix`, which `Tokenizer.load` knows its class by. "
+                "To be saved, a tokenizer needs a `suffix`: `Tokenizer.load` finds the class by it. "
                 f"Received: {type(self).__name__} without one. Give the class a suffix, `_serialized` and `_load`."
             )
         path = Path(path)
@@ -142,7 +142,7 @@ class Tokenizer:
         return file
 
     def _serialized(self):
-        """The content of the file, bytes."""
+        """The content of the file, as bytes."""
         raise NotImplementedError(f"{type(self).__name__} cannot be saved: it has no `_serialized`.")
 
     @classmethod
@@ -155,22 +155,23 @@ class Tokenizer:
         raise NotImplementedError
 
     def sample(self, texts, alpha, seed):
-        """`tokenize`, but with the segmentation of every word drawn at random: subword regularisation.
+        """`tokenize`, but the segmentation of every word is drawn at random: subword regularisation.
 
-        Of the best 64 segmentations of a word each is drawn in proportion to its probability to the power of alpha,
-        so that small values make many small pieces ("Subword Regularization", Kudo, 2018, section 3). Unigram alone.
+        A word's segmentation is drawn from its best 64, in proportion to their probabilities to the power of alpha. So
+        a small alpha gives many small pieces ("Subword Regularization", Kudo, 2018, section 3). Only for unigram.
 
         Args:
             texts: a list of strings.
             alpha: in (0, 1).
-            seed: the same seed gives the same ids, in another process, too.
+            seed: the same seed gives the same ids, also in another process.
         """
         raise TokenizerError(
-            f"Only unigram tokenizers have probabilities to draw segmentations by. Received: kind={self.kind!r}."
+            "Segmentations can be drawn at random only for unigram tokenizers: other kinds have no probabilities for "
+            f"them. Received: kind={self.kind!r}."
         )
 
     def detokenize(self, token_ids):
-        """A list of lists of ids -> a list of strings; special ids vanish, the unknown id becomes "⁇"."""
+        """A list of lists of ids -> a list of strings. Special ids are left out; the unknown id becomes "⁇"."""
         raise NotImplementedError
 
     def pieces(self, token_ids):
@@ -186,26 +187,26 @@ class Tokenizer:
         raise NotImplementedError
 
     def graph_resources(self):
-        """TensorFlow objects that a SavedModel has to track for the graph methods to work there."""
+        """TensorFlow objects that a SavedModel must track so that the graph methods work in it."""
         return []
 
 
 def _subclasses(cls):
-    """All of them, the oldest first."""
+    """All direct and indirect subclasses, the oldest first."""
     return [class_ for sub in cls.__subclasses__() for class_ in (sub, *_subclasses(sub))]
 
 
 def _sentences(texts):
-    """A list of strings; one string would be taken for a list of its characters."""
+    """`texts` as a list. A single string is an error: it would be read as a list of characters."""
     if isinstance(texts, str):
         raise TypeError(f"`texts` must be a list of strings. Received: one string, {texts[:40]!r}. Pass [text].")
     return list(texts)
 
 
 def _sentencepiece_kind(model):
-    """`unigram` or `bpe`, which a SentencePiece model says in `trainer_spec` (2), `model_type` (3).
+    """`unigram` or `bpe`, from the field `trainer_spec` (2), `model_type` (3) of a SentencePiece model.
 
-    Read without sentencepiece's own protobuf module: that needs a newer protobuf than Apache Beam allows.
+    This does not use sentencepiece's own protobuf module, which needs a newer protobuf than Apache Beam allows.
     """
     from google.protobuf.empty_pb2 import Empty
     from google.protobuf.unknown_fields import UnknownFieldSet
@@ -242,7 +243,7 @@ class SentencePieceTokenizer(Tokenizer):
                 f"Received: {special}. Train it with `Tokenizer.train`."
             )
         self._graph = None
-        # Of the usual words, not of all that a corpus of any size has: each takes up to 64 segmentations.
+        # Limited, because a large corpus has many words, and each entry holds up to 64 segmentations.
         self._segmentations = lru_cache(maxsize=50_000)(self._find_segmentations)
 
     @classmethod
@@ -257,11 +258,11 @@ class SentencePieceTokenizer(Tokenizer):
             if vocabulary_size is None:
                 return cls(_learn(texts, possible, kind, seed, exact=False))
             too = "large" if possible < size else "small"
-            if too == "small":  # There may be less to learn than that.
+            if too == "small":  # The text may give fewer pieces than the proposed size.
                 possible = min(possible, cls._train(texts, None, kind, seed).vocabulary_size)
             raise TokenizerError(
-                f"`vocabulary_size` is too {too} for this text: there must be room for every character, and a piece "
-                f"must occur to be learned. Received: vocabulary_size={vocabulary_size} for {len(texts):,} sentences. "
+                f"`vocabulary_size` is too {too} for this text: there must be room for every character, and every "
+                f"piece must occur in it. Received: vocabulary_size={vocabulary_size} for {len(texts):,} sentences. "
                 f"Try {possible}."
             ) from error
 
@@ -278,7 +279,7 @@ class SentencePieceTokenizer(Tokenizer):
     def sample(self, texts, alpha, seed):
         if self.kind != "unigram":
             return super().sample(texts, alpha, seed)
-        # Not by SentencePiece's own sampling: its generator mixes in something of the process, whatever the seed.
+        # SentencePiece's own sampling is not used: its random numbers differ between processes even with a fixed seed.
         random = Random(seed).random
         rows = []
         for pieces in self._processor.encode(_sentences(texts), out_type=str):
@@ -291,14 +292,14 @@ class SentencePieceTokenizer(Tokenizer):
 
     def _find_segmentations(self, word, alpha):
         """The best segmentations of a word, and the running sum of their probabilities to the power of alpha."""
-        # A piece never reaches beyond a word, so that words can be drawn one by one.
+        # A piece never crosses a word boundary, so each word can be drawn separately.
         segmentations = self._processor.nbest_encode(word, nbest_size=64) or [[]]
         scores = [alpha * sum(map(self._processor.get_score, ids)) for ids in segmentations]
         return segmentations, list(accumulate(math.exp(score - max(scores)) for score in scores))
 
     def detokenize(self, token_ids):
         rows = [[int(i) for i in ids] for ids in token_ids]
-        return self._processor.decode(rows) if rows else []  # It takes [] for one empty text.
+        return self._processor.decode(rows) if rows else []  # SentencePiece would read [] as one empty text.
 
     def pieces(self, token_ids):
         return [self._processor.id_to_piece(int(i)) for i in token_ids]
@@ -308,8 +309,8 @@ class SentencePieceTokenizer(Tokenizer):
             import tensorflow as tf
             import tensorflow_text
 
-            # FastSentencepiece lives in the graph as a constant and exists on devices, but it is a Viterbi
-            # segmentation whatever the model says: right for unigram, silently wrong for BPE.
+            # FastSentencepiece is a constant in the graph and runs on devices. But it always does a Viterbi
+            # segmentation: right for unigram, silently wrong for BPE.
             cls = (
                 tensorflow_text.FastSentencepieceTokenizer
                 if self.kind == "unigram"
@@ -330,9 +331,9 @@ class SentencePieceTokenizer(Tokenizer):
         if isinstance(token_ids, tf.RaggedTensor):
             token_ids = token_ids.to_tensor(PAD_TOKEN_ID)
         token_ids = tf.pad(token_ids, [[0, 0], [0, 1]], constant_values=PAD_TOKEN_ID)  # A column to take, also of none.
-        # At the beginning SentencePiece removes spaces, FastSentencepiece one character that is a space: it would leave
-        # the second of two, and take that of " ⁇ ". So all is taken away that is in front of the text, and one space
-        # put in front of " ⁇ ". In operations that TFLite has, too.
+        # At the beginning of a text, SentencePiece removes all spaces, but FastSentencepiece removes one space only: it
+        # keeps the second of two spaces and removes that of " ⁇ ". So we remove all special and space tokens before the
+        # text, and put one space token before it if it begins with " ⁇ ". All these operations exist in TFLite.
         space = self._processor.piece_to_id("▁")
         front = tf.cumsum(tf.cast(~(_is_special(token_ids) | (token_ids == space)), tf.int32), axis=1) == 0
         begin = 1 + tf.reduce_sum(tf.cast(front, tf.int32), axis=1, keepdims=True)
@@ -362,7 +363,7 @@ def _learn(texts, vocabulary_size, kind, seed, exact):
         unk_id=UNKNOWN_TOKEN_ID,
         bos_id=START_TOKEN_ID,
         eos_id=END_TOKEN_ID,
-        # These three keep the ids identical in the fast in-graph and on-device implementations.
+        # With these three settings the fast implementations in the graph and on devices give the same ids.
         normalization_rule_name="nmt_nfkc",
         byte_fallback=False,
         character_coverage=1.0,
@@ -380,11 +381,11 @@ def _possible_size(message):
     match = re.search(r"value <= (\d+)|Vocabulary size is smaller than required_chars\. \d+ vs (\d+)", message)
     if not match:
         return None
-    return int(match[1]) if match[1] else int(match[2]) + 64  # Single characters alone would make no words.
+    return int(match[1]) if match[1] else int(match[2]) + 64  # More than the single characters, for longer pieces.
 
 
 def without_special(token_ids):
-    """(B, L) or ragged -> ragged, without padding, start and end."""
+    """(B, L) or ragged -> ragged, without padding, start and end tokens."""
     import tensorflow as tf
 
     if not isinstance(token_ids, tf.RaggedTensor):
@@ -406,7 +407,7 @@ class WordPieceTokenizer(Tokenizer):
     suffix = ".vocab"
     kind = "wordpiece"
     SPECIAL = ("[PAD]", "[UNK]", "[START]", "[END]")
-    # Where WordPiece put spaces that people do not write: before . , ! ? ; : ) ] and %, after ( and [, around ' and -.
+    # Spaces that WordPiece adds and people do not write: before . , ! ? ; : ) ] and %, after ( and [, around ' and -.
     _SPACING = ((r" ([.,!?;:)\]%])", r"\1"), (r"([(\[]) ", r"\1"), (r" ?(['’-]) ?", r"\1"))
 
     def __init__(self, vocabulary):
@@ -433,11 +434,11 @@ class WordPieceTokenizer(Tokenizer):
                 reserved_tokens=list(cls.SPECIAL),
             )
         except StopIteration as error:  # The learner found no word.
-            raise TokenizerError("WordPiece could not learn a vocabulary: the text holds no words.") from error
-        # The learner may miss the size by a little; less than half means that the text holds no more.
+            raise TokenizerError("WordPiece could not learn a vocabulary: the text has no words.") from error
+        # The learner may miss the size by a little. Less than half of it means that the text has no more pieces.
         if vocabulary_size and len(vocabulary) < wanted / 2:
             raise TokenizerError(
-                "`vocabulary_size` is too large for this text: a piece must occur to be learned. Received: "
+                "`vocabulary_size` is too large for this text: every piece must occur in it. Received: "
                 f"vocabulary_size={vocabulary_size} for {len(texts):,} sentences. Try {len(vocabulary)}."
             )
         return cls(vocabulary)
@@ -449,7 +450,7 @@ class WordPieceTokenizer(Tokenizer):
     def _serialized(self):
         return "\n".join(self.vocabulary).encode("utf-8")
 
-    # One implementation, the graph's: called eagerly it serves Python too, so the ids cannot differ.
+    # Python calls the graph methods eagerly. There is one implementation, so the ids cannot differ.
 
     def tokenize(self, texts):
         texts = _sentences(texts)
@@ -502,21 +503,21 @@ class WordPieceTokenizer(Tokenizer):
         return text
 
 
-# The names of the files in a folder: for a shared vocabulary, and for one of each side.
+# File names in a folder: first that of a shared tokenizer, then those of source and target.
 TOKENIZER_NAMES = ("tokenizer", "source_tokenizer", "target_tokenizer")
 
 
 def load_tokenizers(folder, separate_vocabularies):
-    """The tokenizers in a folder: one for a shared vocabulary, or source and target."""
+    """A list of the tokenizers in a folder: the shared one, or those of source and target."""
     names = TOKENIZER_NAMES[1:] if separate_vocabularies else TOKENIZER_NAMES[:1]
     return [Tokenizer.load(Path(folder) / name) for name in names]
 
 
 def save_tokenizers(folder, tokenizers):
-    """Writes tokenizers into a folder, where `load_tokenizers` finds them.
+    """Writes tokenizers into a folder, so that `load_tokenizers` finds them.
 
     Returns:
-        The names of the files, that of the source first.
+        The names of the files, the source first.
     """
     names = TOKENIZER_NAMES[1:] if len(tokenizers) > 1 else TOKENIZER_NAMES[:1]
     return [tokenizer.save(Path(folder) / name).name for name, tokenizer in zip(names, tokenizers, strict=True)]

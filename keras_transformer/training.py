@@ -1,4 +1,4 @@
-"""The training recipe as ordinary Keras parts: loss, metrics, schedule, optimizer.
+"""The training recipe as Keras objects: loss, metrics, schedule, optimizer, callbacks.
 
 Reference: "Attention Is All You Need" (Vaswani et al., 2017), section 5.
 Label smoothing: "Rethinking the Inception Architecture" (Szegedy et al., 2016), section 7.
@@ -22,15 +22,15 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
     """Cross-entropy against (1 - e) * one-hot + e / V, from logits and integer labels.
 
     With sample weights of 1 for real tokens and 0 for padding, as `keras_transformer.data` emits them, the loss is the
-    mean over real tokens. The smoothed distribution is never materialised:
+    mean over real tokens. The smoothed distribution is never stored as a tensor:
 
         loss = logsumexp(z) - (1 - e) * z[label] - e * mean(z)
 
-    Logits are the largest tensor of a step, and reading it is what the loss costs: so the gradient is written out, and
-    takes the exponentials from the forward pass.
+    The logits are the largest tensor of a step, and most of the time of the loss goes into reading them. So the
+    gradient is written out by hand and reuses the exponentials of the forward pass.
 
-    A label outside 0 .. V - 1 makes the loss and the gradient NaN, on every backend and whatever its weight: labels at
-    padding have to be token ids, too, such as 0.
+    A label outside 0 .. V - 1 makes the loss and the gradient NaN, on every backend and with any sample weight. So
+    labels at padding must be token ids, too, such as 0.
 
     Args:
         label_smoothing: e in [0, 1). Defaults to 0.1, the paper's.
@@ -95,7 +95,7 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         return {**super().get_config(), "label_smoothing": self.label_smoothing}
 
 
-# The loss and the metrics are made of the same operations on the same logits: compilers compute equal ones once.
+# The loss and the metrics use the same operations on the same logits, so that compilers compute equal ones only once.
 
 
 def _flat(y_true, y_pred, sample_weight=None):
@@ -106,9 +106,10 @@ def _flat(y_true, y_pred, sample_weight=None):
 
 
 def _known(labels, vocabulary_size):
-    """Which labels are in the vocabulary, bool (M,), and the labels, with others moved into it.
+    """Which labels are in the vocabulary, bool (M,), and the labels clipped to the vocabulary.
 
-    Backends differ in what an index out of bounds gives: an error, NaN, or, with XLA, the value at the nearest one.
+    An index out of bounds gives an error, NaN or, with XLA, the value at the nearest index: this depends on the
+    backend.
     """
     inside = ops.clip(labels, 0, vocabulary_size - 1)
     return labels == inside, inside
@@ -134,7 +135,7 @@ def _softmax_parts(logits):
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class Perplexity(keras.metrics.Mean):
-    """exp of the mean cross-entropy, without label smoothing; pass it as a *weighted* metric.
+    """exp of the mean cross-entropy, without label smoothing. Pass it as a *weighted* metric.
 
     Example:
         >>> metric = Perplexity()
@@ -157,7 +158,7 @@ class Perplexity(keras.metrics.Mean):
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class TokenAccuracy(keras.metrics.Mean):
-    """The share of labels that no token is more probable than; pass it as a *weighted* metric.
+    """The share of labels whose token is the most probable one, ties included. Pass it as a *weighted* metric.
 
     Example:
         >>> metric = TokenAccuracy()
@@ -171,7 +172,7 @@ class TokenAccuracy(keras.metrics.Mean):
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         logits, labels, weights = _flat(y_true, y_pred, sample_weight)
-        # Not by argmax: the loss needs the largest logit, too, and Keras' argmax reads all of them six times.
+        # The loss needs the largest logit anyway. Keras' argmax would read all logits six times.
         hits = _pick(logits, labels) >= ops.squeeze(_largest(logits), axis=-1)
         super().update_state(ops.cast(hits, "float32"), sample_weight=weights)
 
@@ -182,7 +183,7 @@ class InverseSquareRootSchedule(keras.optimizers.schedules.LearningRateSchedule)
 
         learning_rate(step) = peak * min(step / warmup_steps, sqrt(warmup_steps / step)),    step = 1, 2, 3, ...
 
-    With the peak (hidden_dim * warmup_steps)^-0.5, from `paper_learning_rate`, this is equation (3) of the paper.
+    With peak = (hidden_dim * warmup_steps)^-0.5, see `paper_learning_rate`, this is equation (3) of the paper.
 
     Args:
         peak: the learning rate at step `warmup_steps`.
@@ -210,7 +211,7 @@ class InverseSquareRootSchedule(keras.optimizers.schedules.LearningRateSchedule)
 
 
 def make_schedule(hidden_dim, warmup_steps, learning_rate=None):
-    """The schedule of a recipe; `learning_rate` is its peak, None for the paper's."""
+    """The schedule of a recipe. `learning_rate` is its peak; None gives the peak of the paper."""
     return InverseSquareRootSchedule(learning_rate or paper_learning_rate(hidden_dim, warmup_steps), warmup_steps)
 
 
@@ -230,7 +231,7 @@ def make_optimizer(learning_rate, clip_norm=1.0, ema_momentum=None):
     Args:
         learning_rate: a number or a schedule.
         clip_norm: largest global norm of the gradient; 0 or None: no clipping. Defaults to 1.
-        ema_momentum: keep an exponential moving average of the weights with this momentum. Defaults to None, no.
+        ema_momentum: momentum of an exponential moving average of the weights. Defaults to None, no average.
     """
     return keras.optimizers.Adam(
         learning_rate,
@@ -260,7 +261,7 @@ class BLEUCallback(keras.callbacks.Callback):
 
 
 class TimeLeft(keras.callbacks.Callback):
-    """Prints between epochs how long the remaining ones will take at most."""
+    """Prints between epochs how long the remaining epochs will take at most."""
 
     def on_train_begin(self, logs=None):
         self._began, self._epochs_done = time.monotonic(), 0
@@ -283,18 +284,19 @@ def _duration(seconds):
 
 
 class RunCheckpoint(keras.callbacks.Callback):
-    """Keeps the best model, and at every epoch's end what is needed to resume exactly.
+    """Saves the best model and, at the end of every epoch, a checkpoint from which training resumes exactly.
 
-    A file is written beside its place and renamed, so that a kill at any moment leaves the old one or the new one.
+    Each file is written under a temporary name and then renamed. If the process is killed at any moment, the old or the
+    new file is there, and it is complete.
 
     Args:
         run: a `keras_transformer.runs.Run`.
-        monitor: the log that chooses: `"val_loss"` (least) or `"val_bleu"` (most).
-        patience: stop after this many epochs without a better one. Defaults to None, never.
-        max_minutes: stop at the end of the epoch in which this time is over. Defaults to None, never.
-        write: whether to write files; of several workers, one does. Defaults to True.
-        agree: a function that makes one number of those of several workers, which have to stop together. Defaults to
-            None: there is one.
+        monitor: the log that decides which model is best: `"val_loss"` (lowest) or `"val_bleu"` (highest).
+        patience: stop after this many epochs without a better model. Defaults to None, never.
+        max_minutes: stop at the end of the epoch in which this time is reached. Defaults to None, never.
+        write: whether to write files. With several workers, only one does. Defaults to True.
+        agree: a function that makes one number from the numbers of several workers, which must stop together. Defaults
+            to None, for one worker.
     """
 
     def __init__(self, run, monitor="val_loss", patience=None, max_minutes=None, write=True, agree=None):
@@ -306,15 +308,15 @@ class RunCheckpoint(keras.callbacks.Callback):
         self._reason = self._plain = None
 
     def restore(self, model):
-        """Puts the newest whole checkpoint into a compiled model.
+        """Loads the newest undamaged checkpoint into a compiled model.
 
         Returns:
-            The number of epochs that are done; 0 if there is no checkpoint.
+            The number of finished epochs; 0 if there is no checkpoint.
         """
         for path in self.run.checkpoints():
             try:
                 with open(path, "rb") as opened, np.load(opened) as file:
-                    arrays = {name: file[name] for name in file.files}  # Reading checks the checksum of each.
+                    arrays = {name: file[name] for name in file.files}  # Reading checks the checksum of each array.
                 state = json.loads(arrays.pop("state").tobytes())
             except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
                 print(f"{path} is damaged ({error}); trying the one before it.", flush=True)
@@ -324,8 +326,8 @@ class RunCheckpoint(keras.callbacks.Callback):
             shapes = {name: tuple(variable.shape) for name, variable in variables.items()}
             if shapes != {name: array.shape for name, array in arrays.items()}:
                 raise ValueError(
-                    f"{path} is from another model or optimizer: resume with the settings the run began with, which "
-                    f"are in {self.run.config_file}."
+                    f"{path} is from another model or optimizer: resume with the settings that the run began with. "
+                    f"They are in {self.run.config_file}."
                 )
             for name, variable in variables.items():
                 variable.assign(arrays[name])
@@ -337,7 +339,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         self._began = time.monotonic() - 60 * self.state["minutes"]
 
     def on_epoch_end(self, epoch, logs=None):
-        if not np.isfinite(logs["loss"]):  # Its weights are lost: neither the best model nor a checkpoint.
+        if not np.isfinite(logs["loss"]):  # The weights are useless, so neither model nor checkpoint is saved.
             self._stop(f"the loss is {logs['loss']}. Try a lower --learning-rate, or --dtype float32")
             return
         value, best = float(logs[self.monitor]), self.state["best"]
@@ -353,7 +355,7 @@ class RunCheckpoint(keras.callbacks.Callback):
             self._stop(reason)
 
     def reason_to_stop(self):
-        """Why no more epochs are to follow those that are done, as words; None if they may."""
+        """Why training should stop after the finished epochs, as words; None if it may continue."""
         best_epoch = self.state["best_epoch"]
         without_better = self.state["epoch"] - (0 if best_epoch is None else best_epoch + 1)
         if self.patience and without_better >= self.patience:
@@ -376,7 +378,7 @@ class RunCheckpoint(keras.callbacks.Callback):
 
 
 def _variables(model):
-    """Everything that training changes, in a fixed order: weights, states of the random generators, optimizer."""
+    """All variables that training changes, in a fixed order: weights, random generator states, optimizer."""
     names = {}
     for kind, variables in (("model", model.variables), ("optimizer", model.optimizer.variables)):
         names.update({f"{kind}/{i:04d}": variable for i, variable in enumerate(variables)})
@@ -384,20 +386,21 @@ def _variables(model):
 
 
 def to_numpy(variable):
-    """The value of a Keras variable; of one that several devices have a copy of, the first copy."""
+    """The value of a Keras variable. If several devices have copies of it, the first copy."""
     copies = getattr(variable.value, "values", None)
     return ops.convert_to_numpy(copies[0] if isinstance(copies, tuple) else variable.value)
 
 
 def save_model(model, path, plain=None):
-    """Writes a `.keras` file beside `path` and renames it; with an EMA, the averaged weights are what is saved.
+    """Writes a `.keras` file under a temporary name, then renames it. With an EMA, it saves the averaged weights.
 
-    What is saved is a copy that was never compiled: Keras would put the optimizer into the file, three times the size.
+    It saves an uncompiled copy of the model. Otherwise Keras would also save the optimizer, and the file would have
+    three times the size.
 
     Args:
         model: a model with `get_config`.
-        path: where the file appears.
-        plain: a copy that an earlier call returned, to spare building another.
+        path: the path of the file.
+        plain: the copy that an earlier call returned, so that no new one is built. Defaults to None.
 
     Returns:
         The copy.
@@ -412,9 +415,9 @@ def save_model(model, path, plain=None):
 
 @contextmanager
 def averaged_weights(model):
-    """Within, the model has the moving averages of its weights, if its optimizer keeps them."""
+    """A context in which the model has the moving averages of its weights, if its optimizer keeps averages."""
     optimizer = getattr(model, "optimizer", None)
-    optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # Loss scaling wraps the one that keeps averages.
+    optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # Loss scaling wraps the optimizer with the averages.
     if optimizer is None or not optimizer.use_ema or not optimizer.built:
         yield
         return

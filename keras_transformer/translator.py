@@ -1,4 +1,4 @@
-"""Strings in, strings out: tokenizers + model + search.
+"""Translates strings to strings with tokenizers, a model and a search.
 
 Reference: "Attention Is All You Need" (Vaswani et al., 2017), section 6.1 (beam 4, length penalty 0.6).
 """
@@ -20,19 +20,19 @@ from keras_transformer.runs import Run
 from keras_transformer.search import SearchSettings, search
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, shifted_right
 
-# From this many texts on, the time that XLA takes to compile is won back.
+# With this many texts or more, XLA saves more time than its compilation takes.
 XLA_PAYS_FROM = 1024
-# Texts that `stream` translates together: enough to fill batches of similar lengths.
+# Number of texts that `stream` translates together: enough for batches of texts with similar lengths.
 CHUNK_SIZE = 2048
 
 
 class Attention(NamedTuple):
-    """What the decoder looked at.
+    """The cross-attention of one translation.
 
     Attributes:
         source_tokens: S strings, the last one the end token.
         target_tokens: T strings.
-        scores: cross-attention scores, float32 (layers, N, T, S): row t is where the decoder looked to write token t.
+        scores: cross-attention scores, float32 (layers, N, T, S). Row t belongs to the step that wrote token t.
     """
 
     source_tokens: list
@@ -40,11 +40,11 @@ class Attention(NamedTuple):
     scores: np.ndarray
 
     def alignment(self, layer=None):
-        """For each target token the index of the source token with the largest score, heads averaged.
+        """For each target token, the index of the source token with the largest score, averaged over heads.
 
         Args:
             layer: index of the decoder block. Defaults to the last but one, which aligns best ("Jointly Learning to
-                Align and Translate with Transformer Models", Garg et al., 2019, section 4.3), or the only one.
+                Align and Translate with Transformer Models", Garg et al., 2019, section 4.3), or to the only one.
         """
         layer = max(len(self.scores) - 2, 0) if layer is None else layer
         return [int(i) for i in self.scores[layer].mean(axis=0).argmax(axis=-1)]
@@ -56,9 +56,10 @@ class Translation(NamedTuple):
     Attributes:
         text: a string.
         score: the sum of log probabilities divided by the length penalty; 0 for an empty source.
-        token_ids: its tokens, the end token included if there is one.
-        attention: `Attention`, if it was asked for.
-        truncated: whether the source had more tokens than `max_source_length`, and only its beginning was translated.
+        token_ids: its tokens, including the end token if there is one.
+        attention: `Attention`, if it was requested.
+        truncated: whether the source had more tokens than `max_source_length`, so that only its beginning was
+            translated.
     """
 
     text: str
@@ -72,10 +73,10 @@ class TargetScore(NamedTuple):
     """How probable a given translation is.
 
     Attributes:
-        log_prob: its log probability, the sum of those of its tokens.
+        log_prob: its log probability, the sum of `token_log_probs`.
         tokens: strings, the last one the end token.
-        token_log_probs: the log probability of each token after those before it.
-        truncated: whether the source had more tokens than `max_source_length`, and only its beginning was read.
+        token_log_probs: the log probability of each token, given the tokens before it.
+        truncated: whether the source had more tokens than `max_source_length`, so that only its beginning was read.
     """
 
     log_prob: float
@@ -90,11 +91,12 @@ class Translator:
     Args:
         model: a `Transformer`.
         source_tokenizer: a `Tokenizer`.
-        target_tokenizer: Defaults to `source_tokenizer`, a shared vocabulary.
-        max_source_length: longer sources are cut, in tokens, the end token included. Defaults to 128.
-        jit_compile: whether to compile the search with XLA on TensorFlow: several times faster, after seconds of
-            compilation for each of at most 24 shapes of a batch. JAX always compiles. Defaults to None: for 1,024 texts
-            and more in one call.
+        target_tokenizer: Defaults to `source_tokenizer`, for a shared vocabulary.
+        max_source_length: maximum number of source tokens, including the end token; longer sources are cut. Defaults to
+            128.
+        jit_compile: whether XLA compiles the search on TensorFlow. The search is then several times faster, after
+            seconds of compilation for each of at most 24 batch shapes. JAX always compiles. Defaults to None: only for
+            calls with 1,024 texts or more.
         **settings: `keras_transformer.search.SearchSettings` by name, such as `num_beams=1`.
 
     Example:
@@ -110,7 +112,7 @@ class Translator:
         if not isinstance(model, Transformer):
             raise TypeError(
                 "`Translator` needs a `keras_transformer.Transformer`: it decodes with the model's caches. "
-                f"Received: {type(model).__name__}. Of another model, search with `keras_transformer.decoding`."
+                f"Received: {type(model).__name__}. For another model, search with `keras_transformer.decoding`."
             )
         self.model = model
         self.source_tokenizer = source_tokenizer
@@ -118,7 +120,7 @@ class Translator:
         self.max_source_length = max_source_length
         self.jit_compile = jit_compile
         self.settings = SearchSettings().replace(**settings)
-        self.run = None  # The `Run` that it was loaded from, if it was.
+        self.run = None  # `load` sets it to the `Run`.
         self._compiled = {}
         for side, tokenizer, size in (
             ("source", self.source_tokenizer, model.vocabulary_size),
@@ -126,8 +128,9 @@ class Translator:
         ):
             if tokenizer.vocabulary_size != size:
                 raise ValueError(
-                    f"The {side} tokenizer and the model must have one vocabulary. Received: a tokenizer with "
-                    f"{tokenizer.vocabulary_size} ids, a model with {size}. Use the tokenizer of its training."
+                    f"The {side} tokenizer and the model must have the same vocabulary. Received: a tokenizer with "
+                    f"{tokenizer.vocabulary_size} ids, a model with {size}. Use the tokenizer that the model was "
+                    "trained with."
                 )
 
     @classmethod
@@ -136,10 +139,10 @@ class Translator:
 
         Args:
             folder: the run folder.
-            **kwargs: replace the run's own settings, see `Translator`.
+            **kwargs: arguments of `Translator`, which replace the run's own settings.
 
         Raises:
-            FileNotFoundError: the folder is no run folder, or has no model yet.
+            FileNotFoundError: the folder is not a run folder, or has no model yet.
             ValueError: a file of the run is damaged; the message names it.
         """
         run = Run(folder)
@@ -153,20 +156,20 @@ class Translator:
     def translate(
         self, texts, num_hypotheses=1, return_scores=False, return_attention=False, prefixes=None, **settings
     ):
-        """Translates, keeping the order; '' is translated to ''.
+        """Translates texts and keeps their order; '' is translated to ''.
 
         Args:
             texts: a list of strings.
-            num_hypotheses: how many translations per text, at most `num_beams` unless they are drawn. Defaults to 1.
+            num_hypotheses: number of translations per text, at most `num_beams` except with sampling. Defaults to 1.
             return_scores: whether to return `Translation`s instead of strings. Defaults to False.
             return_attention: whether to return `Translation`s with their cross-attention. Defaults to False.
-            prefixes: strings that the translations must begin with, one per text, `None` for none.
+            prefixes: strings that the translations must begin with, one per text, `None` for no prefix.
             **settings: `SearchSettings` that differ from the translator's.
 
         Returns:
-            A list with a string or `Translation` per text; with `num_hypotheses` over 1, with a list of them per text,
-            best first. Of a text with more tokens than `max_source_length` only the beginning is translated:
-            `Translation.truncated` says so, and where strings are returned, a warning does.
+            A list with one string or `Translation` per text. If `num_hypotheses` is above 1, a list of lists of them,
+            best first. If a text has more tokens than `max_source_length`, only its beginning is translated. Then
+            `Translation.truncated` is True; if strings are returned, there is a warning.
         """
         settings = self.settings.replace(**settings)
         texts = _list_of_strings("texts", texts)
@@ -177,13 +180,13 @@ class Translator:
         rows = [i for i, ids in enumerate(sources) if len(ids) > 1]
         jit_compile = self.jit_compile if self.jit_compile is not None else len(rows) >= XLA_PAYS_FROM
         jit_compile = jit_compile or keras.backend.backend() == "jax"
-        # Longest first: a job that does not fit into memory fails at once.
+        # Longest first: if the texts do not fit into memory, the call fails at once.
         rows.sort(key=lambda i: -len(sources[i]))
         cut = list(batches(rows, jit_compile))
         compiled_search = self._compiled_search(settings, num_hypotheses, jit_compile)
 
         def translate_batch(batch):
-            copies = num_hypotheses if settings.sampling else 1  # Each drawing has a row of its own.
+            copies = num_hypotheses if settings.sampling else 1  # With sampling, one row per hypothesis.
             inputs, max_length = self._inputs(batch, sources, forced, copies, settings, jit_compile)
             token_ids, scores = compiled_search(inputs, max_length)
             if copies > 1:
@@ -201,11 +204,11 @@ class Translator:
         return results if num_hypotheses > 1 else [hypotheses[0] for hypotheses in results]
 
     def stream(self, texts, chunk_size=CHUNK_SIZE, **kwargs):
-        """Translates any number of texts in constant memory, keeping the order.
+        """Translates any number of texts in constant memory and keeps their order.
 
         Args:
             texts: an iterable of strings, such as the lines of a file.
-            chunk_size: texts that are read and translated together. Defaults to 2048.
+            chunk_size: number of texts that are read and translated together. Defaults to 2048.
             **kwargs: see `translate`.
 
         Yields:
@@ -222,7 +225,7 @@ class Translator:
             yield from self.translate(chunk, **kwargs)
 
     def score(self, sources, targets):
-        """How probable given translations are, by a full forward pass.
+        """How probable given translations are, computed by a full forward pass.
 
         Args:
             sources: a list of strings.
@@ -234,7 +237,7 @@ class Translator:
         sources, targets = _list_of_strings("sources", sources), _list_of_strings("targets", targets)
         if len(sources) != len(targets):
             raise ValueError(
-                "`sources` and `targets` must be of one length: each target translates its source. "
+                "`sources` and `targets` must have the same length: each target translates its source. "
                 f"Received: {len(sources)} sources, {len(targets)} targets."
             )
         source_ids, truncated = self._encode(sources)
@@ -252,7 +255,7 @@ class Translator:
         return results
 
     def _add_attention(self, sources, results):
-        """`results` with the attention scores of each hypothesis, by a full forward pass."""
+        """`results` with the attention scores of each hypothesis, computed by a full forward pass."""
         pairs = [(ids, h.token_ids) for ids, row in zip(sources, results, strict=True) for h in row if h.token_ids]
         source_ids, target_ids = zip(*pairs, strict=True) if pairs else ((), ())
 
@@ -272,7 +275,7 @@ class Translator:
         return [[h._replace(attention=next(attention)) if h.token_ids else h for h in row] for row in results]
 
     def _forward(self, name, function, source_ids, target_ids):
-        """`function(encoder_token_ids, decoder_token_ids, labels)` of all pairs: one float32 array for each, padded."""
+        """`function(encoder_token_ids, decoder_token_ids, labels)` of all pairs: one padded float32 array per pair."""
         if name not in self._compiled:
             self._compiled[name] = compile_function(self.model, lambda inputs: function(**inputs), jit_compile=False)
         results = [None] * len(source_ids)
@@ -292,7 +295,7 @@ class Translator:
 
     @property
     def tokenizers(self):
-        """One for a shared vocabulary, or source and target."""
+        """A list with the shared tokenizer, or with those of source and target."""
         source, target = self.source_tokenizer, self.target_tokenizer
         return [source] if source is target else [source, target]
 
@@ -301,7 +304,7 @@ class Translator:
         return self._encode(texts)[0]
 
     def _encode(self, texts):
-        """`encode_sources`, and for each text whether it was cut."""
+        """The result of `encode_sources`, and for each text whether it was cut."""
         rows, most = self.source_tokenizer.tokenize(texts), self.max_source_length - 1
         return [[*ids[:most], END_TOKEN_ID] for ids in rows], [len(ids) > most for ids in rows]
 
@@ -322,11 +325,11 @@ class Translator:
         return self.target_tokenizer.tokenize([prefix or "" for prefix in prefixes])
 
     def _inputs(self, rows, sources, forced, copies, settings, jit_compile):
-        """Some of the sources as inputs of a search, by name, and the most tokens of any of their translations.
+        """The inputs of a search for some of the sources, by name, and the maximum length of their translations.
 
-        For XLA the batch is filled up with rows that end at once. Without it every shape is served as it is.
+        For XLA, rows that end at once are added to reach a compiled batch size. Without XLA none are needed.
         """
-        longest, most = max(len(sources[i]) for i in rows), self.model.max_length  # Learned positions end somewhere.
+        longest, most = max(len(sources[i]) for i in rows), self.model.max_length  # A limit for learned positions only.
         num_rows, length = filled_shape(len(rows), longest, most) if jit_compile else (len(rows), longest)
         more = num_rows - len(rows)
         token_ids = pad([sources[i] for i in rows] + [[END_TOKEN_ID]] * more, length)
@@ -340,15 +343,16 @@ class Translator:
             inputs["prefix"] = np.repeat(prefix, copies, axis=0)
         if settings.sampling:
             inputs["uniforms"] = np.zeros((num_rows * copies, max_length), "float32")
-            for place, i in enumerate(rows):  # A drawing depends on the seed and the text's place in the list alone.
+            for place, i in enumerate(rows):  # A sample depends only on the seed and the text's place in the list.
                 for copy in range(copies):
                     generator = np.random.default_rng([settings.seed, i, copy])
                     inputs["uniforms"][place * copies + copy] = generator.random(max_length, "float32")
         return inputs, max_length
 
     def _compiled_search(self, settings, num_hypotheses, jit_compile):
-        """A function of `inputs` and `max_length`, compiled once for all settings but the seed and the limits."""
-        settings = settings.replace(seed=0, max_length=None, max_length_ratio=0.0)  # Both make `limits`, an input.
+        """A compiled function of `inputs` and `max_length`, which is reused for other seeds and limits."""
+        # These settings only affect the inputs `uniforms` and `limits`.
+        settings = settings.replace(seed=0, max_length=None, max_length_ratio=0.0)
         key = (settings, num_hypotheses, jit_compile)
         if key not in self._compiled:
 
@@ -360,7 +364,7 @@ class Translator:
         return lambda *arguments: tuple(ops.convert_to_numpy(x) for x in self._compiled[key](*arguments))
 
     def _to_text(self, token_ids, scores):
-        """Lists of `Translation`s of the hypotheses (B, K, L) of all sources, without the places that hold none."""
+        """One list of `Translation`s per source, from hypotheses (B, K, L), without the empty places."""
         real = scores > decoding.NO_HYPOTHESIS
         real[:, 0] = True
         ids = [_until_end(row) for row in token_ids[real]]
@@ -370,15 +374,15 @@ class Translator:
 
 
 def _on_all_cores(function, batches):
-    """A decoding step is many small operations, which two cores share badly. So each core has a batch of its own."""
-    if len(batches) < 2:  # A thread takes longer to start than some sentences.
+    """Runs each batch on its own core: the small operations of a decoding step gain little from several cores."""
+    if len(batches) < 2:  # Starting a thread can take longer than translating a sentence.
         return list(map(function, batches))
     with ThreadPoolExecutor(min(available_cpus(), len(batches))) as pool:
         return list(pool.map(function, batches))
 
 
 def available_cpus():
-    """How many cores this process may use: an affinity, as containers and job schedulers set it, may allow fewer."""
+    """Number of cores that this process may use. Containers and job schedulers may allow fewer than there are."""
     if not hasattr(os, "process_cpu_count") and hasattr(os, "sched_getaffinity"):  # Python before 3.13, on Linux.
         return len(os.sched_getaffinity(0))
     return getattr(os, "process_cpu_count", os.cpu_count)() or 1
@@ -391,7 +395,7 @@ def _best_first(token_ids, scores):
 
 
 def pad(rows, length=None):
-    """Lists of token ids as one int32 array, padded at the end."""
+    """One int32 array from lists of token ids, padded at the end."""
     array = np.full((len(rows), length or max(map(len, rows))), PAD_TOKEN_ID, "int32")
     for place, ids in zip(array, rows, strict=True):
         place[: len(ids)] = ids
@@ -406,12 +410,12 @@ def _list_of_strings(name, texts):
         if not isinstance(text, str):
             raise TypeError(
                 f"`{name}` must be a list of strings. Received: {text!r} at {name}[{index}]. "
-                "For a line without text pass ''; decode bytes as UTF-8."
+                "Pass '' for a line without text, and decode bytes as UTF-8."
             )
     return texts
 
 
 def _until_end(token_ids):
-    """The tokens of a hypothesis up to its end token; of one that has none, all but the padding."""
+    """The tokens of a hypothesis up to its end token; without an end token, all tokens before the padding."""
     end = np.flatnonzero(token_ids == END_TOKEN_ID)
     return tuple((token_ids[: end[0] + 1] if len(end) else token_ids[token_ids != PAD_TOKEN_ID]).tolist())

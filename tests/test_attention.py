@@ -562,7 +562,7 @@ def test_the_first_call_decides_the_kind_of_all(built, called, symbolic):
     inputs = [keras.Input(x.shape[1:]) for x in inputs] if symbolic else inputs
     match = (
         rf"Layer 'mine' was built by a call `attention{re.escape(CALLS[built])}`.*"
-        rf"Received: a call `attention{re.escape(CALLS[called])}`.*Make another layer"
+        rf"Received: a call `attention{re.escape(CALLS[called])}`.*Create another layer"
     )
     with pytest.raises(ValueError, match=match):
         layer(*inputs)
@@ -594,7 +594,7 @@ def test_mask_alone_does_not_say_whose_it_is_in_cross_attention():
 
 
 def test_keys_and_values_have_one_length():
-    with pytest.raises(ValueError, match=r"`key` and `value` must have one length.*\(2, 5, 23\).*\(2, 7, 17\)"):
+    with pytest.raises(ValueError, match=r"`key` and `value` must have the same length.*\(2, 5, 23\).*\(2, 7, 17\)"):
         make(key=True)(random(B, T, D), random(B, S, D_VALUE), random(B, T, D_KEY))
 
 

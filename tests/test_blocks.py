@@ -454,7 +454,7 @@ def test_the_first_call_decides_whether_a_decoder_block_has_cross_attention():
 
 @pytest.mark.parametrize("argument", ["encoder_sequence_mask", "encoder_attention_mask"])
 def test_masks_of_no_encoder_sequence_are_refused(argument):
-    with pytest.raises(ValueError, match=rf"`{argument}` is about `encoder_sequence`.*Received: {argument}"):
+    with pytest.raises(ValueError, match=rf"`{argument}` is a mask of `encoder_sequence`.*Received: {argument}"):
         make_decoder(alone=True)(random(B, T, D), **{argument: np.ones((B, S), bool)})
 
 

@@ -109,7 +109,7 @@ def test_strategies_that_cannot_be(kind, message, monkeypatch):
 
 def test_a_cluster_without_workers_is_an_error(monkeypatch):
     monkeypatch.setenv("TF_CONFIG", '{"task": {"type": "worker", "index": 0}}')
-    with pytest.raises(ValueError, match="TF_CONFIG must name the workers"):
+    with pytest.raises(ValueError, match="TF_CONFIG must list the workers"):
         make_strategy("multi_worker")
 
 

@@ -199,7 +199,7 @@ def test_positions_are_an_input_of_a_functional_model(tmp_path):
     [
         (ROWS.astype("float32"), r"must be integers of shape \(B, L\) or \(L,\).*shape=\(3, 5\), dtype=float32"),
         (ROWS[None], r"must be integers of shape \(B, L\) or \(L,\).*shape=\(1, 3, 5\)"),
-        (ROWS[:, :3], "must have a position for each token. Received: 3 positions for 5 tokens"),
+        (ROWS[:, :3], "must have one position per token. Received: 3 positions for 5 tokens"),
         (ROWS + 1, r"must be in \[0, max_length\).*Received: positions from 1 to 7, max_length=7"),
         (ROWS - 1, r"must be in \[0, max_length\).*Received: positions from -1 to 5, max_length=7"),
     ],
@@ -283,7 +283,7 @@ def test_sequential_without_an_input_makes_half_precision_of_ids_which_is_refuse
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_ids_of_half_precision_are_refused(dtype):
-    with pytest.raises(ValueError, match=f"cannot count to 23. Received: dtype={dtype}. Declare the input"):
+    with pytest.raises(ValueError, match=f"cannot represent all large ids. Received: dtype={dtype}. Declare the input"):
         make_layer()(ops.cast(random_ids(), dtype))
 
 

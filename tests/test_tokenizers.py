@@ -348,7 +348,7 @@ def test_text_that_no_piece_has_and_empty_text_are_drawn_too(trained):
 
 @pytest.mark.parametrize("kind", ["bpe", "wordpiece"])
 def test_other_kinds_have_no_probabilities_to_draw_by(trained, kind):
-    with pytest.raises(TokenizerError, match="Only unigram tokenizers have probabilities to draw segmentations by"):
+    with pytest.raises(TokenizerError, match="drawn at random only for unigram tokenizers"):
         trained[kind].sample(["a text"], 0.1, seed=0)
 
 

@@ -191,7 +191,7 @@ def test_learned_positions_limit_the_translation(golden):
 
 def test_a_tokenizer_of_another_size_is_an_error(golden):
     model = Transformer(19, num_layers=1, num_heads=1, hidden_dim=6, intermediate_dim=5)
-    with pytest.raises(ValueError, match="The source tokenizer and the model must have one vocabulary"):
+    with pytest.raises(ValueError, match="The source tokenizer and the model must have the same vocabulary"):
         Translator(model, golden.tokenizer)
 
 
@@ -361,7 +361,7 @@ def test_score_holds_the_logits_of_few_rows_at_a_time(golden):
 
 def test_score_takes_lists_of_one_length(golden):
     assert golden.translator.score([], []) == []
-    with pytest.raises(ValueError, match="`sources` and `targets` must be of one length"):
+    with pytest.raises(ValueError, match="`sources` and `targets` must have the same length"):
         golden.translator.score(["a"], [])
     with pytest.raises(TypeError, match="`targets` must be a list of strings"):
         golden.translator.score(["a"], "b")
