@@ -138,14 +138,14 @@ def graph_functions(functions):
 
 
 class _Signatures:
-    """What the signatures compute, see `export_saved_model`; one function searches for all that want as many."""
+    """What the signatures compute, see `export_saved_model`. They share one function that searches."""
 
     def __init__(self, translator, settings, num_hypotheses, jit_compile):
         self.translator, self.model = translator, translator.model
         self.source_tokenizer, self.target_tokenizer = translator.source_tokenizer, translator.target_tokenizer
         self.settings = settings.within(self.model.max_length)
         self.num_hypotheses, self.jit_compile = num_hypotheses, jit_compile
-        self._searches = {}
+        self._search = None
 
     def translate(self, text):
         token_ids, empty, outputs = self._best(self.source_tokenizer.graph_tokenize(text))
@@ -210,7 +210,7 @@ class _Signatures:
         def one_batch(rows):
             width = tf.reduce_max(tf.gather(lengths, rows))
             batch = tf.gather(token_ids, rows)[:, :width], tf.gather(limits, rows)
-            hypotheses, scores = self._search_function(k)(*batch)
+            hypotheses, scores = self._search_function()(*batch, k)
             padding = [[0, 0], [0, 0], [0, tf.maximum(longest - tf.shape(hypotheses)[2], 0)]]
             hypotheses = tf.pad(hypotheses, padding, constant_values=PAD_TOKEN_ID)
             return hypotheses[:, :k, :longest], scores[:, :k]
@@ -220,21 +220,21 @@ class _Signatures:
         empty = lengths[:-1] <= 1
         return *mask_empty_inputs(empty, hypotheses, scores, k), empty, truncated
 
-    def _search_function(self, k):
-        if self.jit_compile:  # Always all: sharing one compiled program saves more than stopping early for one.
-            k = self.num_hypotheses
-        if k not in self._searches:
+    def _search_function(self):
+        """One function for all signatures: a graph with two searches would take twice as long to load."""
+        if self._search is None:
 
-            def function(token_ids, limits):
+            def function(token_ids, limits, num_hypotheses):
                 if self.jit_compile:
-                    return self._compiled_search(k, token_ids, limits)
-                return search(self.model, token_ids, limits, tf.reduce_max(limits), self.settings, num_hypotheses=k)
+                    return self._compiled_search(token_ids, limits)
+                return search(self.model, token_ids, limits, tf.reduce_max(limits), self.settings, num_hypotheses)
 
-            specs = [tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)]
-            self._searches[k] = tf.function(function, input_signature=specs, autograph=False)
-        return self._searches[k]
+            shapes = (tf.int32, [None, None]), (tf.int32, [None]), (tf.int32, [])
+            specs = [tf.TensorSpec(shape, dtype) for dtype, shape in shapes]
+            self._search = tf.function(function, input_signature=specs, autograph=False)
+        return self._search
 
-    def _compiled_search(self, k, token_ids, limits):
+    def _compiled_search(self, token_ids, limits):
         """The search in functions that XLA compiles, one for each shape that a batch is filled up to."""
         rows, length = tf.unstack(tf.shape(token_ids))
         lengths = _xla_lengths(self.translator)
@@ -245,7 +245,10 @@ class _Signatures:
 
             @tf.function(input_signature=specs, jit_compile=True, autograph=False)
             def compiled(token_ids, limits):
-                return tuple(search(self.model, token_ids, limits, limit, self.settings, k, jit_compile=True))
+                hypotheses = search(
+                    self.model, token_ids, limits, limit, self.settings, self.num_hypotheses, jit_compile=True
+                )
+                return tuple(hypotheses)
 
             def call():
                 more = some_rows - rows

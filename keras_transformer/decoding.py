@@ -280,7 +280,8 @@ def beam_search(
         max_length: L, maximum number of tokens of a hypothesis, including the end token.
         settings: as for `greedy`. Also uses `length_penalty` and `num_beams`, K, which may be larger than the
             vocabulary. One beam without length penalty is greedy search.
-        num_hypotheses: number of hypotheses to return, at most K. Defaults to K.
+        num_hypotheses: number of hypotheses to return, at most K. Defaults to K. A scalar integer tensor is possible,
+            too: then all K are returned, and only so many of them are final.
         limits, prefix, special_ids, jit_compile, stages: see `greedy`.
 
     Returns:
@@ -294,7 +295,8 @@ def beam_search(
     scores = ended["scores"]
     if "own" in ended:
         scores = ops.where(scores > IMPOSSIBLE / 2, ended["own"], scores)
-    return Hypotheses(ended["token_ids"][:, :num_hypotheses], scores[:, :num_hypotheses])
+    returned = num_hypotheses if isinstance(num_hypotheses, int) else settings.num_beams
+    return Hypotheses(ended["token_ids"][:, :returned], scores[:, :returned])
 
 
 class _Beams:

@@ -135,7 +135,7 @@ def search(
         limits: (B,), maximum number of tokens of each translation.
         max_length: L, at least the largest of `limits`.
         settings: `SearchSettings`.
-        num_hypotheses: number of hypotheses to return per sentence. Defaults to 1.
+        num_hypotheses: number of hypotheses to return per sentence; or a tensor, see `beam_search`. Defaults to 1.
         prefix: (B, P), tokens that the translations begin with, padded. Defaults to None.
         uniforms: (B, L), uniform random numbers in [0, 1), for sampling.
         jit_compile: whether XLA compiles the search. Defaults to False.

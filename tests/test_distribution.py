@@ -15,16 +15,14 @@ from keras_transformer.distribution import STRATEGIES, DistributedFit, distribut
 
 SCRIPT = Path(__file__).with_name("distributed_training.py")
 FAST_TO_COMPILE = "--xla_backend_optimization_level=0"
-# Everything that could get in each other's way, in few trainings.
+# Few trainings, each with several features that could disturb each other.
 CASES = {
-    "plain": {},
     "clip, EMA, ragged, XLA": {"clip_norm": 0.1, "ema_momentum": 0.9, "rows": 13, "jit_compile": True},
     "accumulate, clip, ragged": {"gradient_accumulation_steps": 3, "clip_norm": 0.1, "rows": 13},
     "float16": {"dtype": "mixed_float16", "gradient_accumulation_steps": 2},
-    "bfloat16": {"dtype": "mixed_bfloat16", "jit_compile": True, "rows": 13},
 }
-# Weights move by 0.01 a step; what half precision rounds away differs with the order of additions.
-TOLERANCE = {"float16": 1e-3, "bfloat16": 3e-2}
+# Weights move by 0.01 a step. Rounding in half precision depends on the order of additions.
+TOLERANCE = {"float16": 1e-3}
 
 
 def train(kinds, folder, cases, **environment):

@@ -60,7 +60,7 @@ def test_a_killed_worker_ends_the_others_and_all_go_on_later(tmp_path, files):
     assert process.returncode == 0, output[-3000:]
     assert "[0] resuming: " in output
     assert "[1] model:" in output
-    with launch(*files, *FLAGS, "--epochs", epochs, "--run-dir", straight) as process:
+    with launch(*files, *FLAGS, "--epochs", epochs, "--run-dir", straight, "--no-export") as process:
         output = process.stdout.read()
     assert process.returncode == 0, output[-3000:]
     found, expected = (checkpoint_arrays(run_dir, epochs) for run_dir in (killed, straight))
