@@ -14,7 +14,7 @@ from keras_transformer.tokenizers import PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_T
 
 WRONG = [
     ("num_beams", 0, "at least 1"),
-    ("num_beams", 257, "at most 256: each beam takes memory"),
+    ("num_beams", 257, "at most 256: each beam needs memory"),
     ("max_length", 0, "at least 1"),
     ("max_length_ratio", -1, "at least 0"),
     ("min_length", -1, "at least 0"),
