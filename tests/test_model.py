@@ -532,7 +532,7 @@ def test_the_config_of_a_callable_activation_is_json(activation, tmp_path):
 def test_configs_that_hold_the_pad_token_id_of_older_files_are_loaded():
     config = Transformer(**SMALL).get_config()
     assert Transformer.from_config({**config, "pad_token_id": 0}).get_config() == config
-    with pytest.raises(ValueError, match=r"has no `pad_token_id`.*pad_token_id=4. Exchange rows 0 and 4"):
+    with pytest.raises(ValueError, match=r"has no `pad_token_id`.*pad_token_id=4. Swap rows 0 and 4"):
         Transformer.from_config({**config, "pad_token_id": 4})
 
 
