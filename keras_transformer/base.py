@@ -64,7 +64,7 @@ def check_sequence(name: str, shape: Any, width: int | None = None) -> None:
         )
     if width is not None and shape[-1] != width:
         raise ValueError(
-            f"`{name}` must have width {width}: the first call had this width, and it set the shapes of the weights. "
+            f"`{name}` must have width {width}, as in the first call, which set the shapes of the weights. "
             f"Received: shape={shape}. Create another layer for another width."
         )
 

@@ -32,7 +32,7 @@ class SearchSettings(Settings):
         4,
         "beams of the search; 1 is greedy search",
         AT_LEAST_1,
-        Rule(lambda value: value <= 256, "at most 256: each beam takes memory for logits and caches of its own"),
+        Rule(lambda value: value <= 256, "at most 256: each beam needs memory for its own logits and caches"),
     )
     length_penalty: float = changeable(0.6, "scores are divided by ((5 + length) / 6)^this")
     max_length: int | None = changeable(

@@ -10,7 +10,7 @@ def to_numpy(x):
 
 
 def checkpoint_arrays(run_dir, epochs):
-    """What the checkpoint after so many epochs holds: variables by name."""
+    """The variables in the checkpoint after `epochs` epochs, by name."""
     with np.load(run_dir / "checkpoints" / f"epoch-{epochs:05d}.npz") as file:
         return {name: file[name] for name in file.files if name != "state"}
 
@@ -20,7 +20,7 @@ def random(*shape, seed=0):
 
 
 def randomize(layer, seed=0):
-    """Gives every weight, biases and normalisations too, values that a mistake cannot hide behind."""
+    """Gives every weight random values, also biases and normalisations, whose zeros and ones could hide mistakes."""
     layer.set_weights([0.4 * random(*w.shape, seed=seed + i) for i, w in enumerate(layer.weights)])
     return layer
 
@@ -38,7 +38,7 @@ def keras_mask(x):
 
 
 def copy_attention(source, target):
-    """From `keras.layers.MultiHeadAttention` to ours: (D, N, H) kernels side by side as (D, parts * N * H)."""
+    """Copies `keras.layers.MultiHeadAttention` to ours: (D, N, H) kernels joined to one (D, parts * N * H)."""
 
     def side_by_side(*denses):
         kernels = [to_numpy(dense.kernel).reshape(dense.kernel.shape[0], -1) for dense in denses]

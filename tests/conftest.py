@@ -1,4 +1,4 @@
-"""One tiny model that is really trained, for every test that needs translations; and a browser."""
+"""A tiny trained model for all tests that need translations, and a browser."""
 
 import fcntl
 import os
@@ -10,14 +10,14 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import pytest
 
-# A script's background job ignores Ctrl-C, and so does what it starts: tests that interrupt would wait for ever.
+# In a background job of a script, Python and its child processes ignore Ctrl-C. Tests that interrupt would hang.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Root needs the first one; the others keep the browser from asking Google for anything.
+# Root needs the first flag. The others stop the browser's own network requests to Google.
 CHROMIUM_FLAGS = "--no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update"
 
 
-# These take longest and wait much: first, so that neither core is left with one of them at the end.
+# These tests take longest and wait a lot. They run first, so that no core works on one of them alone at the end.
 LONGEST = ("test_workers", "test_distribution", "test_command_line", "test_web", "test_export_tflite")
 
 
@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(items):
 
 
 class Golden(NamedTuple):
-    """A run folder, and what is in it."""
+    """A run folder and the objects loaded from it."""
 
     run_dir: object
     model: object
@@ -44,7 +44,7 @@ def session_folder(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def golden(session_folder):
-    """A run of the training script on a handful of sentences that it learns by heart; all test processes share it."""
+    """A run of the training script on a few sentences that it memorises; all test processes share it."""
     from keras_transformer.phrasebook import phrasebook
     from keras_transformer.translator import Translator
 
@@ -53,7 +53,7 @@ def golden(session_folder):
     pairs = phrasebook()["train"][:16]
     with open(folder / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # The first process trains, others wait for it.
-        if not (folder / "run" / "export").exists():  # The last thing that is written.
+        if not (folder / "run" / "export").exists():  # The run writes this folder last.
             train_golden(folder, pairs)
     translator = Translator.load(folder / "run")
     return Golden(folder / "run", translator.model, translator.source_tokenizer, translator, [en for en, _ in pairs])
@@ -63,7 +63,7 @@ def train_golden(folder, pairs):
     import train_keras
 
     files = []
-    for split, times in (("train", 60), ("val", 1)):  # Many times over: few epochs, each with many steps.
+    for split, times in (("train", 60), ("val", 1)):  # Repeated sentences make few epochs with many steps each.
         for name, side in (("source", 0), ("target", 1)):
             path = folder / f"{split}.{name}"
             path.write_text("".join(pair[side] + "\n" for pair in pairs * times), encoding="utf-8")
@@ -75,7 +75,7 @@ def train_golden(folder, pairs):
 
 @pytest.fixture(scope="session")
 def served(golden):
-    """Its SavedModel in a session."""
+    """The SavedModel of the golden run, in a session."""
     from keras_transformer.export.verify import ServedModel
 
     with ServedModel(golden.run_dir / "export" / "saved_model" / "1") as served:
@@ -84,7 +84,7 @@ def served(golden):
 
 @pytest.fixture(scope="module")
 def browser():
-    """Chromium; what needs it is skipped where there is none."""
+    """Chromium. Tests that need it are skipped if it is not installed."""
     chromium = shutil.which("chromium")
     if not chromium:
         pytest.skip("no `chromium` on the PATH")

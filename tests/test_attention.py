@@ -27,7 +27,7 @@ def make(cross=False, query_width=D, seed=0, key=False, **kwargs):
 
 
 def input_and_weight_gradients(layer, x, *args, **kwargs):
-    """Gradients of sum(output * constants) by `x` and by every weight, as NumPy arrays."""
+    """Gradients of sum(output * constants) with respect to `x` and every weight, as NumPy arrays."""
 
     def loss(outputs):
         output = ops.cast(outputs[0] if isinstance(outputs, tuple) else outputs, "float32")
@@ -83,7 +83,7 @@ def pair_of_layers(kind, **settings):
 
 
 def inputs_of(kind, query_ids, value_ids, key_ids=None):
-    """Tensors that carry masks, anew for each layer, as Keras' one takes the masks away: for theirs, and for ours."""
+    """Tensors that carry masks, for the Keras layer and for ours. Two copies, because the Keras layer removes masks."""
     query = embed(query_ids, D)
     if kind == "self":
         return [query, query], [embed(query_ids, D)]
@@ -106,9 +106,9 @@ def test_equals_the_keras_layer(kind, padding, pair_mask, causal):
     settings, expected_settings = {"use_causal_mask": causal}, {"use_causal_mask": causal}
     if pair_mask:
         pair = np.random.default_rng(3).random((*pair_mask[:-1], value_ids.shape[1])) < 0.6
-        pair[..., 0] = True  # Every query may see one real key.
+        pair[..., 0] = True  # Every query may attend to one real key.
         settings["attention_mask"] = expected_settings["attention_mask"] = pair
-        if pair.ndim == 4:  # Keras joins this one with its others as if heads were sentences: they are in it here.
+        if pair.ndim == 4:  # Keras would combine it wrongly with the other masks, so they are combined here.
             visible = np.tril(np.ones((T, value_ids.shape[1]), bool)) if causal else True
             expected_settings = {"attention_mask": pair & visible & (value_ids != 0)[:, None, None]}
     expected_inputs, inputs = inputs_of(kind, query_ids, value_ids)
@@ -133,7 +133,7 @@ def test_equals_the_keras_layer(kind, padding, pair_mask, causal):
 def test_other_widths_of_values_and_output_equal_the_keras_layer(kind, causal, settings):
     theirs, ours = pair_of_layers(kind, **settings)
     expected_inputs, inputs = inputs_of(kind, QUERY_IDS, QUERY_IDS if kind == "self" else VALUE_IDS)
-    # With its scores: on JAX, Keras' layer without them takes one width only.
+    # With scores, because on JAX the Keras layer needs one width without them.
     expected = to_numpy(theirs(*expected_inputs, use_causal_mask=causal, return_attention_scores=True)[0])
     assert expected.shape == (B, T, settings.get("output_shape", D))
     real = QUERY_IDS != 0
@@ -143,7 +143,7 @@ def test_other_widths_of_values_and_output_equal_the_keras_layer(kind, causal, s
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int32", "uint8", "float32", "float16"])
-def test_zeros_and_ones_of_any_dtype_are_masks(dtype):
+def test_masks_may_be_zeros_and_ones_of_any_dtype(dtype):
     layer, pair, padding = make(cross=True), np.tril(np.ones((T, S))), np.arange(S) < np.array([[4], [6]])
     query, value = random(B, T, D), random(B, S, D_VALUE)
     expected = layer(query, value, value_mask=padding, attention_mask=pair.astype(bool))
@@ -151,7 +151,7 @@ def test_zeros_and_ones_of_any_dtype_are_masks(dtype):
     np.testing.assert_array_equal(to_numpy(output), to_numpy(expected))
 
 
-def test_masks_of_keys_and_of_values_both_restrict_what_is_attended_to():
+def test_key_mask_and_value_mask_both_restrict_attention():
     key_ids = np.array([[0, 2, 2, 2, 2, 2, 2], [2, 2, 2, 0, 2, 2, 2]])
     theirs, ours = pair_of_layers("key")
     expected_inputs, inputs = inputs_of("key", QUERY_IDS, VALUE_IDS, key_ids)
@@ -163,7 +163,7 @@ def test_masks_of_keys_and_of_values_both_restrict_what_is_attended_to():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_key_mask_restricts_without_a_key_too(kind):
+def test_a_key_mask_also_restricts_attention_without_a_key(kind):
     _, ours = pair_of_layers(kind)
     _, inputs = inputs_of(kind, np.maximum(QUERY_IDS, 1), np.maximum(VALUE_IDS, 1))
     mask = (QUERY_IDS if kind == "self" else VALUE_IDS) != 0
@@ -171,7 +171,7 @@ def test_a_key_mask_restricts_without_a_key_too(kind):
     np.testing.assert_array_equal(scores != 0, np.broadcast_to(mask[:, None, None], scores.shape))
 
 
-def test_the_key_decides_the_scores_and_the_value_what_is_said():
+def test_keys_decide_the_scores_and_values_the_context():
     layer, query, value, key = make(key=True), random(B, T, D), random(B, S, D_VALUE), random(B, S, D_KEY)
     output, scores = (to_numpy(x) for x in layer(query, value, key, return_attention_scores=True))
     other, same_scores = (to_numpy(x) for x in layer(query, value + 1, key, return_attention_scores=True))
@@ -181,14 +181,14 @@ def test_the_key_decides_the_scores_and_the_value_what_is_said():
     assert np.abs(to_numpy(other_scores) - scores).max() > 0.1
 
 
-def test_a_mask_of_pairs_is_none_of_padding_where_there_are_as_many_sentences_as_positions():
+def test_an_attention_mask_is_not_read_as_a_padding_mask_if_batch_and_length_are_equal():
     layer, x, mask = make(), random(T, T, D), np.tril(np.ones((T, T), bool))
     expected = to_numpy(layer(x, use_causal_mask=True))
     np.testing.assert_allclose(to_numpy(layer(x, attention_mask=mask)), expected, atol=1e-6)
     assert np.abs(to_numpy(layer(x, mask=mask)) - expected).max() > 0.1
 
 
-# Masks come by themselves and stay
+# Keras fills masks, and no mask is lost
 
 
 def with_explicit_masks(layer, inputs, **kwargs):
@@ -226,7 +226,7 @@ def test_query_mask_restricts_no_key_in_cross_attention():
 
 
 @pytest.mark.parametrize("as_tensor", [False, True], ids=["numpy", "tensor"])
-def test_a_mask_that_is_given_wins_over_the_mask_that_is_carried(as_tensor):
+def test_an_explicit_mask_replaces_the_carried_mask(as_tensor):
     layer, x = make(), embed(QUERY_IDS, D)
     given = np.array([[True, False, True, True, False], [True, False, False, False, True]])
     expected = with_explicit_masks(layer, [x], mask=given)
@@ -235,7 +235,7 @@ def test_a_mask_that_is_given_wins_over_the_mask_that_is_carried(as_tensor):
 
 
 @pytest.mark.parametrize("scores", [False, True])
-def test_inputs_keep_their_masks_and_the_output_carries_the_one_of_the_query(scores):
+def test_inputs_keep_their_masks_and_the_output_carries_the_mask_of_the_query(scores):
     x, query, value = embed(QUERY_IDS, D), embed(QUERY_IDS, D), embed(VALUE_IDS, D_VALUE)
     for layer, inputs in ((make(), [x]), (make(cross=True), [query, value])):
         output = layer(*inputs, return_attention_scores=scores)
@@ -257,7 +257,7 @@ def test_every_reader_of_one_tensor_sees_its_mask_in_a_functional_model():
 
 
 def test_keras_own_layer_hides_the_mask_from_the_second_reader():
-    """Why there is a layer of ours. When this fails, Keras has mended it."""
+    """The reason for our own layer. When this test fails, Keras has fixed its layer."""
     query, value = embed(QUERY_IDS, D), embed(VALUE_IDS, D_VALUE)
     first, second = (
         keras.layers.MultiHeadAttention(N, H)(query, value, return_attention_scores=True)[1] for _ in range(2)
@@ -270,7 +270,7 @@ def test_keras_own_layer_hides_the_mask_from_the_second_reader():
 
 
 class Recorder(keras.layers.Layer):
-    """Notes which masks Keras fills in, with the arguments of our layer."""
+    """Records which masks Keras fills in for a layer with the arguments of ours."""
 
     def __init__(self):
         super().__init__()
@@ -296,7 +296,7 @@ def test_keras_fills_mask_for_one_tensor_and_argument_masks_for_several(symbolic
     assert recorder.filled == {"query_mask", "value_mask"}
     recorder(query, value, key)
     assert recorder.filled == {"query_mask", "value_mask", "key_mask"}
-    # Any second tensor counts, a mask too: the one that the first carries comes as `query_mask`.
+    # A mask counts as a second tensor, too: the carried mask of the first is then filled in as `query_mask`.
     mask = ops.convert_to_tensor(QUERY_IDS != 0)
     recorder(query, other=mask)
     assert recorder.filled == {"query_mask"}
@@ -305,7 +305,7 @@ def test_keras_fills_mask_for_one_tensor_and_argument_masks_for_several(symbolic
 
 
 @pytest.mark.parametrize("argument", ["mask", "query_mask", "value_mask", "key_mask"])
-def test_every_mask_of_self_attention_is_one_of_keys_and_wins_over_the_carried_one(argument):
+def test_every_explicit_mask_of_self_attention_masks_keys_and_replaces_the_carried_mask(argument):
     layer, x, plain = make(), embed(QUERY_IDS, D), random(B, T, D)
     given = np.array([[True, False, True, True, False], [True, False, False, False, True]])
     visible = np.broadcast_to(given[:, None, None], (B, N, T, T))
@@ -320,7 +320,7 @@ def test_every_mask_of_self_attention_is_one_of_keys_and_wins_over_the_carried_o
             assert keras_mask(output) is None
 
 
-def test_masks_of_keys_and_values_and_both_in_self_attention_allow_what_all_allow():
+def test_self_attention_attends_only_where_all_explicit_masks_are_true():
     layer, x = make(), random(B, T, D)
     masks = [np.arange(T) != i for i in np.array([[[0], [1]], [[2], [1]], [[3], [4]]])]
     scores = layer(x, mask=masks[0], value_mask=masks[1], key_mask=masks[2], return_attention_scores=True)[1]
@@ -328,7 +328,7 @@ def test_masks_of_keys_and_values_and_both_in_self_attention_allow_what_all_allo
     np.testing.assert_array_equal(to_numpy(scores) != 0, visible)
 
 
-def test_a_query_mask_that_is_given_is_carried_by_the_output_of_cross_attention():
+def test_the_output_of_cross_attention_carries_an_explicit_query_mask():
     layer, value, given = make(cross=True), random(B, S, D_VALUE), QUERY_IDS > 3
     for query in (embed(QUERY_IDS, D), random(B, T, D)):
         np.testing.assert_array_equal(keras_mask(layer(query, value, query_mask=given)), given)
@@ -385,7 +385,7 @@ def test_fused_path_equals_the_path_with_scores(cross, causal, policy, tolerance
     ("policy", "cross"), [*((policy, False) for policy in POLICIES), ("float32", True)], ids=[*POLICIES, "cross"]
 )
 @pytest.mark.parametrize("scores", [False, True], ids=["fused", "scores"])
-def test_a_query_that_sees_nothing_gets_zeros_and_finite_gradients(scores, cross, policy):
+def test_a_query_with_all_keys_masked_gets_zeros_and_finite_gradients(scores, cross, policy):
     layer = make(cross, dtype=policy)
     keys = S if cross else T
     pair = np.ones((B, T, keys), bool)
@@ -398,7 +398,7 @@ def test_a_query_that_sees_nothing_gets_zeros_and_finite_gradients(scores, cross
     if scores:
         output, weights = output
         assert np.all(np.swapaxes(to_numpy(weights), 1, 2)[empty] == 0)
-    bias = to_numpy(ops.cast(layer.output_dense.bias, layer.compute_dtype))  # the context is zero, the bias remains
+    bias = to_numpy(ops.cast(layer.output_dense.bias, layer.compute_dtype))  # The context is zero; the bias remains.
     np.testing.assert_array_equal(to_numpy(output)[empty], np.broadcast_to(bias, (empty.sum(), D)))
     assert np.all(np.isfinite(to_numpy(output)))
     gradients = input_and_weight_gradients(layer, x, *others, **kwargs)
@@ -461,7 +461,7 @@ def test_cached_steps_equal_the_causal_call(index_as_tensor, value_dim):
     assert not to_numpy(fixed[1])[:, T:].any()
 
 
-def test_what_lies_in_the_cache_after_the_step_does_not_matter():
+def test_cache_positions_after_the_step_do_not_matter():
     layer, x, length = make(), random(B, 2, D), 5
     clean = layer.init_cache(B, length, cache="fixed")
     dirty = FixedCache(*(ops.convert_to_tensor(random(*part.shape, seed=i)) for i, part in enumerate(clean)))
@@ -479,11 +479,11 @@ def test_what_lies_in_the_cache_after_the_step_does_not_matter():
 
 
 @pytest.mark.parametrize("value_dim", [H, H_VALUE])
-def test_beams_attend_to_the_rows_that_the_mask_names(value_dim):
-    """Beams that swap their past at every step: each equals the causal call on the past that is its own now."""
+def test_beams_attend_to_the_cache_rows_that_the_mask_allows(value_dim):
+    """Beams exchange their prefixes at every step. Each must equal the causal call on its current prefix."""
     layer, beams, length = make(value_dim=value_dim), 3, 4
     rng = np.random.default_rng(0)
-    x = random(B, length, beams, D)  # What each row reads at each position.
+    x = random(B, length, beams, D)  # The input of each row at each position.
     ancestors = np.full((B, beams, length), -1)
     fixed, growing = layer.init_cache(B, length, beams, "fixed"), layer.init_cache(B, num_beams=beams)
     for t in range(length):
@@ -534,7 +534,7 @@ def test_the_cache_has_the_compute_dtype(policy):
 
 
 @pytest.mark.parametrize("use_bias", [False, True])
-def test_weights_are_those_of_the_projections(use_bias):
+def test_every_projection_has_its_weights(use_bias):
     biases = [(3 * N * H,), (D,)] if use_bias else []
     shapes = [tuple(w.shape) for w in make(use_bias=use_bias).weights]
     assert sorted(shapes) == sorted([(D, 3 * N * H), (N * H, D), *biases])
@@ -556,7 +556,7 @@ CALLS = {"self": "(query)", "cross": "(query, value)", "key": "(query, value, ke
 
 @pytest.mark.parametrize("symbolic", [False, True], ids=["eager", "symbolic"])
 @pytest.mark.parametrize(("built", "called"), [(a, b) for a in KINDS for b in KINDS if a != b])
-def test_the_first_call_decides_the_kind_of_all(built, called, symbolic):
+def test_all_calls_must_be_of_the_kind_of_the_first_call(built, called, symbolic):
     layer = make(cross=built == "cross", key=built == "key", name="mine")
     inputs = [random(B, T, D), random(B, S, D_VALUE), random(B, S, D_KEY)][: KINDS.index(called) + 1]
     inputs = [keras.Input(x.shape[1:]) for x in inputs] if symbolic else inputs
@@ -569,7 +569,7 @@ def test_the_first_call_decides_the_kind_of_all(built, called, symbolic):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_cached_decoding_needs_the_kind_of_layer_that_it_is_for(kind):
+def test_cached_decoding_with_the_wrong_kind_of_layer_is_an_error(kind):
     layer = make(cross=kind == "cross", key=kind == "key")
     x = ops.convert_to_tensor(random(B, D))
     wrong = {
@@ -588,12 +588,12 @@ def test_a_key_needs_a_value():
         MultiHeadAttention(N, H)(random(B, T, D), key=random(B, S, D_KEY))
 
 
-def test_mask_alone_does_not_say_whose_it_is_in_cross_attention():
+def test_mask_in_cross_attention_is_an_error():
     with pytest.raises(ValueError, match=r"`mask` is for self-attention.*together with `value`.*Use `value_mask`"):
         make(cross=True)(random(B, T, D), random(B, S, D_VALUE), mask=VALUE_IDS != 0)
 
 
-def test_keys_and_values_have_one_length():
+def test_keys_and_values_must_have_the_same_length():
     with pytest.raises(ValueError, match=r"`key` and `value` must have the same length.*\(2, 5, 23\).*\(2, 7, 17\)"):
         make(key=True)(random(B, T, D), random(B, S, D_VALUE), random(B, T, D_KEY))
 
@@ -613,7 +613,7 @@ def test_sequences_have_three_axes(argument, shape, build):
 
 
 @pytest.mark.parametrize("argument", ["query", "value", "key"])
-def test_widths_are_those_of_the_first_call(argument):
+def test_widths_must_equal_those_of_the_first_call(argument):
     inputs = {"query": random(B, T, D), "value": random(B, S, D_VALUE), "key": random(B, S, D_KEY)}
     width = inputs[argument].shape[-1]
     inputs[argument] = inputs[argument][..., :-1]
@@ -626,7 +626,7 @@ def test_the_width_must_be_known():
         MultiHeadAttention(N, H)(keras.Input((None, None)))
 
 
-def test_tensors_in_a_list_are_no_sequence():
+def test_a_list_of_tensors_is_an_error():
     for layer in (MultiHeadAttention(N, H), make(cross=True)):
         with pytest.raises(
             ValueError, match=r"`query` must be one tensor.*Received: 2 of them in a list.*layer\(x, y\)"
@@ -656,7 +656,7 @@ def test_sizes_must_be_positive_integers(argument, value):
         MultiHeadAttention(**{"num_heads": N, "key_dim": H, argument: value})
 
 
-def test_integers_of_numpy_are_integers():
+def test_sizes_may_be_numpy_integers():
     config = MultiHeadAttention(np.int64(N), np.int32(H), output_shape=(np.int64(D),)).get_config()
     assert json.loads(json.dumps(config)) == config
     assert (config["num_heads"], config["key_dim"], config["output_shape"]) == (N, H, D)
@@ -692,7 +692,7 @@ def test_settings_of_the_projections_reach_each_of_them(kind):
     np.testing.assert_allclose(sorted(map(float, layer.losses)), sorted(losses), rtol=1e-6)
 
 
-def test_projections_of_one_shape_begin_with_different_values():
+def test_projections_of_the_same_shape_have_different_initial_values():
     layer = MultiHeadAttention(N, H)
     layer.build((None, None, N * H), (None, None, N * H), (None, None, N * H))
     kernels = [to_numpy(weight) for weight in layer.weights if len(weight.shape) == 2]

@@ -75,7 +75,7 @@ def test_decoder_block_equals_keras_hub(normalize_first, activation, padding):
     theirs.build((None, None, D), (None, None, D_ENCODER))
     copy_block(randomize(theirs), ours)
     x, encoded, real = embed(decoder_ids, D), embed(encoder_ids, D_ENCODER, seed=1), decoder_ids != 0
-    # Explicit masks for theirs: its attention warns about tensors that carry one.
+    # Explicit masks for the keras_hub block, because its attention warns about tensors that carry masks.
     masks = {"decoder_padding_mask": real, "encoder_padding_mask": encoder_ids != 0}
     expected = theirs(to_numpy(x), to_numpy(encoded), **masks)
     output = ours(x, encoded)
@@ -86,7 +86,7 @@ def test_decoder_block_equals_keras_hub(normalize_first, activation, padding):
 @pytest.mark.parametrize("normalize_first", [False, True], ids=["post-norm", "pre-norm"])
 @pytest.mark.parametrize("causal", [False, True], ids=["", "causal"])
 @pytest.mark.parametrize("padding", [False, True], ids=["full", "padding"])
-def test_decoder_block_alone_equals_keras_hub(normalize_first, causal, padding):
+def test_decoder_only_block_equals_keras_hub(normalize_first, causal, padding):
     ids = DECODER_IDS if padding else np.maximum(DECODER_IDS, 1)
     settings = {"activation": "gelu", "normalize_first": normalize_first, "layer_norm_epsilon": 1e-3}
     theirs, ours = keras_hub.layers.TransformerDecoder(F, N, **settings), make_decoder(alone=True, **settings)
@@ -137,7 +137,7 @@ def test_feed_forward_is_activation_between_two_affine_maps(activation):
     np.testing.assert_allclose(to_numpy(layer(x)), hidden @ w2 + b2, atol=1e-5)
 
 
-def test_feed_forward_treats_every_position_alike_and_keeps_the_mask():
+def test_feed_forward_computes_each_position_alone_and_keeps_the_mask():
     layer, x = FeedForward(F), embed(DECODER_IDS, D)
     output = layer(x)
     np.testing.assert_allclose(to_numpy(output)[:, 3], to_numpy(layer(to_numpy(x)[:, 3])), atol=1e-5)
@@ -234,7 +234,7 @@ def test_two_stacked_decoder_blocks_ignore_the_padding_of_one_encoder_sequence()
 
 
 @pytest.mark.parametrize("normalize_first", [False, True], ids=["post-norm", "pre-norm"])
-def test_masks_that_are_given_win_over_masks_that_are_carried(normalize_first):
+def test_explicit_masks_replace_carried_masks(normalize_first):
     x, encoded = embed(DECODER_IDS, D), embed(ENCODER_IDS, D_ENCODER)
     mask = np.array([[True, False, True, True, False], [True, False, False, True, True]])
     encoder_mask = np.roll(ENCODER_IDS != 0, 2, axis=1)
@@ -292,7 +292,7 @@ def test_cached_steps_equal_the_full_call(normalize_first):
 
 
 @pytest.mark.parametrize("normalize_first", [False, True], ids=["post-norm", "pre-norm"])
-def test_three_ways_to_a_block_of_a_decoder_alone_are_one(normalize_first):
+def test_three_ways_to_make_a_decoder_only_block_are_equal(normalize_first):
     encoder = make_encoder(normalize_first=normalize_first)
     decoder = make_decoder(alone=True, normalize_first=normalize_first)
     decoder.set_weights(encoder.get_weights())
@@ -306,7 +306,7 @@ def test_three_ways_to_a_block_of_a_decoder_alone_are_one(normalize_first):
     np.testing.assert_allclose(to_numpy(decoder(x, use_causal_mask=False)), to_numpy(encoder(x)), atol=1e-6)
 
 
-def test_cached_steps_of_a_decoder_alone_equal_the_full_call():
+def test_cached_steps_of_a_decoder_only_block_equal_the_full_call():
     block, x = make_decoder(alone=True), random(B, T, D)
     expected, cache = to_numpy(block(x)), block.self_attention.init_cache(B)
     for t in range(T):
@@ -314,7 +314,7 @@ def test_cached_steps_of_a_decoder_alone_equal_the_full_call():
         np.testing.assert_allclose(to_numpy(output), expected[:, t], atol=1e-5)
 
 
-def test_attention_scores_of_a_decoder_alone():
+def test_attention_scores_of_a_decoder_only_block():
     output, scores = make_decoder(alone=True)(embed(DECODER_IDS, D), return_attention_scores=True)
     visible = np.tril(np.ones((T, T), bool)) & (DECODER_IDS != 0)[:, None, None]
     np.testing.assert_array_equal(to_numpy(scores) != 0, np.broadcast_to(visible, (B, N, T, T)))
@@ -323,7 +323,7 @@ def test_attention_scores_of_a_decoder_alone():
 
 @pytest.mark.parametrize("argument", ["mask", "own"])
 @pytest.mark.parametrize("make", [make_encoder, lambda: make_decoder(alone=True)], ids=["encoder", "decoder"])
-def test_a_mask_that_is_given_is_carried_by_the_output(make, argument):
+def test_the_output_carries_an_explicit_mask(make, argument):
     block, given = make(), DECODER_IDS > 3
     own = "encoder_sequence_mask" if isinstance(block, EncoderBlock) else "decoder_sequence_mask"
     for x in (embed(DECODER_IDS, D), random(B, T, D)):
@@ -427,13 +427,13 @@ def test_sequences_have_three_axes(shape, build, normalize_first):
 
 
 @pytest.mark.parametrize("build", [False, True], ids=["first call", "later call"])
-def test_two_sequences_in_a_list_are_no_sequence(build):
+def test_a_list_of_two_sequences_is_an_error(build):
     decoder = make_decoder() if build else DecoderBlock(N, F)
     with pytest.raises(ValueError, match=r"`decoder_sequence` must be one tensor.*Received: 2 of them in a list"):
         decoder([random(B, T, D), random(B, S, D_ENCODER)])
 
 
-def test_widths_are_those_of_the_first_call():
+def test_widths_must_equal_those_of_the_first_call():
     with pytest.raises(ValueError, match=rf"`encoder_sequence` must have width {D}, .*shape=\(2, 5, 30\)"):
         make_encoder()(random(B, T, 30))
     with pytest.raises(ValueError, match=rf"`encoder_sequence` must have width {D_ENCODER}, .*shape=\(2, 7, 30\)"):
@@ -453,12 +453,12 @@ def test_the_first_call_decides_whether_a_decoder_block_has_cross_attention():
 
 
 @pytest.mark.parametrize("argument", ["encoder_sequence_mask", "encoder_attention_mask"])
-def test_masks_of_no_encoder_sequence_are_refused(argument):
+def test_encoder_masks_without_an_encoder_sequence_are_an_error(argument):
     with pytest.raises(ValueError, match=rf"`{argument}` is a mask of `encoder_sequence`.*Received: {argument}"):
         make_decoder(alone=True)(random(B, T, D), **{argument: np.ones((B, S), bool)})
 
 
-def test_mask_alone_does_not_say_whose_it_is_in_a_decoder_block():
+def test_mask_with_an_encoder_sequence_is_an_error():
     with pytest.raises(ValueError, match=r"`mask` is for blocks that read one sequence.*Use `decoder_sequence_mask`"):
         make_decoder()(random(B, T, D), random(B, S, D_ENCODER), mask=DECODER_IDS != 0)
 

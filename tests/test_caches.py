@@ -1,4 +1,4 @@
-"""Caches of keys and values: what a step writes, what masks show of it, and how room is made."""
+"""Caches of keys and values: writing, masks and lengthening."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ ROWS, H, H_VALUE, L, K = 6, 11, 13, 5, 3
 
 
 def written(cache, steps, num_beams=K):
-    """The cache after some steps, and the keys and values that they wrote, one behind the other."""
+    """The cache after some steps, and the keys and values that these steps wrote, concatenated."""
     keys = [random(ROWS, H, num_beams, seed=t) for t in range(steps)]
     values = [random(ROWS, num_beams, H_VALUE, seed=t + 50) for t in range(steps)]
     for t in range(steps):
@@ -30,7 +30,7 @@ def test_a_growing_cache_holds_what_was_written():
 
 @pytest.mark.parametrize("max_length", [L, 7])
 def test_a_fixed_cache_holds_what_was_written_and_zeros(max_length):
-    """Slices are written by an op that needs a compiler on TensorFlow; where none runs, it says the same."""
+    """On TensorFlow the op that writes slices is an XLA op. It gives the same result without XLA."""
     cache, keys, values = written(empty_cache("fixed", ROWS, H, H_VALUE, L * K, "float32"), 4)
     cache = cache.lengthen(max_length, K)
     assert isinstance(cache, FixedCache)
@@ -39,13 +39,13 @@ def test_a_fixed_cache_holds_what_was_written_and_zeros(max_length):
     np.testing.assert_array_equal(to_numpy(cache.values), np.pad(values, [(0, 0), (0, more), (0, 0)]))
 
 
-def test_one_beam_sees_what_is_written():
+def test_one_beam_attends_to_the_written_positions():
     assert empty_cache("growing", ROWS, H, H_VALUE, 0, "float32").mask(2) is None
     mask = empty_cache("fixed", ROWS, H, H_VALUE, L, "float32").mask(2)
     assert to_numpy(mask).astype(bool).tolist() == [True, True, True, False, False]
 
 
-def test_each_beam_sees_the_slices_of_its_ancestors():
+def test_each_beam_attends_to_the_slices_of_its_ancestors():
     ancestors = np.full((2, K, L), -1, "int32")
     ancestors[..., :3] = np.random.default_rng(0).integers(0, K, (2, K, 3))
     expected = np.zeros((2, 1, K, L, K), bool)
@@ -59,11 +59,11 @@ def test_each_beam_sees_the_slices_of_its_ancestors():
         )
 
 
-def test_later_positions_are_hidden_whatever_the_ancestors_say():
+def test_later_positions_are_masked_with_any_ancestors():
     mask = empty_cache("fixed", ROWS, H, H_VALUE, L * K, "float32").mask(1, ops.zeros((1, K, L), "int32"))
     assert not to_numpy(mask).reshape(K, L, K)[:, 2:].any()
 
 
-def test_there_are_two_kinds_of_caches():
+def test_another_kind_of_cache_is_an_error():
     with pytest.raises(ValueError, match=r"`cache` must be one of \('growing', 'fixed'\)\. Received: 'static'"):
         empty_cache("static", ROWS, H, H_VALUE, 0, "float32")

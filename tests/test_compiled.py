@@ -1,4 +1,4 @@
-"""Compiled functions: few shapes for XLA, one graph without it; the shapes themselves."""
+"""Compiled functions: few shapes with XLA, one graph without it."""
 
 import keras
 import numpy as np
@@ -20,7 +20,7 @@ from keras_transformer.compiled import BATCH_SIZES, SOURCE_LENGTHS, batches, com
         (16, False, [16]),
     ],
 )
-def test_batches_are_cut_so_that_little_is_filled_up(count, jit_compile, expected):
+def test_batches_are_cut_so_that_they_need_little_padding(count, jit_compile, expected):
     cut = list(batches(list(range(count)), jit_compile))
     assert [len(batch) for batch in cut] == expected
     assert [i for batch in cut for i in batch] == list(range(count))
@@ -34,11 +34,11 @@ def test_batches_are_cut_so_that_little_is_filled_up(count, jit_compile, expecte
         ((9, 9), None, (32, 16)),
         ((32, 128), None, (32, 128)),
         ((8, 129), None, (8, 192)),
-        ((8, 17), 20, (8, 20)),  # Learned positions end there ...
-        ((8, 23), 20, (8, 23)),  # ... but what is longer is not cut here.
+        ((8, 17), 20, (8, 20)),  # At most the number of learned positions ...
+        ((8, 23), 20, (8, 23)),  # ... but a longer source is not cut here.
     ],
 )
-def test_a_batch_is_filled_up_to_one_of_few_shapes(shape, max_length, expected):
+def test_a_batch_is_padded_to_one_of_few_shapes(shape, max_length, expected):
     assert filled_shape(*shape, max_length) == expected
 
 
@@ -59,7 +59,7 @@ def test_a_function_is_traced_once_for_each_shape_and_number_or_once_for_all(jit
 
     call = compile_function(model, function, jit_compile)
     kernel = np.arange(6, dtype="float32").reshape(3, 2)
-    model.layers[0].kernel.assign(kernel)  # What is compiled reads the weights as they are when it is called.
+    model.layers[0].kernel.assign(kernel)  # The compiled function must read the current weights.
     for rows, factor in ((5, 2), (7, 2), (5, 2), (5, 11)):
         x = np.random.default_rng(rows).normal(size=(rows, 3)).astype("float32")
         np.testing.assert_allclose(ops.convert_to_numpy(call({"x": x}, factor)), x @ kernel * factor, rtol=1e-5)

@@ -229,7 +229,7 @@ def test_a_run_is_read_from_its_config(tmp_path):
         (
             "decoding",
             {"num_beams": 10**6},
-            "`num_beams` must be at most 256: each beam takes memory.* Received: 1000000",
+            "`num_beams` must be at most 256: each beam needs memory.* Received: 1000000",
         ),
         ("data", {"max_length": "long"}, "`max_length` must be int. Received: 'long'"),
         ("model", {"width": 3}, "No such setting: width"),
@@ -533,7 +533,7 @@ def test_counts_are_at_least_one(name, value):
 
 def test_beams_are_few_enough_for_memory():
     assert RunConfig.make({"num_beams": 256}).decoding.num_beams == 256
-    with pytest.raises(ConfigError, match=r"`num_beams` must be at most 256: each beam takes memory.* Received: 257"):
+    with pytest.raises(ConfigError, match=r"`num_beams` must be at most 256: each beam needs memory.* Received: 257"):
         RunConfig.make({"num_beams": 257})
 
 

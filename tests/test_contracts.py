@@ -1,4 +1,4 @@
-"""What holds from end to end, through the public API, on a tiny model that is really trained; and for every layer."""
+"""Promises that hold end to end, through the public API, on a tiny trained model; and the contract of every layer."""
 
 import inspect
 import json
@@ -15,7 +15,7 @@ import keras_transformer as kt
 
 trained = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="trained and exported on TensorFlow")
 
-# A sentence of the training text and its literal translation, asserted through every route.
+# A sentence of the training text and the exact translation that every way to translate must give.
 SENTENCE, TRANSLATION = "Tomorrow I have to invite the doctor.", "Morgen muss ich den Arzt einladen."
 
 
@@ -44,8 +44,8 @@ def test_the_golden_sentence_by_saved_model(golden):
 
 
 @trained
-def test_company_never_changes_a_translation(golden):
-    """A sentence gets the same translation and score alone, and beside longer ones that make it be padded."""
+def test_other_texts_in_the_batch_never_change_a_translation(golden):
+    """A sentence gets the same translation and score alone and in a batch with longer ones, where it is padded."""
     alone = golden.translator.translate([SENTENCE], return_scores=True)[0]
     long = " ".join(golden.texts)
     together = golden.translator.translate([long, SENTENCE, "", long], return_scores=True)[1]
@@ -65,7 +65,7 @@ def test_odd_texts_get_one_string_each(golden, texts):
     assert all(isinstance(translation.text, str) for translation in translations)
 
 
-def test_public_names_are_what_the_package_says():
+def test_all_public_names_exist():
     assert all(hasattr(kt, name) for name in kt.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'Transformers'"):
         _ = kt.Transformers
@@ -176,7 +176,7 @@ def test_config_holds_every_argument(cls, settings, shapes):
     copy = cls.from_config(json.loads(json.dumps(config)))
     assert copy.get_config() == config
     assert (copy.name, copy.dtype_policy.name, copy.trainable) == ("mine", "mixed_bfloat16", False)
-    for name, value in settings.items():  # Names of functions and classes become more than names.
+    for name, value in settings.items():  # Names of functions and classes are serialized in a longer form.
         said = json.dumps(config[name]).lower().replace("_", "")
         assert config[name] == value or value.replace("_", "") in said, name
 
@@ -202,7 +202,7 @@ def test_symbolic_shape_equals_eager_shape_with_open_dimensions(cls, settings, s
     assert output.shape == (None, None, eager.shape[-1])
     assert output.dtype == keras.backend.standardize_dtype(eager.dtype)
     if len(shapes[0]) == 3:
-        for same in (layer, cls(**settings)):  # Built and not.
+        for same in (layer, cls(**settings)):  # One is built, one is not.
             assert same.compute_output_shape(*shapes) == tuple(eager.shape)
             assert same.compute_output_shape(*[x.shape for x in inputs]) == output.shape
 
@@ -267,7 +267,7 @@ def test_a_model_of_the_layer_is_fitted_saved_and_loaded(cls, settings, shapes, 
     inputs = symbolic(shapes)
     model = keras.Model(inputs, keras.layers.Dense(1)(cls(**settings, dtype=policy)(*inputs)))
     before = [to_numpy(w) for w in model.trainable_weights]
-    # Compiled by XLA on JAX; on TensorFlow that takes longer than the step.
+    # With XLA on JAX only: on TensorFlow the compilation takes longer than the step.
     model.compile(keras.optimizers.SGD(0.1), "mse", jit_compile=keras.backend.backend() == "jax")
     history = model.fit(sample(shapes), random(B, T, 1), batch_size=B, epochs=1, verbose=0)
     assert np.isfinite(history.history["loss"][0])
@@ -293,8 +293,8 @@ every_layer_of_one_sequence = pytest.mark.parametrize(
 
 @every_sequence_layer
 @pytest.mark.parametrize("policy", POLICIES)
-def test_what_padding_holds_changes_nothing(cls, settings, shapes, policy):
-    """Neither what stands at masked positions, nor how many there are."""
+def test_the_values_and_the_amount_of_padding_change_nothing(cls, settings, shapes, policy):
+    """Neither the values at masked positions nor the number of masked positions change the output."""
     layer = cls(**settings, dtype=policy)
     layer(*sample(shapes))
     randomize(layer)
@@ -321,7 +321,7 @@ def test_what_padding_holds_changes_nothing(cls, settings, shapes, policy):
 
 
 @every_layer_of_one_sequence
-def test_the_layer_is_one_for_time_distributed(cls, settings, shapes):
+def test_the_layer_works_in_time_distributed(cls, settings, shapes):
     layer = cls(**settings)
     distributed = keras.layers.TimeDistributed(layer)
     x = random(B, 4, *shapes[0][1:])
@@ -379,7 +379,7 @@ def unregistered(x):
 
 
 @pytest.mark.parametrize("name", ["feed-forward", "encoder block", "decoder block"])
-def test_a_function_that_is_not_registered_is_named_when_the_layer_is_loaded(name):
+def test_loading_a_layer_with_an_unregistered_function_names_the_function(name):
     cls, settings, _ = LAYERS[name]
     layer = cls(**{**settings, "activation": unregistered})
     serialized = json.loads(json.dumps(keras.saving.serialize_keras_object(layer)))

@@ -1,4 +1,4 @@
-"""Batches: every pair once, a budget of tokens, real tokens alone have weight, the same batches for the same seed."""
+"""Batches: every pair once, a budget of tokens, weight for real tokens only, the same batches for the same seed."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def lengths_like_captions(n, seed=0):
 
 
 def pairs_with(source_lengths, target_lengths, seed=0):
-    """`EncodedPairs` of random ids, each side of the given length, the end token included."""
+    """`EncodedPairs` of random ids. Each side has the given length, including the end token."""
     rng = np.random.default_rng(seed)
     sides = [
         [np.append(rng.integers(4, 99, length - 1), END_TOKEN_ID).astype("int32") for length in lengths]
@@ -77,7 +77,7 @@ def test_each_side_has_its_own_tokenizer(text_pairs, tokenizer):
 
 @pytest.fixture(scope="module")
 def uneven(tokenizer):
-    """Pairs whose sides are short or long, and the number of tokens of a short side, the end token included."""
+    """Pairs whose sides are short or long, and the number of tokens of a short side, including the end token."""
     short, long = "Das ist ein Haus.", "Das ist ein Haus und das ist ein Haus und das ist ein Haus."
     limit = len(tokenizer.tokenize([short])[0]) + 1
     assert len(tokenizer.tokenize([long])[0]) + 1 > limit
@@ -91,7 +91,7 @@ def test_pairs_with_a_longer_side_are_dropped_and_counted(tokenizer, uneven):
 
 
 def test_the_end_token_counts(tokenizer, uneven):
-    """A side of exactly `max_length` tokens fits; one token less and it does not."""
+    """A side of exactly `max_length` tokens fits. If `max_length` is one less, it does not."""
     short, limit = uneven[0][:1], uneven[1]
     assert encode_pairs(short, tokenizer, tokenizer, max_length=limit).over_long == []
     assert encode_pairs(short, tokenizer, tokenizer, max_length=limit - 1, over_long="cut").over_long == [0]
@@ -111,7 +111,7 @@ def test_cut_sides_have_no_end_token(tokenizer, uneven):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_plan_has_every_pair_once_within_the_budget(seed):
-    """For lengths of any shape; only a single pair that is longer than the budget may exceed it."""
+    """For any distribution of lengths. Only a batch of one pair, if this is longer than the budget, may exceed it."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 400))
     source, target = rng.integers(1, int(rng.integers(2, 120)), n), rng.integers(1, int(rng.integers(2, 120)), n)
@@ -132,8 +132,8 @@ def test_a_pair_longer_than_the_budget_has_its_own_batch():
     assert sorted(sorted(batch.tolist()) for batch in plan) == [[0, 2], [1]]
 
 
-def test_the_target_decides_or_a_source_twice_as_long():
-    """Three pairs of width 10 in a budget of 20: two batches, whether by their targets or by half of their sources."""
+def test_the_width_is_the_target_length_or_half_the_source_length():
+    """Three pairs of width 10 make two batches of 20 tokens, if the target or half of the source has 10 tokens."""
     assert sorted(map(len, plan_batches([20, 1, 20], [1, 10, 10], tokens_per_batch=20))) == [1, 2]
     assert sorted(map(len, plan_batches([21, 1, 20], [1, 10, 10], tokens_per_batch=20))) == [1, 2]
     assert list(map(len, plan_batches([10, 10, 10], [1, 1, 1], tokens_per_batch=20))) == [3]
@@ -145,7 +145,7 @@ def test_without_a_generator_the_plan_is_fixed():
     assert [batch.tolist() for batch in first] == [batch.tolist() for batch in second]
 
 
-def test_a_generator_mixes_pairs_not_only_batches():
+def test_a_generator_changes_batches_and_not_only_their_order():
     lengths = lengths_like_captions(500)
     plans = [plan_batches(*lengths, 256, np.random.default_rng(seed)) for seed in (1, 2)]
     members = [{frozenset(batch.tolist()) for batch in plan} for plan in plans]
@@ -170,8 +170,8 @@ def test_less_than_a_tenth_is_padding(mixed, tokens_per_batch):
 
 
 @pytest.mark.parametrize("ratio", [0.8, 1.0, 1.2])
-def test_short_translations_count_no_more_than_long_ones(ratio):
-    """A token counts 1 / (tokens of its batch): translations are as long by that as they are, given the source."""
+def test_tokens_of_short_translations_weigh_no_more_than_others(ratio):
+    """A token weighs 1 / (tokens of its batch). These weights keep the mean target length per source length."""
     source, target = lengths_like_captions(20_000)
     target = np.maximum(2, np.round(ratio * target)).astype(int)
     counts = np.empty(len(target))
@@ -186,7 +186,7 @@ def test_short_translations_count_no_more_than_long_ones(ratio):
 
 
 def test_one_batch_by_hand():
-    """Labels end with the end token; the decoder reads the labels behind the start token, and never the end token."""
+    """Labels end with the end token. The decoder reads the start token and then the labels, without the end token."""
     source, target = [[11, 12, 3], [13, 14, 15, 3]], [[21, 22, 23, 3], [24, 3]]
     pairs = EncodedPairs(*([np.array(ids, "int32") for ids in side] for side in (source, target)), 0)
     ((inputs, labels, weights),) = arrays(make_batches(pairs, tokens_per_batch=8).dataset)
@@ -208,7 +208,7 @@ def test_a_cut_target_keeps_its_last_token_as_a_label():
 
 
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_one_pass_has_every_pair_once_and_weight_for_real_tokens_alone(shuffle):
+def test_one_pass_has_every_pair_once_and_weights_only_real_tokens(shuffle):
     source, target = lengths_like_captions(300)
     pairs = pairs_with(source, target)
     batches = make_batches(pairs, 256, shuffle=shuffle)
@@ -222,7 +222,7 @@ def test_one_pass_has_every_pair_once_and_weight_for_real_tokens_alone(shuffle):
         assert (decoder[:, 0] == START_TOKEN_ID).all()
         assert not np.isin(decoder[:, 1:], [START_TOKEN_ID, END_TOKEN_ID]).any()
         assert np.array_equal(decoder[:, 1:], np.where(labels == END_TOKEN_ID, 0, labels)[:, :-1])
-        assert (labels[:, -1] != PAD_TOKEN_ID).any()  # No column is padding alone.
+        assert (labels[:, -1] != PAD_TOKEN_ID).any()  # No column is padding only.
         assert labels.size <= 256
         assert np.size(inputs["encoder_token_ids"]) <= 512
 
@@ -290,7 +290,7 @@ def test_every_epoch_has_the_same_pairs_in_other_batches(many):
 
 
 @pytest.mark.parametrize("epoch", [1, 3])
-def test_beginning_at_an_epoch_goes_on_as_if_never_stopped(many, epoch):
+def test_starting_at_an_epoch_gives_the_batches_of_an_uninterrupted_run(many, epoch):
     whole = make_batches(many, 256, shuffle=True, seed=2)
     steps = whole.steps_per_epoch
     resumed = make_batches(many, 256, shuffle=True, seed=2, start_epoch=epoch)
@@ -298,8 +298,8 @@ def test_beginning_at_an_epoch_goes_on_as_if_never_stopped(many, epoch):
 
 
 @pytest.mark.parametrize("epoch", [1, 3, 7])
-def test_epochs_shorter_than_a_pass_follow_each_other(many, epoch):
-    """Epochs of 5 batches cut the same sequence of batches into other parts; resuming finds its place in it."""
+def test_epochs_shorter_than_a_pass_continue_one_sequence(many, epoch):
+    """Epochs of 5 batches split the same sequence of batches differently. Resuming continues at the right batch."""
     whole = make_batches(many, 256, shuffle=True, seed=2)
     assert whole.steps_per_epoch > 5
     short = make_batches(many, 256, shuffle=True, seed=2, steps_per_epoch=5)
@@ -308,8 +308,8 @@ def test_epochs_shorter_than_a_pass_follow_each_other(many, epoch):
     assert arrays(resumed.dataset, 9) == arrays(whole.dataset, 5 * epoch + 9)[5 * epoch :]
 
 
-def test_every_pass_has_the_subwords_drawn_for_it(text_pairs, tokenizer):
-    """Other segmentations of the same sentences in every pass, as many batches in each, the same for the same seed."""
+def test_every_pass_has_its_own_random_segmentations(text_pairs, tokenizer):
+    """Every pass has other segmentations of the same sentences, and as many batches; the same seed gives the same."""
 
     def resample(number):
         return encode_pairs(text_pairs, tokenizer, tokenizer, 128, alpha=0.3, seed=number)
@@ -330,6 +330,6 @@ def test_every_pass_has_the_subwords_drawn_for_it(text_pairs, tokenizer):
     assert len(passes[0] & passes[1]) < len(text_pairs) / 2
 
 
-def test_a_data_set_that_is_read_twice_begins_anew(many):
+def test_a_second_iteration_starts_from_the_beginning(many):
     batches = make_batches(many, 256, shuffle=True)
     assert arrays(batches.dataset, 5) == arrays(batches.dataset, 5)

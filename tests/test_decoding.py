@@ -1,4 +1,4 @@
-"""The searches against brute force, over decoders made of a table."""
+"""The searches compared with brute force, over decoders made from a table."""
 
 import itertools
 from types import SimpleNamespace
@@ -15,12 +15,12 @@ START, END = 2, 3
 
 
 def table(seed):
-    """Logits of the next token given sentence and the last two tokens: (B, V, V, V)."""
+    """Logits of the next token for each sentence and its last two tokens: (B, V, V, V)."""
     return np.random.default_rng(seed).normal(size=(B, V, V, V)).astype("float32") * 2
 
 
 class TableDecoder:
-    """A decoder over the table; its cache holds what each row read, (B, K, L), and is never reordered."""
+    """A decoder over the table. Its cache holds the tokens that each row read, (B, K, L), and is never reordered."""
 
     def __init__(self, logits, num_beams, stages=None):
         self.num_beams, self.logits = num_beams, ops.reshape(ops.convert_to_tensor(logits), (-1, V))
@@ -34,7 +34,7 @@ class TableDecoder:
         if ancestors is None:
             ancestors = ops.zeros((1, 1, length), "int32")
         assert ancestors.shape[2] == length
-        before = ops.take_along_axis(read, ops.maximum(ancestors, 0), axis=1)  # What was read for each beam.
+        before = ops.take_along_axis(read, ops.maximum(ancestors, 0), axis=1)  # The tokens of each beam.
         before = ops.reshape(ops.take(before, ops.maximum(index - 1, 0), axis=2), (-1,))
         before = ops.where(index == 0, 0, before)
         here = ops.arange(length, dtype="int32") == index
@@ -50,7 +50,7 @@ class TableDecoder:
 
 @pytest.mark.parametrize(("num_beams", "ancestors"), [(1, [None]), (3, [(B, 3, 2), (B, 3, L)])], ids=str)
 def test_a_decoder_is_any_object_with_a_cache_a_step_and_a_lengthen(num_beams, ancestors):
-    """What each is called with; the second stage makes room, and the beams of a sentence are side by side."""
+    """Checks the arguments of each call. The second stage calls `lengthen`; the beams of a sentence are adjacent."""
     stages, asked, lengthened = [decoding.Stage(2), decoding.Stage(L)], set(), []
     table_decoder = TableDecoder(table(1), num_beams, stages)
 
@@ -113,7 +113,7 @@ def run_greedy(logits, **kwargs):
 
 @pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.5, -0.5])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_a_beam_wide_enough_finds_what_enumeration_finds(length_penalty, seed):
+def test_a_wide_beam_search_equals_enumeration(length_penalty, seed):
     logits = table(seed)
     token_ids, scores = run_beam(logits, num_beams=MOST_BEAMS, length_penalty=length_penalty)
     for sentence in range(B):
@@ -126,7 +126,7 @@ def test_a_beam_wide_enough_finds_what_enumeration_finds(length_penalty, seed):
 
 @pytest.mark.parametrize("length_penalty", [-0.5, 0.0, 1.0])
 @pytest.mark.parametrize("num_hypotheses", [1, 2])
-def test_wanting_fewer_hypotheses_never_changes_those(num_hypotheses, length_penalty):
+def test_fewer_hypotheses_are_the_first_of_more_hypotheses(num_hypotheses, length_penalty):
     for seed in range(5):
         all_ids, all_scores = run_beam(table(seed), 4, length_penalty=length_penalty)
         ids, scores = run_beam(table(seed), 4, length_penalty=length_penalty, num_hypotheses=num_hypotheses)
@@ -135,7 +135,7 @@ def test_wanting_fewer_hypotheses_never_changes_those(num_hypotheses, length_pen
 
 
 @pytest.mark.parametrize("num_beams", [1, 3])
-def test_what_is_fast_when_compiled_finds_the_same(num_beams):
+def test_the_operations_for_xla_give_the_same_result(num_beams):
     logits = table(11)
     for kwargs in ({}, {"min_length": 2}):
         expected = run_beam(logits, num_beams, **kwargs)
@@ -153,8 +153,8 @@ STAGES = {
 
 
 @pytest.mark.parametrize("stages", STAGES.values(), ids=STAGES)
-def test_a_search_in_stages_finds_the_same(stages):
-    """With sentences that end at different times, by their end tokens and by their limits."""
+def test_a_search_in_stages_gives_the_same_result(stages):
+    """The sentences end at different times, at their end tokens and at their limits."""
     prefix = ops.convert_to_tensor(np.array([[0, 0], [1, 0], [4, 1]], "int32"))
     uniforms = np.random.default_rng(0).random((B, L)).astype("float32")
     lengths = set()
@@ -169,8 +169,8 @@ def test_a_search_in_stages_finds_the_same(stages):
 
 
 @pytest.mark.parametrize("num_beams", [2, 3, 4])
-def test_a_narrow_beam_stops_early_only_when_the_answer_cannot_change(num_beams):
-    """The same search with an end condition that never holds gives the same best hypothesis."""
+def test_a_narrow_beam_search_stops_early_only_if_the_result_cannot_change(num_beams):
+    """A search that never stops early gives the same best hypothesis."""
     for seed in range(6):
         logits = table(seed)
         token_ids, scores = run_beam(logits, num_beams, length_penalty=1.0)
@@ -181,7 +181,7 @@ def test_a_narrow_beam_stops_early_only_when_the_answer_cannot_change(num_beams)
 
 
 def reference_beam(logits, sentence, num_beams, length_penalty):
-    """Beam search in plain Python, all L steps; an end counts when it is among the best K of the step."""
+    """Beam search in plain Python, always L steps. An end token counts only among the best K candidates of a step."""
     log_probs = logits[sentence] - np.log(np.exp(logits[sentence]).sum(-1, keepdims=True))
     live, ended = [(0.0, ())], []
     for length in range(1, L + 1):
@@ -220,7 +220,7 @@ def test_greedy_takes_the_most_probable_token_and_pads_after_the_end():
 
 
 def test_more_beams_than_hypotheses_marks_the_empty_places():
-    """A model that always ends at once has one hypothesis; the other places score as impossible."""
+    """A model that always ends at once has one hypothesis; the other places have impossible scores."""
     logits = np.full((B, V, V, V), -1e9, "float32")
     logits[..., END] = 0.0
     token_ids, scores = run_beam(logits, num_beams=7)
@@ -257,7 +257,7 @@ def until_end(token_ids):
 
 
 def obeys(tokens, min_length=0, no_repeat_ngram_size=0, special_ids=decoding.SpecialIds()):
-    """Whether a hypothesis is one that the rules allow."""
+    """Whether the rules allow a hypothesis."""
     n = no_repeat_ngram_size
     ngrams = [tokens[i : i + n] for i in range(len(tokens) - n + 1) if END not in tokens[i : i + n]] if n else []
     if (len(tokens) < min_length and tokens[-1] == END) or set(tokens) & set(special_ids.forbidden):
@@ -266,7 +266,7 @@ def obeys(tokens, min_length=0, no_repeat_ngram_size=0, special_ids=decoding.Spe
 
 
 def assert_finds(hypotheses, expected):
-    """Hypotheses of one sentence against (score, tokens) pairs, best first."""
+    """Compares the hypotheses of one sentence with (score, tokens) pairs, best first."""
     token_ids, scores = hypotheses
     np.testing.assert_allclose(scores[: len(expected)], [score for score, _ in expected], atol=1e-4)
     assert (scores[len(expected) :] < decoding.NO_HYPOTHESIS).all()
@@ -305,7 +305,7 @@ RULES = [
 
 @pytest.mark.parametrize("rules", RULES, ids=str)
 @pytest.mark.parametrize("seed", [0, 1])
-def test_rules_leave_what_enumeration_leaves_with_the_models_own_scores(rules, seed):
+def test_a_search_with_rules_equals_enumeration_with_the_models_own_scores(rules, seed):
     logits = table(seed)
     hypotheses = run_beam(logits, num_beams=MOST_BEAMS, length_penalty=0.6, **rules)
     for sentence in range(B):
@@ -323,8 +323,8 @@ def test_one_beam_is_greedy_under_rules_too(rules, seed):
 
 
 @pytest.mark.parametrize("num_beams", [1, 3])
-def test_a_repetition_penalty_chooses_otherwise_and_scores_with_the_model(num_beams):
-    """Greedy by hand: seen tokens' log probabilities times the penalty choose, the model's own ones count."""
+def test_a_repetition_penalty_changes_the_choice_but_not_the_scores(num_beams):
+    """Greedy search by hand: penalised log probabilities choose the token, the model's own ones give the score."""
     logits, penalty = table(4), 3.0
     token_ids, scores = run_beam(logits, num_beams, repetition_penalty=penalty)
     changed = 0
@@ -355,7 +355,7 @@ def test_a_prefix_is_kept_and_its_log_probability_counted(length_penalty):
         assert tuple(greedy_ids[sentence, 0][: len(begin)]) == begin
 
 
-def test_a_prefix_may_have_tokens_that_are_forbidden_otherwise():
+def test_a_prefix_may_contain_forbidden_tokens():
     logits, prefix = table(5), np.array([[2, 1], [1, 0], [0, 0]], "int32")
     special_ids = forbidding(0, 1, START)
     hypotheses = run_beam(logits, num_beams=MOST_BEAMS, special_ids=special_ids, prefix=prefix)
@@ -381,7 +381,7 @@ def run_sample(logits, uniforms, **kwargs):
 
 
 def nucleus(log_probs, sampling):
-    """The probabilities that are drawn from, by definition, in plain NumPy."""
+    """The probabilities that tokens are drawn by, from their definition, in plain NumPy."""
     scaled = log_probs.astype("float64") / sampling.temperature
     probs = np.exp(scaled) / np.exp(scaled).sum()
     order = np.argsort(-probs)
@@ -410,7 +410,7 @@ def nucleus(log_probs, sampling):
     ids=str,
 )
 def test_every_token_is_drawn_as_often_as_its_probability(sampling):
-    """Uniforms that go through [0, 1) evenly draw each first token in its share of it."""
+    """Evenly spaced uniforms in [0, 1) draw each first token in proportion to its probability."""
     logits, count = table(6), 2000
     drawn = np.zeros((B, V))
     for i in range(count // 100):
@@ -432,7 +432,7 @@ def test_every_token_is_drawn_as_often_as_its_probability(sampling):
         np.testing.assert_allclose(drawn[sentence] / count, expected, atol=2e-3)
 
 
-def test_samples_score_with_the_models_own_log_probabilities():
+def test_scores_of_samples_are_the_models_own_log_probabilities():
     logits, uniforms = table(8), np.random.default_rng(0).random((B, L), "float32")
     token_ids, scores = run_sample(logits, uniforms, temperature=2.0, top_k=3)
     for sentence in range(B):
@@ -442,7 +442,7 @@ def test_samples_score_with_the_models_own_log_probabilities():
         np.testing.assert_allclose(scores[sentence], total, atol=1e-4)
 
 
-def test_a_cold_sample_is_greedy():
+def test_a_sample_at_a_low_temperature_is_greedy():
     greedy_ids, _ = run_greedy(table(9))
     token_ids, _ = run_sample(table(9), np.full((B, L), 0.99, "float32"), temperature=1e-3)
     np.testing.assert_array_equal(token_ids, greedy_ids[:, 0])

@@ -23,12 +23,12 @@ def random_ids(batch=B, length=L, seed=0):
 
 
 def silence_tokens(layer):
-    """Sets every token's vector to zero, so that the layer's output is what it adds."""
+    """Sets every token's vector to zero, so that the layer's output is the position alone."""
     layer.token_embedding.embeddings.assign(np.zeros((V, layer.hidden_dim), "float32"))
 
 
 def float64_table(positions, hidden_dim, max_wavelength, layout):
-    """The formula of section 3.5, one entry after the other, in float64."""
+    """The formula of section 3.5, computed entry by entry in float64."""
     table = np.zeros((len(positions), hidden_dim))
     for i in range(hidden_dim // 2):
         angle = positions / float(max_wavelength) ** (2 * i / hidden_dim)
@@ -155,7 +155,7 @@ ROWS = np.array([[0, 0, 1, 2, 3], [4, 5, 6, 0, 1], [0, 1, 0, 1, 2]], "int32")  #
 
 
 def position_rows(layer):
-    """What the layer adds at positions 0, 1, ..., 30."""
+    """The rows that the layer adds at positions 0, 1, ..., 30."""
     if layer.position_type == "learned":
         return to_numpy(layer.position_table)
     return float64_table(np.arange(31), D, layer.max_wavelength, layer.layout)
@@ -175,7 +175,7 @@ def test_explicit_positions_are_the_rows_that_are_added(position_type, layout, r
     np.testing.assert_allclose(to_numpy(added), expected, atol=1e-6)
 
 
-def test_left_padding_with_explicit_positions_gives_what_right_padding_gives():
+def test_left_padding_with_explicit_positions_equals_right_padding():
     layer = make_layer()
     left, right = np.array([[0, 0, 7, 4, 9]]), np.array([[7, 4, 9, 0, 0]])
     found = layer(left, positions=[[0, 0, 0, 1, 2]])
@@ -183,7 +183,7 @@ def test_left_padding_with_explicit_positions_gives_what_right_padding_gives():
     np.testing.assert_array_equal(ops.convert_to_numpy(found._keras_mask), left != 0)
 
 
-def test_positions_are_an_input_of_a_functional_model(tmp_path):
+def test_positions_can_be_an_input_of_a_functional_model(tmp_path):
     ids, positions = keras.Input((None,), dtype="int32"), keras.Input((None,), dtype="int32")
     layer = make_layer()
     model = keras.Model([ids, positions], layer(ids, positions=positions))
@@ -204,7 +204,7 @@ def test_positions_are_an_input_of_a_functional_model(tmp_path):
         (ROWS - 1, r"must be in \[0, max_length\).*Received: positions from -1 to 5, max_length=7"),
     ],
 )
-def test_positions_that_cannot_be_are_named(positions, match):
+def test_invalid_positions_are_an_error(positions, match):
     layer = make_layer(position_type="learned", max_length=7)
     with pytest.raises(ValueError, match=match):
         layer(random_ids(), positions=positions)
@@ -246,7 +246,7 @@ def test_features_have_three_axes_and_are_floats(features):
         make_layer(vocabulary_size=None)(features)
 
 
-def test_without_a_vocabulary_there_is_nothing_to_project_to():
+def test_projection_without_a_vocabulary_is_an_error():
     with pytest.raises(ValueError, match=r"has no vocabulary to project to. Received: vocabulary_size=None"):
         make_layer(vocabulary_size=None).project(np.ones((B, L, D), "float32"))
 
@@ -254,8 +254,8 @@ def test_without_a_vocabulary_there_is_nothing_to_project_to():
 # Token ids
 
 
-def test_sequential_without_an_input_takes_ids():
-    """Keras makes float32 of them there; the mask is that of the ids."""
+def test_sequential_without_an_input_accepts_ids_as_float32():
+    """Keras then turns ids into float32; the mask must still be that of the ids."""
     ids = np.array([[300, 301, 0], [7, 0, 0]])
     layer = make_layer(vocabulary_size=302)
     seen = {}
@@ -273,7 +273,7 @@ def test_sequential_without_an_input_takes_ids():
     assert layer(ids.astype("float32"))._keras_mask.shape == ids.shape
 
 
-def test_sequential_without_an_input_makes_half_precision_of_ids_which_is_refused():
+def test_sequential_without_an_input_in_half_precision_is_an_error():
     model = keras.Sequential([make_layer(dtype="mixed_bfloat16")])
     with pytest.raises(ValueError, match=r"dtype=bfloat16. Declare the input with keras.Input\(..., dtype='int32'\)"):
         model(random_ids())
@@ -345,7 +345,7 @@ def test_output_carries_the_mask_of_pad_token_id(pad_token_id, start_index, posi
 
 @pytest.mark.parametrize("as_tensor", [False, True], ids=["int", "tensor"])
 def test_neighbouring_positions_stay_different_in_bfloat16(as_tensor):
-    """bfloat16 has 8 significant bits: as a bfloat16 number 301 is 300. What is added is the float32 row, cast once."""
+    """bfloat16 has 8 significant bits and rounds 301 to 300. So the float32 row is added, and the sum is cast once."""
     layer = make_layer(dtype="mixed_bfloat16")
     start = ops.convert_to_tensor(300, dtype="int32") if as_tensor else 300
     layer(random_ids(1, 2), start_index=start)
@@ -378,7 +378,7 @@ def test_learned_positions_need_a_max_length():
 
 
 @pytest.mark.parametrize(("length", "start_index"), [(8, 0), (1, 7), (L, 3)])
-def test_learned_positions_end_at_max_length(length, start_index):
+def test_a_learned_position_beyond_max_length_is_an_error(length, start_index):
     layer = make_layer(position_type="learned", max_length=7)
     assert layer(random_ids(length=length - 1), start_index=start_index).shape == (B, length - 1, D)
     with pytest.raises(ValueError, match=r"may not be longer than `max_length`.*Received: 8 positions, max_length=7"):
@@ -421,7 +421,7 @@ def test_sizes_of_numpy_become_plain_integers():
     assert type(config["vocabulary_size"]) is type(config["hidden_dim"]) is int
 
 
-def test_initializer_and_regularizer_are_those_of_the_token_embeddings():
+def test_initializer_and_regularizer_apply_to_the_token_embeddings():
     layer = make_layer(embeddings_initializer="ones", embeddings_regularizer=keras.regularizers.L2(0.5))
     layer(random_ids())
     np.testing.assert_array_equal(to_numpy(layer.token_embedding.embeddings), np.ones((V, D)))
@@ -439,7 +439,7 @@ def test_initializer_and_regularizer_are_those_of_the_token_embeddings():
     ],
     ids=["ids", "ids, learned", "features", "features, learned"],
 )
-def test_the_layer_keeps_keras_contract(settings, inputs, policy):
+def test_the_layer_meets_the_contract_of_keras_layers(settings, inputs, policy):
     """Config round trip, symbolic == eager, the output's shape, a training step, under three dtype policies."""
     layer = make_layer(dropout=0.1, dtype=policy, **settings)
     copy = PositionalEmbedding.from_config(json.loads(json.dumps(layer.get_config())))

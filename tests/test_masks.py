@@ -42,7 +42,7 @@ def test_padding_mask_keeps_any_shape(shape):
 
 
 @pytest.mark.parametrize("length", [1, 2, 7])
-def test_causal_mask_is_the_lower_triangle_with_its_diagonal(length):
+def test_causal_mask_is_the_lower_triangle_and_the_diagonal(length):
     mask = causal_mask(length)
     assert dtype_of(mask) == "bool"
     np.testing.assert_array_equal(ops.convert_to_numpy(mask), np.tril(np.ones((1, length, length), bool)))
@@ -60,11 +60,11 @@ def test_causal_mask_of_two_lengths_compares_positions_from_the_start(length, va
 
 
 @pytest.mark.parametrize("masks", [(None,), (None, None, None)])
-def test_combine_of_no_restriction_is_none(masks):
+def test_combine_of_no_masks_is_none(masks):
     assert combine(*masks) is None
 
 
-def test_combine_spreads_a_padding_mask_over_all_heads_and_queries():
+def test_combine_applies_a_padding_mask_to_all_heads_and_queries():
     padding = random_mask(B, S)
     mask = combine(padding)
     assert dtype_of(mask) == "bool"
@@ -75,12 +75,12 @@ SHAPES = [(T, S), (1, S), (B, T, S), (1, T, S), (B, 1, S), (1, 1, S), (B, N, T, 
 
 
 def read_as_keras_does(mask):
-    """To (B, N, T, S): axes that lack come before, and the one of the heads after the batch."""
+    """Expands a mask to (B, N, T, S): missing axes are added in front, and the axis of the heads after the batch."""
     return np.broadcast_to(mask[:, None] if mask.ndim == 3 else mask, (B, N, T, S))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_combine_allows_only_what_every_mask_allows(shape):
+def test_combine_is_true_only_where_every_mask_is_true(shape):
     padding, attention, other = random_mask(B, S, seed=1), random_mask(*shape, seed=2), random_mask(1, T, S, seed=3)
     for masks in ((attention,), (attention, None), (None, attention), (attention, other), (other, attention)):
         for first in (None, padding):
@@ -120,7 +120,7 @@ def test_combine_takes_lists():
     np.testing.assert_array_equal(mask, [[[[True, False], [False, False]]]])
 
 
-def test_bias_is_zero_where_something_is_attended_to():
+def test_bias_is_zero_where_the_mask_is_true():
     mask = random_mask(B, S)
     np.testing.assert_array_equal(ops.convert_to_numpy(bias(mask)), np.where(mask, 0.0, np.float32(-1e9)))
 

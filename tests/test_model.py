@@ -23,7 +23,7 @@ SMALL = {
     "dropout": 0.0,
 }
 POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
-# Largest difference, between two ways to the same logits, that rounding explains; the logits are of size 3 or so.
+# Largest difference that rounding explains between two ways to compute the same logits, which are about 3 in size.
 TOLERANCES = {"float32": 1e-5, "mixed_bfloat16": 0.15, "mixed_float16": 0.02}
 SOURCE = np.array([[5, 9, 4, 3, 8, 6, 2], [6, 3, 8, 2, 0, 0, 0], [7, 2, 0, 0, 0, 0, 0]], "int32")
 TARGET = np.array([[1, 8, 5, 9, 4], [1, 7, 6, 0, 0], [1, 3, 9, 7, 0]], "int32")
@@ -85,7 +85,7 @@ def expected_parameters(
     learned_positions=0,
     **_,
 ):
-    """Table 3 of the paper from its formulas: weights and biases of every matrix, scale and shift of every norm."""
+    """The sizes of table 3 from formulas: weights and biases of every matrix, scale and shift of every norm."""
     d, f, target = hidden_dim, intermediate_dim, target_vocabulary_size or vocabulary_size
     attention, feed_forward, norm = 4 * (d * d + d), d * f + f + f * d + d, 2 * d
     encoder = num_layers * (attention + feed_forward + 2 * norm)
@@ -166,7 +166,7 @@ def test_tie_target_has_a_source_matrix_and_a_target_matrix():
     before = logits(model)
     matrix = model.decoder_embedding.token_embedding.embeddings
     changed = to_numpy(matrix)
-    changed[17] += 1  # a token that no sentence has: only its logit can change
+    changed[17] += 1  # No sentence has this token, so only its logit can change.
     matrix.assign(changed)
     assert sorted(set(np.nonzero(np.abs(logits(model) - before) > 1e-6)[-1])) == [17]
 
@@ -228,13 +228,13 @@ def test_logits_are_over_the_target_vocabulary(tie_embeddings):
     ],
     ids=lambda value: None if isinstance(value, str) else " ".join(f"{k}={v}" for k, v in value.items()),
 )
-def test_settings_that_cannot_be_are_named(settings, match):
+def test_invalid_settings_are_an_error(settings, match):
     with pytest.raises((ValueError, TypeError), match=match):
         Transformer(**{**SMALL, **settings})
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_learned_positions_end_at_max_length(side):
+def test_a_sequence_longer_than_the_learned_positions_is_an_error(side):
     model = make(position_type="learned", max_length=S)
     long = {side: pad(SOURCE, 1)}
     with pytest.raises(ValueError, match=r"may not be longer than `max_length`.*Received: 8 positions, max_length=7"):
@@ -303,14 +303,14 @@ def test_every_source_token_changes_all_logits(normalize_first):
         assert np.abs(logits(model, changed, target) - before).max(axis=(0, 2)).min() > 1e-4
 
 
-def test_inputs_are_taken_by_name_whatever_their_order():
+def test_inputs_are_read_by_name_in_any_order():
     model = make()
     inputs = {"decoder_token_ids": TARGET, "encoder_token_ids": SOURCE}
     np.testing.assert_allclose(to_numpy(model(inputs)), logits(model), atol=1e-6)
 
 
-def test_inputs_are_taken_as_a_list_a_tuple_or_two_arguments():
-    """Source first; Keras itself would sort the names of the dict."""
+def test_inputs_may_be_a_list_a_tuple_or_two_arguments():
+    """The source comes first. Keras itself would use the sorted names of the dict."""
     model = make()
     for inputs in ([SOURCE, TARGET], (SOURCE, TARGET)):
         np.testing.assert_allclose(to_numpy(model(inputs)), logits(model), atol=1e-6)
@@ -344,7 +344,7 @@ def test_a_list_of_symbolic_inputs_makes_a_larger_functional_model(tmp_path):
 @pytest.mark.parametrize(
     "inputs", [SOURCE, [SOURCE], [SOURCE, TARGET, TARGET], "a dog"], ids=["one", "[one]", "3", "text"]
 )
-def test_inputs_that_cannot_be_are_named(inputs):
+def test_invalid_inputs_are_an_error(inputs):
     with pytest.raises(ValueError, match=r"takes the token ids of source and target: a dict with.*Received: "):
         make()(inputs)
 
@@ -392,7 +392,7 @@ def test_start_decoding_gives_the_full_forward_pass_for_every_beam(cache):
     cache = decoder.cache
     ancestors = np.broadcast_to(np.arange(beams, dtype="int32")[:, None], (B, beams, T))
     for t in range(T):
-        length = T if t >= 2 else 2  # The cache begins too short.
+        length = T if t >= 2 else 2  # The first cache is too short and must be lengthened.
         if t == 2:
             cache = decoder.lengthen(cache, T)
         newest, index = ops.convert_to_tensor(targets[:, t]), ops.convert_to_tensor(t)
@@ -401,11 +401,11 @@ def test_start_decoding_gives_the_full_forward_pass_for_every_beam(cache):
 
 
 @pytest.mark.parametrize("cache", ["growing", "fixed"])
-def test_beams_read_what_their_ancestors_cached(cache):
-    """Beams that change places: the logits are those of a full forward pass over each beam's own past."""
+def test_beams_read_the_cache_of_their_ancestors(cache):
+    """Beams exchange their prefixes: the logits must equal a full forward pass over each beam's own prefix."""
     model, beams = make(), 3
     rng = np.random.default_rng(1)
-    targets = rng.integers(1, V, (B, beams, T)).astype("int32")  # What each row reads at each position.
+    targets = rng.integers(1, V, (B, beams, T)).astype("int32")  # The token that each row reads at each position.
     ancestors = np.full((B, beams, T), -1, "int32")
     decoder = model.start_decoding(SOURCE, T, num_beams=beams, cache=cache)
     cache = decoder.cache
@@ -420,7 +420,7 @@ def test_beams_read_what_their_ancestors_cached(cache):
 
 
 @norms
-def test_attention_scores_are_those_of_every_block(normalize_first):
+def test_attention_scores_equal_those_of_each_block(normalize_first):
     model = make(normalize_first=normalize_first)
     found = model.attention_scores(SOURCE, TARGET)
     heads = model.decoder_blocks[0].num_heads
@@ -480,7 +480,7 @@ for path in sys.argv[2:]:
 """
 
 
-def test_a_saved_model_gives_exactly_the_same_in_a_fresh_process(tmp_path):
+def test_a_saved_model_gives_exactly_the_same_logits_in_a_new_process(tmp_path):
     np.savez(tmp_path / "inputs.npz", encoder_token_ids=SOURCE, decoder_token_ids=TARGET)
     models, paths = [make(**settings) for settings in SAVED], []
     for i, model in enumerate(models):
@@ -532,12 +532,12 @@ def test_the_config_of_a_callable_activation_is_json(activation, tmp_path):
 def test_configs_that_hold_the_pad_token_id_of_older_files_are_loaded():
     config = Transformer(**SMALL).get_config()
     assert Transformer.from_config({**config, "pad_token_id": 0}).get_config() == config
-    with pytest.raises(ValueError, match=r"has no `pad_token_id`.*pad_token_id=4. Exchange rows 0 and 4"):
+    with pytest.raises(ValueError, match=r"has no `pad_token_id`.*pad_token_id=4. Swap rows 0 and 4"):
         Transformer.from_config({**config, "pad_token_id": 4})
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_symbolic_and_eager_calls_have_one_shape_and_one_dtype(policy):
+def test_symbolic_and_eager_calls_have_the_same_shape_and_dtype(policy):
     model = make(dtype=policy, target_vocabulary_size=V_TARGET, tie_embeddings="target")
     inputs = {"encoder_token_ids": SOURCE, "decoder_token_ids": TARGET}
     shapes = {name: ids.shape for name, ids in inputs.items()}
@@ -548,7 +548,7 @@ def test_symbolic_and_eager_calls_have_one_shape_and_one_dtype(policy):
     assert symbolic.dtype == keras.backend.standardize_dtype(eager.dtype) == model.dtype_policy.variable_dtype
 
 
-def test_config_keeps_the_policy_that_was_the_default_when_the_model_was_made():
+def test_config_holds_the_default_policy_at_the_time_of_construction():
     keras.config.set_dtype_policy("mixed_bfloat16")
     try:
         config = Transformer(**SMALL).get_config()
@@ -607,7 +607,7 @@ def test_gradients_reach_every_weight():
 def test_fit_lowers_the_loss_and_moves_every_weight(policy):
     model = make(dtype=policy, dropout=0.1, attention_dropout=0.1, normalize_first=True)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    # Compiling with XLA takes most of the time; JAX cannot do without.
+    # Without XLA where possible, because compilation would take most of the time. JAX always uses XLA.
     model.compile(keras.optimizers.Adam(1e-2), loss, jit_compile=keras.backend.backend() == "jax")
     inputs = {"encoder_token_ids": SOURCE, "decoder_token_ids": TARGET}
     labels = np.roll(TARGET, -1, axis=1)

@@ -1,4 +1,4 @@
-"""The settings of a search: checks, limits, and the search of a batch as XLA sees it."""
+"""The settings of a search: checks and limits; and the search of a batch in a graph that XLA compiled."""
 
 import dataclasses
 
@@ -14,7 +14,7 @@ from keras_transformer.tokenizers import PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_T
 
 WRONG = [
     ("num_beams", 0, "at least 1"),
-    ("num_beams", 257, "at most 256: each beam takes memory"),
+    ("num_beams", 257, "at most 256: each beam needs memory"),
     ("max_length", 0, "at least 1"),
     ("max_length_ratio", -1, "at least 0"),
     ("min_length", -1, "at least 0"),
@@ -40,7 +40,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("name", "value", "rule"), WRONG)
-def test_a_setting_that_cannot_be_is_an_error_however_it_comes(name, value, rule):
+def test_an_invalid_setting_is_an_error_in_every_way_to_set_it(name, value, rule):
     with pytest.raises(ConfigError, match=rf"`{name}` must be {rule}.* Received: {value!r}\."):
         SearchSettings(**{name: value})
     with pytest.raises(ConfigError, match=rf"`{name}` must be {rule}.* Received: {value!r}\."):
@@ -56,13 +56,13 @@ def test_a_setting_that_does_not_exist_is_an_error():
         SearchSettings().replace(beams=3)
 
 
-def test_numbers_of_numpy_are_settings():
+def test_settings_may_be_numpy_numbers():
     settings = SearchSettings(num_beams=np.int64(2), length_penalty=np.float32(0.5))
     assert (settings.num_beams, settings.length_penalty) == (2, 0.5)
     assert (type(settings.num_beams), type(settings.length_penalty)) == (int, float)
 
 
-def test_settings_cannot_be_changed_and_are_a_key():
+def test_settings_are_immutable_and_hashable():
     settings = SearchSettings()
     with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'num_beams'"):
         settings.num_beams = 3
@@ -91,7 +91,7 @@ def test_any_number_of_hypotheses_can_be_drawn():
         settings.check_num_hypotheses(0)
 
 
-def test_what_no_translation_has():
+def test_forbidden_tokens():
     assert SearchSettings().forbidden == [PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID]
     assert SearchSettings(allow_unknown=True).forbidden == [PAD_TOKEN_ID, START_TOKEN_ID]
 
@@ -106,7 +106,7 @@ def test_what_no_translation_has():
     ],
 )
 def test_limits_of_arrays_and_of_tensors(settings, expected):
-    """Of 1, 3 and 128 tokens: the ratio, rounded down, and 16 more, up to the largest length."""
+    """Sources of 1, 3 and 128 tokens. The limit is ratio * length, rounded down, plus 16, at most `max_length`."""
     settings, lengths = SearchSettings(**settings), np.array([1, 3, 128])
     limits = settings.limits(lengths)
     assert (limits.dtype, limits.tolist()) == (np.int32, expected)
@@ -114,7 +114,7 @@ def test_limits_of_arrays_and_of_tensors(settings, expected):
     assert (limits.dtype, ops.convert_to_numpy(limits).tolist()) == ("int32", expected)
 
 
-def test_limits_within_what_a_model_can_read():
+def test_within_lowers_max_length():
     settings = SearchSettings(max_length=20)
     assert settings.within(None) is settings
     assert [settings.within(length).max_length for length in (9, 30)] == [9, 20]
@@ -123,7 +123,7 @@ def test_limits_within_what_a_model_can_read():
 
 @pytest.mark.parametrize("rows", [1, 2])
 def test_xla_writes_one_position_of_a_cache_and_copies_none(rows):
-    """What makes compiled steps fast, and depends on how XLA sees the caches: one sentence was copied, two were not."""
+    """A step is slow if XLA copies the caches. That depends on the shapes: one sentence was copied, two were not."""
     model = Transformer(19, num_layers=1, num_heads=2, hidden_dim=22, intermediate_dim=13)
     length = 17
 

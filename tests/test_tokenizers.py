@@ -1,4 +1,4 @@
-"""Tokenizers: one id sequence in Python and in the graph, four special ids that text never has, exact files."""
+"""Tokenizers: the same ids in Python and in the graph, four special ids that no text has, exact files."""
 
 import functools
 import re
@@ -75,7 +75,7 @@ def texts():
 
 @pytest.fixture(scope="module")
 def trained(texts):
-    """A tokenizer of each kind; WordPiece's learner is slow, so it gets little text."""
+    """A tokenizer of each kind. WordPiece gets little text, because its learner is slow."""
     return {
         "unigram": Tokenizer.train(texts, 500),
         "bpe": Tokenizer.train(texts, 500, "bpe"),
@@ -85,7 +85,7 @@ def trained(texts):
 
 @pytest.fixture(params=KINDS)
 def tokenizer(request, trained):
-    """A trained tokenizer as a fresh object: nothing of the graph is built yet."""
+    """A trained tokenizer as a new object, without any graph objects yet."""
     return fresh(trained[request.param])
 
 
@@ -134,7 +134,7 @@ def test_the_graph_gives_ragged_int32(tokenizer):
     ids=["padded", "end", "start and end"],
 )
 def test_python_and_graph_give_the_same_texts(tokenizer, before, after):
-    """Special ids vanish, wherever they stand."""
+    """Special ids are left out at every position."""
     ids = tokenizer.tokenize([*IN_VOCABULARY, *HOSTILE.values()])
     rows = [[*before, *row, *after] for row in ids]
     assert tokenizer.detokenize(rows) == tokenizer.detokenize(ids)
@@ -142,8 +142,8 @@ def test_python_and_graph_give_the_same_texts(tokenizer, before, after):
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
-def test_python_and_graph_give_the_same_texts_of_ids_that_no_text_has(trained, kind):
-    """A model may write several spaces first, or what is unknown: the implementations differ there."""
+def test_python_and_graph_give_the_same_texts_for_unusual_ids(trained, kind):
+    """A model may write several spaces or the unknown token first, where the two implementations differ."""
     tokenizer = trained[kind]
     ids = {piece: i for i, piece in enumerate(tokenizer.pieces(range(tokenizer.vocabulary_size)))}
     space, letter, unknown = ids["▁"], ids["a"], UNKNOWN_TOKEN_ID
@@ -188,7 +188,7 @@ def test_a_reloaded_module_gives_the_same_ids_and_texts(tokenizer, tmp_path):
     assert reloaded.text(tf.zeros((3, 0), tf.int32)).numpy().tolist() == [b""] * 3
 
 
-def test_no_texts_no_ids(tokenizer):
+def test_no_texts_give_no_ids(tokenizer):
     assert tokenizer.tokenize([]) == []
     assert tokenizer.detokenize([]) == []
     assert tokenizer.graph_tokenize(tf.constant([], tf.string)).to_list() == []
@@ -205,14 +205,14 @@ def test_an_empty_text_has_no_ids(tokenizer):
 # What the ids mean.
 
 
-def test_text_of_the_vocabulary_comes_back(tokenizer):
+def test_a_text_without_unknown_pieces_survives_a_round_trip(tokenizer):
     ids = tokenizer.tokenize(IN_VOCABULARY)
     assert tokenizer.detokenize(ids) == IN_VOCABULARY
     assert not any(UNKNOWN_TOKEN_ID in row for row in ids)
 
 
-def test_a_round_trip_happens_once(tokenizer):
-    """What comes back is a fixed point wherever nothing was unknown."""
+def test_a_second_round_trip_changes_nothing(tokenizer):
+    """If no piece is unknown, the text of the first round trip is a fixed point."""
     ids = tokenizer.tokenize([*IN_VOCABULARY, *HOSTILE.values()])
     known = [row for row in ids if UNKNOWN_TOKEN_ID not in row]
     assert len(known) > len(IN_VOCABULARY)
@@ -227,8 +227,8 @@ def test_text_never_has_the_ids_of_padding_start_and_end(tokenizer):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_symbols_in_the_training_text_are_text_too(kind):
-    """Learning from text like `<s>` does not open a way to the special ids."""
+def test_special_symbols_in_the_training_text_are_ordinary_text(kind):
+    """Text like `<s>` in the training text does not get the special ids."""
     texts = ["<s> a </s>", "[START] b [END]", "<pad> <unk> [PAD] [UNK]"]
     rows = Tokenizer.train(texts * 5, None, kind).tokenize(texts)
     assert all(len(row) > 2 for row in rows)
@@ -274,16 +274,16 @@ def test_wordpiece_writes_punctuation_as_people_do():
 
 @pytest.mark.parametrize("kind", SENTENCEPIECE)
 @pytest.mark.parametrize("size", [150, 400])
-def test_a_size_that_is_asked_for_is_met(texts, kind, size):
+def test_a_vocabulary_has_the_requested_size(texts, kind, size):
     assert Tokenizer.train(texts, size, kind).vocabulary_size == size
 
 
-def test_wordpiece_has_at_most_the_size_that_is_asked_for():
+def test_a_wordpiece_vocabulary_has_at_most_the_requested_size():
     assert 12 <= Tokenizer.train(SMALL, 24, "wordpiece").vocabulary_size <= 24
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_automatic_size_is_what_small_text_supports(kind):
+def test_an_automatic_size_is_smaller_for_small_texts(kind):
     tokenizer = Tokenizer.train(SMALL, None, kind)
     assert 12 < tokenizer.vocabulary_size < 60
     assert tokenizer.detokenize(tokenizer.tokenize(["a small cat"])) == ["a small cat"]
@@ -292,7 +292,7 @@ def test_an_automatic_size_is_what_small_text_supports(kind):
 
 @pytest.mark.parametrize("kind", SENTENCEPIECE)
 def test_an_automatic_size_has_room_for_every_character(kind):
-    """Chinese and Japanese texts have thousands."""
+    """Chinese and Japanese texts have thousands of characters."""
     characters = [chr(0x4E00 + i) for i in range(9000)]
     assert Tokenizer.train(characters, None, kind).vocabulary_size > 9000
 
@@ -304,7 +304,7 @@ def test_training_is_deterministic(texts, kind, tmp_path):
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_drawn_segmentations_spell_the_same_text_and_follow_the_seed(texts, trained):
+def test_random_segmentations_have_the_same_text_and_depend_on_the_seed(texts, trained):
     tokenizer = trained["unigram"]
     usual = tokenizer.tokenize(texts)
     drawn = tokenizer.sample(texts, 0.3, seed=1)
@@ -317,8 +317,8 @@ def test_drawn_segmentations_spell_the_same_text_and_follow_the_seed(texts, trai
     assert sum(map(len, usual)) < few < many
 
 
-def test_another_process_draws_the_same_segmentations(texts, trained, tmp_path):
-    """Resuming relies on it, and SentencePiece's own sampling does not do it."""
+def test_another_process_gives_the_same_random_segmentations(texts, trained, tmp_path):
+    """Resuming needs this, and SentencePiece's own sampling does not do it."""
     file = trained["unigram"].save(tmp_path / "tokenizer")
     code = (
         "from keras_transformer.tokenizers import Tokenizer\n"
@@ -328,8 +328,8 @@ def test_another_process_draws_the_same_segmentations(texts, trained, tmp_path):
     assert done.stdout.strip() == str(trained["unigram"].sample(texts[:50], 0.3, 7))
 
 
-def test_segmentations_are_drawn_by_their_probability(trained):
-    """Of a word's segmentations, each as often as its probability to the power of alpha says."""
+def test_segmentations_are_drawn_in_proportion_to_their_probability(trained):
+    """Each segmentation of a word is as frequent as its probability to the power of alpha requires."""
     tokenizer = trained["unigram"]
     segmentations = tokenizer._processor.nbest_encode("house", nbest_size=64)
     weights = np.exp([0.5 * sum(map(tokenizer._processor.get_score, ids)) for ids in segmentations])
@@ -338,7 +338,7 @@ def test_segmentations_are_drawn_by_their_probability(trained):
         assert drawn.count(tuple(ids)) / len(drawn) == pytest.approx(share, abs=0.02)
 
 
-def test_text_that_no_piece_has_and_empty_text_are_drawn_too(trained):
+def test_random_segmentation_of_unknown_and_empty_texts(trained):
     tokenizer = trained["unigram"]
     odd = ["", " ", "\u4f60\u597d world", "a\u2581b", "x" * 300]
     drawn = tokenizer.sample(odd, 0.3, seed=0)
@@ -347,12 +347,12 @@ def test_text_that_no_piece_has_and_empty_text_are_drawn_too(trained):
 
 
 @pytest.mark.parametrize("kind", ["bpe", "wordpiece"])
-def test_other_kinds_have_no_probabilities_to_draw_by(trained, kind):
+def test_random_segmentations_of_other_kinds_are_an_error(trained, kind):
     with pytest.raises(TokenizerError, match="drawn at random only for unigram tokenizers"):
         trained[kind].sample(["a text"], 0.1, seed=0)
 
 
-def test_an_iterator_of_texts_is_taken_too():
+def test_training_texts_may_be_an_iterator():
     assert Tokenizer.train(iter(SMALL)).model == Tokenizer.train(SMALL).model
 
 
@@ -368,7 +368,7 @@ def test_empty_lines_are_left_out(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_size_that_the_text_does_not_support_is_answered_with_one_that_it_does(kind):
+def test_the_error_for_a_too_large_size_names_a_possible_size(kind):
     message = (
         r"`vocabulary_size` is too large for this text: .*Received: vocabulary_size=1000 for 27 sentences\. Try \d+\."
     )
@@ -380,7 +380,7 @@ def test_a_size_that_the_text_does_not_support_is_answered_with_one_that_it_does
 
 @pytest.mark.parametrize("kind", SENTENCEPIECE)
 @pytest.mark.parametrize("num_texts", [1, 27], ids=["a sentence", "little text"])
-def test_a_size_without_room_for_every_character_is_answered_with_one_that_has_it(kind, num_texts):
+def test_the_error_for_a_too_small_size_names_a_possible_size(kind, num_texts):
     texts = SMALL[:num_texts]
     message = (
         rf"`vocabulary_size` is too small for this text: .*Received: vocabulary_size=9 for {num_texts} sentences\. Try"
@@ -413,7 +413,7 @@ def test_text_of_control_characters_alone_is_refused(kind):
         Tokenizer.train(["\x01", "\x02"], None, kind)
 
 
-def test_an_unknown_kind_is_answered_with_the_kinds():
+def test_the_error_for_an_unknown_kind_names_the_kinds():
     message = r"`kind` of a tokenizer must be one of \('unigram', 'bpe', 'wordpiece'\)\. Received: kind='char'"
     with pytest.raises(TokenizerError, match=message):
         Tokenizer.train(SMALL, None, "char")
@@ -423,7 +423,7 @@ def test_an_unknown_kind_is_answered_with_the_kinds():
 
 
 @pytest.mark.parametrize("with_suffix", [False, True])
-def test_a_saved_tokenizer_comes_back_exactly(tokenizer, tmp_path, with_suffix):
+def test_a_saved_tokenizer_is_loaded_exactly(tokenizer, tmp_path, with_suffix):
     path = tmp_path / ("my.tokenizer" + (tokenizer.suffix if with_suffix else ""))
     file = tokenizer.save(path)
     assert file == tmp_path / f"my.tokenizer{tokenizer.suffix}"
@@ -438,7 +438,7 @@ def test_a_saved_tokenizer_comes_back_exactly(tokenizer, tmp_path, with_suffix):
 
 
 class Words(Tokenizer):
-    """As docs/how-to.md says."""
+    """Your own tokenizer, as in docs/how-to.md."""
 
     suffix, kind = ".words", "words"
 
@@ -461,7 +461,7 @@ class Words(Tokenizer):
 
 
 @pytest.mark.parametrize("with_suffix", [False, True])
-def test_a_tokenizer_of_ones_own_is_loaded_by_its_suffix(tmp_path, with_suffix):
+def test_your_own_tokenizer_is_loaded_by_its_suffix(tmp_path, with_suffix):
     file = Words(["a", "dog", "cat"]).save(tmp_path / "mine")
     assert file == tmp_path / "mine.words"
     loaded = Tokenizer.load(file if with_suffix else tmp_path / "mine")
@@ -485,7 +485,7 @@ def test_one_string_is_not_a_list_of_texts(trained, kind):
         trained[kind].tokenize("a dog")
 
 
-def test_segmentations_that_are_kept_are_bounded_and_draw_the_same(texts, trained):
+def test_the_cache_of_segmentations_is_bounded_and_changes_no_result(texts, trained):
     tokenizer = trained["unigram"]
     small = type(tokenizer)(tokenizer.model)
     assert tokenizer._segmentations.cache_parameters()["maxsize"] == 50_000
@@ -495,7 +495,7 @@ def test_segmentations_that_are_kept_are_bounded_and_draw_the_same(texts, traine
 
 
 def test_wordpiece_vocabularies_may_have_windows_line_ends(tmp_path):
-    """Git on Windows puts them there."""
+    """Git on Windows may convert line ends."""
     vocabulary = [*WordPieceTokenizer.SPECIAL, "a", "b"]
     (tmp_path / "t.vocab").write_bytes("\r\n".join(vocabulary).encode())
     assert Tokenizer.load(tmp_path / "t").vocabulary == vocabulary
@@ -550,11 +550,11 @@ def test_a_wordpiece_vocabulary_must_begin_with_the_special_pieces():
 @pytest.mark.parametrize(
     ("target_ids", "expected"), [([7, 5, 3], [2, 7, 5]), ((7, 3), [2, 7]), ([3], [2]), ([], [2])], ids=str
 )
-def test_the_decoder_reads_a_target_behind_the_start_token(target_ids, expected):
+def test_shifted_right_puts_the_start_token_before_a_target(target_ids, expected):
     assert shifted_right(target_ids) == expected
 
 
-def test_the_decoder_reads_a_batch_of_targets_behind_the_start_token():
+def test_shifted_right_puts_the_start_token_before_a_batch_of_targets():
     shifted = shifted_right(tf.constant([[7, 5, 3], [9, 3, 0]]))
     assert shifted.numpy().tolist() == [[2, 7, 5], [2, 9, 3]]
     assert shifted_right(tf.zeros((0, 3), tf.int32)).shape == (0, 3)

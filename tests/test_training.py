@@ -1,4 +1,4 @@
-"""Loss, schedule, metrics, optimizer and the checkpoints."""
+"""Loss, schedule, metrics, optimizer and checkpoints."""
 
 import errno
 import math
@@ -26,7 +26,7 @@ def logits_labels_weights(seed=0):
 
 
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1, 0.3])
-def test_smoothed_loss_equals_kerass_on_one_hot_labels(label_smoothing):
+def test_smoothed_loss_equals_the_keras_loss_on_one_hot_labels(label_smoothing):
     logits, labels, weights = logits_labels_weights()
     ours = training.LabelSmoothedCrossEntropy(label_smoothing)(labels, logits, sample_weight=weights)
     theirs = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=label_smoothing, reduction="none")
@@ -35,7 +35,7 @@ def test_smoothed_loss_equals_kerass_on_one_hot_labels(label_smoothing):
 
 
 def gradient_of(function, array):
-    """d function / d array, whatever the backend."""
+    """d function / d array, on every backend."""
     if keras.backend.backend() == "jax":
         import jax
 
@@ -51,8 +51,8 @@ def gradient_of(function, array):
 
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_the_written_out_gradient_is_that_of_the_plain_loss(label_smoothing, dtype):
-    """Against Keras' cross-entropy on one-hot labels, differentiated automatically, at every logit."""
+def test_the_custom_gradient_equals_the_automatic_gradient(label_smoothing, dtype):
+    """The reference is Keras' cross-entropy on one-hot labels, with automatic gradients, at every logit."""
     logits, labels, weights = logits_labels_weights()
     logits = logits.astype(dtype)
     plain = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=label_smoothing, reduction="none")
@@ -70,7 +70,7 @@ def test_the_written_out_gradient_is_that_of_the_plain_loss(label_smoothing, dty
 
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_loss_gradient_and_metrics_stay_finite_with_extreme_logits(jit_compile):
-    """A step from logits of +-1e4 moves the weights by numbers."""
+    """With logits of +-1e4 a step changes the weights by finite numbers."""
     inputs = keras.Input((None, V))
     model = keras.Model(inputs, keras.layers.Dense(V, use_bias=False, kernel_initializer="identity")(inputs))
     model.compile(
@@ -90,7 +90,7 @@ def test_loss_gradient_and_metrics_stay_finite_with_extreme_logits(jit_compile):
 
 
 def test_loss_is_the_mean_over_real_tokens():
-    """What padding holds changes nothing, and neither does more of it."""
+    """Neither the values at padding nor the amount of padding change the loss."""
     logits, labels, weights = logits_labels_weights()
     loss = training.LabelSmoothedCrossEntropy(0.1)
     before = float(loss(labels, logits, sample_weight=weights))
@@ -101,10 +101,10 @@ def test_loss_is_the_mean_over_real_tokens():
 
 
 def test_loss_does_not_depend_on_the_keras_mask():
-    """Logits that carry a Keras mask give the same loss as logits that do not: only the weights count."""
+    """Logits with and without a Keras mask give the same loss: only the sample weights matter."""
     _, labels, weights = logits_labels_weights()
     embedding = keras.layers.Embedding(V, 7, mask_zero=True)
-    head = keras.layers.Dense(V)  # Dense keeps the mask, ours drops it: users may put either.
+    head = keras.layers.Dense(V)  # Dense keeps the mask, our projection drops it. Users may use either.
     inputs = keras.Input((None,), dtype="int32")
     masked = keras.Model(inputs, head(embedding(inputs)))
     token_ids = np.where(weights > 0, labels % (V - 1) + 1, 0)
@@ -118,7 +118,7 @@ def test_loss_does_not_depend_on_the_keras_mask():
 @pytest.mark.parametrize("jit_compile", [False, True])
 @pytest.mark.parametrize("label", [V, V + 3, -1, -100])
 def test_a_label_outside_the_vocabulary_makes_loss_gradient_and_perplexity_nan(label, jit_compile):
-    """Never a number, which backends have for some of these: an index from the end, or the nearest one."""
+    """Without the check, some backends give a number: the value at an index from the end, or at the nearest index."""
     inputs = keras.Input((None, V))
     model = keras.Model(inputs, keras.layers.Dense(V)(inputs))
     loss, metrics = training.LabelSmoothedCrossEntropy(), [training.Perplexity()]
@@ -196,12 +196,12 @@ def test_optimizer_has_the_papers_constants_and_clips_by_global_norm():
     assert training.make_optimizer(0.1, clip_norm=0).global_clipnorm is None
 
 
-# A compiled model in a file of Keras' own
+# A compiled model in a `.keras` file
 
 
 @keras.saving.register_keras_serializable(package="tests")
 class OwnModel(DistributedFit, keras.Model):
-    """What a user writes."""
+    """A model as a user may write it."""
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
@@ -223,10 +223,11 @@ ACCUMULATED = pytest.param(
 @pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
 @pytest.mark.parametrize("steps", [1, ACCUMULATED])
 @pytest.mark.parametrize("kind", ["transformer", "own"])
-def test_a_saved_compiled_model_goes_on_training_exactly(kind, steps, dtype, tmp_path):
-    """Three epochs in one go equal two, a file, and one: weights and optimizer, with ModelCheckpoint.
+def test_a_saved_compiled_model_continues_training_exactly(kind, steps, dtype, tmp_path):
+    """Three epochs at once equal two epochs, saving, loading and one more epoch, with ModelCheckpoint.
 
-    Without dropout: Keras' files hold no random states, `RunCheckpoint`'s do.
+    This checks weights and optimizer. There is no dropout, because Keras files hold no random states (the files of
+    `RunCheckpoint` do).
     """
     ids = np.random.default_rng(0).integers(1, V, (12, T)).astype("int32")
     inputs = {"encoder_token_ids": ids, "decoder_token_ids": ids} if kind == "transformer" else ids
@@ -260,20 +261,20 @@ def test_a_saved_compiled_model_goes_on_training_exactly(kind, steps, dtype, tmp
     assert loaded.evaluate(inputs, ids, verbose=0, return_dict=True).keys() == {"loss", "perplexity", "token_accuracy"}
 
 
-def test_a_model_that_was_never_compiled_is_loaded_so(tmp_path):
+def test_an_uncompiled_model_is_loaded_uncompiled(tmp_path):
     model = Transformer(V, num_layers=1, num_heads=1, hidden_dim=6, intermediate_dim=7)
     model.save(tmp_path / "m.keras")
     assert not keras.saving.load_model(tmp_path / "m.keras").compiled
 
 
-def test_the_compile_config_holds_what_was_asked_for():
-    """Not what became of it on these devices: with replicas, XLA is off for Keras and on in our step."""
+def test_the_compile_config_holds_the_requested_values():
+    """The effective values may differ: with replicas, XLA is off in Keras and on in our step."""
     model = tiny()
     model.compile("adam", training.LabelSmoothedCrossEntropy(), jit_compile="auto")
     assert model.get_compile_config()["jit_compile"] == "auto"
 
 
-# Checkpoints, on a model small enough to train in a test.
+# Checkpoints, with a model that is small enough to train in a test.
 
 
 DTYPES = ("float32", "mixed_bfloat16", "mixed_float16")
@@ -306,14 +307,14 @@ def weights_of(model):
     ("ema_momentum", "dtype"), [(None, "float32"), (0.9, "float32"), (None, "mixed_float16"), (0.9, "mixed_float16")]
 )
 def test_resumed_training_ends_with_the_same_weights(tmp_path, ema_momentum, dtype):
-    """Weights, optimizer, random states of dropout: three epochs in one go equal two and one, bit for bit."""
+    """Three epochs at once equal two and then one, bit for bit: weights, optimizer, random states of dropout."""
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     straight = tiny(ema_momentum, dtype)
     fit(straight, training.RunCheckpoint(Run(tmp_path / "a")), epochs=3)
     fit(tiny(ema_momentum, dtype), training.RunCheckpoint(Run(tmp_path / "b")), epochs=2)
     resumed = tiny(ema_momentum, dtype)
-    keras.utils.set_random_seed(99)  # Whatever else happened in the process must not matter.
+    keras.utils.set_random_seed(99)  # The global random state of the process must not matter.
     checkpoint = training.RunCheckpoint(Run(tmp_path / "b"))
     assert checkpoint.restore(resumed) == 2
     fit(resumed, checkpoint, epochs=3, initial_epoch=2)
@@ -323,13 +324,13 @@ def test_resumed_training_ends_with_the_same_weights(tmp_path, ema_momentum, dty
 
 
 @pytest.mark.parametrize("damage", ["truncated", "overwritten", "empty"])
-def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(tmp_path, damage, capsys):
+def test_the_checkpoint_before_a_damaged_one_is_used(tmp_path, damage, capsys):
     fit(tiny(), training.RunCheckpoint(Run(tmp_path)), epochs=2)
     newest = tmp_path / "checkpoints" / "epoch-00002.npz"
     content = bytearray(newest.read_bytes())
     if damage == "overwritten":
         middle = len(content) // 2
-        content[middle : middle + 400] = bytes(400)  # Longer than any header: data is hit.
+        content[middle : middle + 400] = bytes(400)  # Longer than any header, so that data is damaged.
     newest.write_bytes({"truncated": content[: len(content) // 2], "overwritten": content, "empty": b""}[damage])
     assert training.RunCheckpoint(Run(tmp_path)).restore(tiny()) == 1
     assert "is damaged" in capsys.readouterr().out
@@ -350,7 +351,7 @@ def test_a_checkpoint_of_another_model_is_an_error(tmp_path):
         training.RunCheckpoint(Run(tmp_path)).restore(other)
 
 
-def test_without_checkpoints_training_begins_at_the_beginning(tmp_path):
+def test_without_checkpoints_training_begins_at_epoch_0(tmp_path):
     assert training.RunCheckpoint(Run(tmp_path)).restore(tiny()) == 0
 
 
@@ -384,7 +385,7 @@ def test_a_full_disk_is_an_error_with_the_files_name_and_leaves_nothing_half_wri
 
 
 class Script(keras.callbacks.Callback):
-    """Replaces the logs of each epoch by given ones, as a wayward training would produce them."""
+    """Replaces the logs of each epoch by given ones, such as those of a failing training."""
 
     def __init__(self, losses, val_losses):
         super().__init__()
@@ -409,13 +410,13 @@ def fit_scripted(folder, losses, val_losses=None, **kwargs):
     return epochs, callback.state
 
 
-def test_the_best_epoch_is_the_one_with_the_least_loss(tmp_path):
+def test_the_best_epoch_has_the_lowest_loss(tmp_path):
     epochs, state = fit_scripted(tmp_path, [3.0, 1.0, 2.0])
     assert (epochs, state["best"], state["best_epoch"]) == (3, 1.0, 1)
     assert (tmp_path / "model.keras").is_file()
 
 
-def test_patience_stops_after_epochs_without_a_better_one(tmp_path, capsys):
+def test_patience_stops_after_epochs_without_a_better_model(tmp_path, capsys):
     epochs, _ = fit_scripted(tmp_path, [3.0, 1.0, 2.0, 2.0, 0.5], patience=2)
     assert epochs == 4
     assert "Stopped: 2 epochs without a better val_loss." in capsys.readouterr().out
@@ -432,7 +433,7 @@ def test_a_value_that_is_not_a_number_is_never_the_best(tmp_path, monkeypatch, m
     assert (epochs, state["best"], state["best_epoch"]) == (3, 3.0, 1)
 
 
-def test_values_that_are_not_numbers_are_no_better_epochs(tmp_path, capsys):
+def test_epochs_with_nan_values_count_as_not_better(tmp_path, capsys):
     nan = float("nan")
     epochs, state = fit_scripted(tmp_path, [1.0] * 5, [nan] * 5, patience=3)
     assert (epochs, state["best"], state["best_epoch"]) == (3, None, None)
@@ -440,7 +441,7 @@ def test_values_that_are_not_numbers_are_no_better_epochs(tmp_path, capsys):
     assert not (tmp_path / "model.keras").exists()
 
 
-def test_a_run_that_has_come_to_its_end_knows_it_from_its_state(tmp_path):
+def test_reason_to_stop_follows_from_the_restored_state(tmp_path):
     _, state = fit_scripted(tmp_path, [1.0, 2.0, 2.0], patience=2)
     for kwargs, reason in (
         ({"patience": 2}, "2 epochs without a better val_loss"),
@@ -449,7 +450,7 @@ def test_a_run_that_has_come_to_its_end_knows_it_from_its_state(tmp_path):
         ({}, None),
     ):
         checkpoint = training.RunCheckpoint(Run(tmp_path), **kwargs)
-        assert checkpoint.reason_to_stop() is None  # Nothing is done yet.
+        assert checkpoint.reason_to_stop() is None  # No epoch is finished yet.
         checkpoint.state = state
         assert checkpoint.reason_to_stop() == reason
 
@@ -467,7 +468,7 @@ def test_time_limit_stops_at_the_end_of_the_epoch(tmp_path, capsys):
 
 
 class SaveAtEpochEnd(keras.callbacks.Callback):
-    """Saves within training: Keras itself puts the averages into the model when `fit` ends."""
+    """Saves during training, because Keras itself puts the averages into the model when `fit` ends."""
 
     def __init__(self, path):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Strings in, strings out: order, empties, n-best, scores, settings."""
+"""The translator: order of texts, empty texts, n-best lists, scores, settings."""
 
 import json
 import os
@@ -29,14 +29,14 @@ from keras_transformer.translator import (
 
 
 def test_the_order_of_the_texts_is_kept(golden):
-    """Texts of all lengths, in batches: each translation is the one that the text gets alone."""
+    """Texts of all lengths, in batches: each translation equals that of the text alone."""
     texts = golden.texts * 3
     together = golden.translator.translate(texts)
     assert together == [golden.translator.translate([text])[0] for text in golden.texts] * 3
 
 
 @pytest.mark.parametrize("text", ["", " ", "\t", "\u3000"])
-def test_nothing_is_translated_to_nothing(golden, text):
+def test_empty_texts_have_empty_translations(golden, text):
     found = golden.translator.translate([text, golden.texts[0]], return_scores=True)
     assert found[0] == Translation("", 0.0)
     assert found[1].text
@@ -54,7 +54,7 @@ def test_one_string_instead_of_a_list_is_an_error(golden):
         golden.translator.translate("a sentence")
 
 
-def test_n_best_come_best_first_and_begin_with_the_best(golden):
+def test_n_best_lists_are_sorted_and_begin_with_the_best_translation(golden):
     found = golden.translator.translate(golden.texts, num_beams=3, num_hypotheses=3, return_scores=True)
     best = golden.translator.translate(golden.texts, num_beams=3)
     for hypotheses, text in zip(found, best, strict=True):
@@ -92,7 +92,7 @@ def test_one_beam_is_greedy_search_whatever_the_length_penalty(golden):
     assert golden.translator.translate(golden.texts, num_beams=1, length_penalty=2.0) == greedy
 
 
-def test_over_long_sources_are_cut_and_it_is_said(golden):
+def test_over_long_sources_are_cut_and_marked(golden):
     translator = Translator(golden.model, golden.tokenizer, max_source_length=6, num_beams=1)
     text = golden.texts[0]
     with pytest.warns(UserWarning, match=r"1 of 2 texts have more .* the first is texts\[1\].*max_source_length=6"):
@@ -103,7 +103,7 @@ def test_over_long_sources_are_cut_and_it_is_said(golden):
     assert [score.truncated for score in translator.score(["a", text * 2], ["b", "b"])] == [False, True]
 
 
-# Even a model that wants nothing else writes no padding, no start token and, unless asked to, no unknown token.
+# Padding, start tokens and, by default, unknown tokens are never written, even if the model prefers them.
 
 
 def wants(token_id):
@@ -142,7 +142,7 @@ def test_no_translation_has_padding_unknown_or_start_tokens(token_id, settings):
     assert not {PAD_TOKEN_ID, START_TOKEN_ID} & set(found.token_ids)
 
 
-def test_no_export_has_them_either(tmp_path):
+def test_no_export_writes_padding_unknown_or_start_tokens(tmp_path):
     translator = wants(UNKNOWN_TOKEN_ID)
     (expected,) = translator.translate(["a dog"], return_scores=True)
     ids = np.array([translator.encode_sources(["a dog"])[0]])
@@ -195,7 +195,7 @@ def test_a_tokenizer_of_another_size_is_an_error(golden):
         Translator(model, golden.tokenizer)
 
 
-def test_load_reads_what_a_run_folder_holds(golden):
+def test_load_reads_all_files_of_a_run_folder(golden):
     loaded = Translator.load(golden.run_dir)
     assert loaded.translate(golden.texts) == golden.translator.translate(golden.texts)
     config = json.loads((golden.run_dir / "config.json").read_text())
@@ -204,13 +204,13 @@ def test_load_reads_what_a_run_folder_holds(golden):
     assert settings == SearchSettings(num_beams=2, length_penalty=0.6, max_length=7)
 
 
-def test_a_folder_that_is_no_run_is_an_error(tmp_path):
+def test_a_folder_that_is_not_a_run_folder_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"is not the folder of a trained run: it has no config\.json"):
         Translator.load(tmp_path)
 
 
 def copy_of_run(golden, folder):
-    """What `Translator.load` reads of a run."""
+    """A copy of the files of a run that `Translator.load` reads."""
     for name in ("config.json", "model.keras", "tokenizer.spm"):
         shutil.copy(golden.run_dir / name, folder / name)
     return folder
@@ -254,14 +254,14 @@ def test_settings_are_checked_in_the_constructor_and_in_each_call(golden):
         golden.translator.translate(["x"], max_length=0)
 
 
-def test_limits_are_no_reason_to_compile_again(golden):
+def test_other_limits_do_not_compile_again(golden):
     translator = Translator(golden.model, golden.tokenizer, num_beams=1)
     for settings in ({}, {"max_length_ratio": 1.5}, {"max_length": 9}, {"seed": 3}):
         translator.translate(golden.texts[:1], **settings)
     assert len(translator._compiled) == 1
 
 
-def test_a_translator_takes_the_cores_that_its_process_may_use():
+def test_a_translator_uses_the_cores_that_its_process_may_use():
     allowed = os.sched_getaffinity(0)
     assert available_cpus() == len(allowed)
     try:
@@ -272,7 +272,7 @@ def test_a_translator_takes_the_cores_that_its_process_may_use():
 
 
 def test_limits_are_per_sentence_and_relative_to_the_source(golden):
-    """Beside a long sentence, a short one may not become longer than alone."""
+    """In a batch with a long sentence, a short sentence has the same limit as alone."""
     untrained = Translator(
         Transformer(golden.tokenizer.vocabulary_size, num_layers=1, num_heads=1, hidden_dim=6, intermediate_dim=5),
         golden.tokenizer,
@@ -303,12 +303,12 @@ def test_translations_begin_with_their_prefix(golden, num_beams):
     assert found[1:] == golden.translator.translate(golden.texts[1:3], num_beams=num_beams)
 
 
-def test_prefixes_come_one_per_text(golden):
+def test_there_must_be_one_prefix_per_text(golden):
     with pytest.raises(ValueError, match="`prefixes` must be a list with one entry per text"):
         golden.translator.translate(["a", "b"], prefixes=["x"])
 
 
-def test_drawing_depends_on_seed_and_place_alone(golden):
+def test_a_sample_depends_only_on_the_seed_and_the_place_of_the_text(golden):
     settings = {"sampling": True, "temperature": 3.0, "num_hypotheses": 3, "return_scores": True}
     found = golden.translator.translate(golden.texts[:5], **settings)
     assert found == golden.translator.translate(golden.texts[:5], **settings)
@@ -323,7 +323,7 @@ def test_drawing_depends_on_seed_and_place_alone(golden):
 # Streaming, scoring, attention
 
 
-def test_a_stream_reads_no_further_than_it_must_and_keeps_the_order(golden):
+def test_a_stream_reads_only_one_chunk_ahead_and_keeps_the_order(golden):
     read = []
 
     def lines():
@@ -359,7 +359,7 @@ def test_score_holds_the_logits_of_few_rows_at_a_time(golden):
     assert rows == [8, 8, 8, 8]
 
 
-def test_score_takes_lists_of_one_length(golden):
+def test_score_needs_lists_of_the_same_length(golden):
     assert golden.translator.score([], []) == []
     with pytest.raises(ValueError, match="`sources` and `targets` must have the same length"):
         golden.translator.score(["a"], [])
@@ -381,7 +381,7 @@ def test_attention_comes_with_the_tokens_and_sums_to_one(golden):
 
 
 def test_xla_compiles_a_bounded_number_of_shapes(golden, monkeypatch, caplog):
-    """Whatever comes: at most one compilation for each of 3 batch sizes and each length of `SOURCE_LENGTHS`."""
+    """At most one compilation per pair of a batch size (of 3) and a length of `SOURCE_LENGTHS`, for any texts."""
     made, real = [], tf.function
 
     def function(*args, **kwargs):
@@ -394,7 +394,7 @@ def test_xla_compiles_a_bounded_number_of_shapes(golden, monkeypatch, caplog):
         compiled.translate(golden.texts[:count])
     shapes = {(b, s) for b in BATCH_SIZES for s in SOURCE_LENGTHS}
     assert 0 < sum(one.experimental_get_tracing_count() for one in made) <= 2 * 3 < len(shapes)
-    assert "retracing" not in caplog.text  # TensorFlow would take so many shapes for a mistake.
+    assert "retracing" not in caplog.text  # TensorFlow must not warn about so many shapes.
 
 
 def test_a_translator_needs_a_transformer(golden):

@@ -1,4 +1,4 @@
-"""Files of text for tests, and patterns for messages about them."""
+"""Text files for tests, and patterns for messages about them."""
 
 import gzip
 import re
@@ -11,5 +11,5 @@ def write(path, content, compress=False):
 
 
 def names(*paths):
-    """A pattern that matches a message with all of these paths in it."""
+    """A pattern that matches messages that contain all of these paths."""
     return "".join(rf"(?=.*{re.escape(str(path))})" for path in paths)
