@@ -292,8 +292,8 @@ class MultiHeadAttention(DenseLayers):
             query: (B * K, D), the new position of every beam.
             cache: from `init_cache`, or from the step before.
             cache_update_index: the new position's index, a scalar integer.
-            mask_bias: float32, (L * K,) or (B, 1, K, L * K): `masks.bias` of the cache's `mask`. Defaults to None:
-                attend to all cached positions.
+            mask_bias: float32, (L * K,) or (B * N, K, L * K): `masks.bias` of the cache's `mask`, for each head.
+                Defaults to None: attend to all cached positions.
             num_beams: K, an integer. Defaults to 1.
 
         Returns:
@@ -323,23 +323,22 @@ class MultiHeadAttention(DenseLayers):
 
     def _split_heads(self, x, dims, num_beams):
         """(B * K, N * sum of dims) -> one (B * N, K, dim) for each."""
+        count, num_heads = len(dims), self.num_heads
+        if num_beams > 1 and len(set(dims)) == 1:  # All parts at once: fewer operations.
+            x = ops.reshape(x, (-1, num_beams, count, num_heads, dims[0]))
+            x = ops.reshape(ops.transpose(x, (2, 0, 3, 1, 4)), (count, -1, num_beams, dims[0]))  # (., B * N, K, dim)
+            return ops.unstack(x, count, axis=0)
         parts = list(zip(self._parts(x, dims), dims, strict=True))
         if num_beams > 1:
             parts = [
-                (ops.swapaxes(ops.reshape(part, (-1, num_beams, self.num_heads, dim)), 1, 2), dim)
-                for part, dim in parts
+                (ops.swapaxes(ops.reshape(part, (-1, num_beams, num_heads, dim)), 1, 2), dim) for part, dim in parts
             ]
         return [ops.reshape(part, (-1, num_beams, dim)) for part, dim in parts]
 
     def _step(self, query, key, value, mask_bias, num_beams):
         """(B * N, K, H) queries on (B * N, H, S) keys and (B * N, S, H) values -> (B * K, D)."""
         logits = ops.cast(ops.matmul(query, key), "float32") * self.key_dim**-0.5
-        if mask_bias is not None and len(mask_bias.shape) == 4:  # Each beam has its own, the same for all heads.
-            length = ops.shape(mask_bias)[-1]
-            logits = ops.reshape(logits, (-1, self.num_heads, num_beams, length)) + mask_bias
-            scores = ops.reshape(_softmax(logits), (-1, num_beams, length))
-        else:
-            scores = _softmax(logits if mask_bias is None else logits + mask_bias)
+        scores = _softmax(logits if mask_bias is None else logits + mask_bias)
         context = ops.matmul(ops.cast(scores, self.compute_dtype), value)
         if num_beams > 1:
             context = ops.swapaxes(ops.reshape(context, (-1, self.num_heads, num_beams, self.value_dim)), 1, 2)

@@ -139,3 +139,13 @@ def carry_mask(x: Tensor, mask: Tensor | None) -> None:
         # Not public, but Keras' own attention calls it. Setting an attribute alone has no effect on tensors that JAX
         # traces.
         keras.src.backend.set_keras_mask(x, keras.ops.convert_to_tensor(mask, dtype="bool"))
+
+
+def take_rows(x: Tensor, indices: Tensor) -> Tensor:
+    """x (B, R, ...), indices (B, K) -> (B, K, ...): for each b, the rows `indices[b]` of x[b]."""
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        return tf.gather(x, indices, batch_dims=1)  # One operation, where Keras' has forty.
+    indices = keras.ops.reshape(indices, keras.ops.shape(indices) + (1,) * (len(x.shape) - 2))
+    return keras.ops.take_along_axis(x, indices, axis=1)

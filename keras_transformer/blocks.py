@@ -395,7 +395,7 @@ class DecoderBlock(_Block):
             cache_update_index: scalar integer.
             cross_cache: keys (B * N, H, S) and values (B * N, S, H) of the encoder sequence. Defaults to None, for a
                 block without cross-attention.
-            self_bias: float32 (L * K,) or (B, 1, K, L * K). Defaults to None: attend to all cached positions.
+            self_bias: float32 (L * K,) or (B * N, K, L * K). Defaults to None: attend to all cached positions.
             cross_bias: float32 (B * N, 1, S). Defaults to None, for a block without cross-attention.
             num_beams: K, an integer. Defaults to 1.
 

@@ -28,6 +28,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_transformer.base import take_rows
+
 # The log probability of impossible tokens: not -inf, as -inf - -inf is NaN, but far below any sum of log probabilities.
 IMPOSSIBLE = -1e9
 # Scores of hypotheses are above this, scores of empty places below. Exports write it into their metadata.
@@ -291,110 +293,118 @@ def beam_search(
     num_hypotheses = settings.num_beams if num_hypotheses is None else num_hypotheses
     beams = _Beams(decoder, max_length, settings, num_hypotheses, special_ids, jit_compile)
     rows = beams.start(batch_size, limits, prefix)
-    ended = _run(beams.unfinished, beams.step, rows, decoder, batch_size, stages or [Stage(max_length)])["ended"]
-    scores = ended["scores"]
-    if "own" in ended:
-        scores = ops.where(scores > IMPOSSIBLE / 2, ended["own"], scores)
+    rows = _run(beams.unfinished, beams.step, rows, decoder, batch_size, stages or [Stage(max_length)])
     returned = num_hypotheses if isinstance(num_hypotheses, int) else settings.num_beams
-    return Hypotheses(ended["token_ids"][:, :returned], scores[:, :returned])
+    scores, token_ids = rows["scores"][:, :returned], rows["paths"][:, :returned, 1::2]
+    if "own" in rows:
+        scores = ops.where(scores > IMPOSSIBLE / 2, rows["own"][:, :returned], scores)
+    return Hypotheses(token_ids, scores)
 
 
 class _Beams:
     """The loop of a beam search.
 
-    Its rows are a dict: `live` holds the prefixes, `ended` the hypotheses; then `limits`, and `prefix` if there is one.
-    `totals` are sums of log probabilities and rank the live prefixes. `scores` are totals divided by the length
-    penalty and rank the hypotheses. With a repetition penalty, `own` is the same number without that penalty.
+    Its rows are a dict. Each sentence has 2K paths: first the K ended hypotheses, then the K live prefixes, both best
+    first. A path is one row of one tensor: without XLA, the number of operations decides the time of a step.
+
+    - `paths`, int32 (B, 2K, 1 + 2L): the newest token, then in turn the token and the ancestor of each position.
+    - `scores`, float32 (B, 2K), by which the paths are ranked: of a live prefix the total, which is its sum of log
+      probabilities; of a hypothesis the total divided by the length penalty.
+    - `own`, only with a repetition penalty: the scores without that penalty.
+    - `limits` (B,), and `prefix` (B, P) if there is one.
     """
 
     def __init__(self, decoder, max_length, settings, num_hypotheses, special_ids, jit_compile):
         self.decoder, self.settings, self.special_ids = decoder, settings, special_ids
         self.max_length, self.num_hypotheses, self.jit_compile = max_length, num_hypotheses, jit_compile
+        self.num_beams = settings.num_beams
+        self.beams = ops.arange(self.num_beams, dtype="int32")
         self.positions = ops.arange(max_length, dtype="int32")
-        self.beams = ops.arange(settings.num_beams, dtype="int32")
-        # Each beam has one candidate that ends. So at least num_beams of these candidates continue.
-        self.num_candidates = 2 * settings.num_beams
+        self.columns = ops.arange(1 + 2 * max_length, dtype="int32")
 
     def start(self, batch_size, limits, prefix):
         """The rows before the first step."""
-        zeros = ops.zeros((batch_size, self.settings.num_beams), "float32")
-        token_ids = _full((batch_size, self.settings.num_beams, self.max_length), self.special_ids.pad)
-        live = {
-            "token_ids": token_ids,
-            "ancestors": token_ids * 0 - 1,
-            # All beams begin with the same prefix. Only the first one is possible, else each hypothesis would occur K
-            # times.
-            "totals": zeros + ops.where(self.beams == 0, 0.0, IMPOSSIBLE),
-        }
-        ended = {"token_ids": token_ids, "scores": zeros + 2 * IMPOSSIBLE}
-        if self.settings.repetition_penalty != 1.0:
-            live["own"], ended["own"] = zeros, zeros
+        shape = (batch_size, 2 * self.num_beams, 1 + 2 * self.max_length)
+        # All beams begin with the same prefix. Only the first one is possible, else each hypothesis would occur K
+        # times.
+        scores = [2 * IMPOSSIBLE] * self.num_beams + [0.0] + [IMPOSSIBLE] * (self.num_beams - 1)
+        scores = ops.zeros((batch_size, 1), "float32") + ops.convert_to_tensor(scores, "float32")
         limits = _full((batch_size,), self.max_length) if limits is None else ops.convert_to_tensor(limits)
-        rows = {"live": live, "ended": ended, "limits": limits}
+        first = ops.where(self.columns == 0, self.special_ids.start, self.special_ids.pad)
+        rows = {"paths": _full(shape, 0) + first, "scores": scores, "limits": limits}
+        if self.settings.repetition_penalty != 1.0:
+            rows["own"] = ops.zeros_like(scores)
         if prefix is not None:
             rows["prefix"] = ops.convert_to_tensor(prefix)
         return rows
 
     def unfinished(self, index, rows):
         """Boolean (B,): whether a live prefix can still become one of the requested hypotheses."""
-        best = rows["live"]["totals"][:, 0]
+        best, worst = rows["scores"][:, self.num_beams], rows["scores"][:, self.num_hypotheses - 1]
         # Totals only fall. The best score that is still possible is the total over the largest divisor, which is that
         # of the limit or of the next position, depending on the sign of the length penalty.
         reachable = ops.maximum(best / self._divisor(rows["limits"]), best / self._divisor(index + 1))
-        hopeful = reachable > rows["ended"]["scores"][:, self.num_hypotheses - 1]
-        return ops.logical_and(best > IMPOSSIBLE / 2, hopeful)
+        return ops.logical_and(best > IMPOSSIBLE / 2, reachable > worst)
 
     def step(self, index, rows, cache, length):
         """The rows and the cache after position `index`."""
-        live, num_beams = rows["live"], self.settings.num_beams
-        ancestors = ops.where(self.positions == index, self.beams[:, None], live["ancestors"])  # (B, K, L)
-        newest = ops.where(
-            index == 0, self.special_ids.start, ops.take(live["token_ids"], ops.maximum(index - 1, 0), axis=2)
-        )
-        logits, cache = self.decoder.step(ops.reshape(newest, (-1,)), cache, index, ancestors[:, :, :length])
-        candidates = self._candidates(ops.cast(logits, "float32"), {**live, "ancestors": ancestors}, rows, index)
+        num_beams = self.num_beams
+        live = rows["paths"][:, num_beams:]  # (B, K, 1 + 2L)
+        ancestors = ops.where(self.positions == index, self.beams[:, None], live[..., 2::2])  # (B, K, L)
+        newest = ops.reshape(live[..., 0], (-1,))
+        logits, cache = self.decoder.step(newest, cache, index, ancestors[:, :, :length])
+        totals, parents, newest, own = self._candidates(ops.cast(logits, "float32"), rows, live, index)  # (B, 2K) each
         limit_is_reached = (index + 1 >= rows["limits"])[:, None]
-        ends = ops.logical_or(candidates.pop("newest") == self.special_ids.end, limit_is_reached)
+        ends = ops.logical_or(newest == self.special_ids.end, limit_is_reached)
         # Ended candidates compete with the earlier hypotheses, but only if they are among the best K. Otherwise a
         # search with one beam would end where greedy search continues.
-        totals, place = candidates["totals"], ops.arange(self.num_candidates)
-        kept = ops.logical_and(ends, ops.logical_and(place < num_beams, totals > IMPOSSIBLE / 2))
-        newly = {
-            "token_ids": candidates["token_ids"],
-            "scores": ops.where(kept, totals / self._divisor(index + 1), 2 * IMPOSSIBLE),
-        }
-        if "own" in live:
-            newly["own"] = candidates["own"] / self._divisor(index + 1)
-        ended = {name: ops.concatenate([x, newly[name]], axis=1) for name, x in rows["ended"].items()}
-        ended = _keep_best(ended, "scores", num_beams, self.jit_compile)
-        # The other candidates continue.
-        candidates["totals"] = ops.where(ends, 2 * IMPOSSIBLE, totals)
-        return {**rows, "live": _keep_best(candidates, "totals", num_beams, self.jit_compile), "ended": ended}, cache
+        kept = ops.logical_and(ends, ops.logical_and(ops.arange(2 * num_beams) < num_beams, totals > IMPOSSIBLE / 2))
+        divisor = self._divisor(index + 1)
+        ended = [rows["scores"][:, :num_beams], ops.where(kept, totals / divisor, 2 * IMPOSSIBLE)]
+        # The other candidates continue. Each has at most one that ends beside it, so there are at least K.
+        going_on = [ops.full_like(ended[0], 4 * IMPOSSIBLE), ops.where(ends, 2 * IMPOSSIBLE, totals)]
+        # Both rankings at once: the best K of (B, 3K) for the hypotheses, and for the prefixes.
+        ranked = ops.stack([ops.concatenate(ended, axis=1), ops.concatenate(going_on, axis=1)], axis=1)
+        scores, best = _top_k(ops.reshape(ranked, (-1, 3 * num_beams)), num_beams, self.jit_compile)
+        best = ops.reshape(best, (-1, 2 * num_beams))
+        paths = self._extended(take_rows(live, parents), newest, parents, index)  # (B, 2K, 1 + 2L)
+        paths = take_rows(ops.concatenate([rows["paths"][:, :num_beams], paths], axis=1), best)
+        new = {"paths": paths, "scores": ops.reshape(scores, (-1, 2 * num_beams))}
+        if own is not None:
+            own = ops.concatenate([rows["own"][:, :num_beams], own / divisor, own], axis=1)
+            shift = ops.repeat(ops.array([0, 2 * num_beams]), num_beams)  # Prefixes have no divisor.
+            new["own"] = take_rows(own, best + shift)
+        return {**rows, **new}, cache
 
-    def _candidates(self, logits, live, rows, index):
-        """The best 2K continuations of the live prefixes, best first; `newest` (B, 2K) are their last tokens."""
-        num_beams, count = self.settings.num_beams, self.num_candidates
+    def _candidates(self, logits, rows, live, index):
+        """The best 2K continuations of the live prefixes, best first.
+
+        Returns:
+            (B, 2K) each: totals, the live prefix that is continued, the token, and with a repetition penalty the totals
+            without it, otherwise None.
+        """
+        num_beams, count = self.num_beams, 2 * self.num_beams
         num_tokens = min(count, logits.shape[-1])  # At most this many tokens of one beam can be among the best 2K.
-        past = ops.reshape(live["token_ids"], (-1, self.max_length))
+        past = ops.reshape(live[..., 1::2], (-1, self.max_length))
         prefix = ops.repeat(rows["prefix"], num_beams, axis=0) if "prefix" in rows else None
         best, tokens, log_probs = _best_tokens(
             logits, num_tokens, past, index, prefix, self.settings, self.special_ids, self.jit_compile
         )
-        totals = ops.reshape(best, (-1, num_beams, num_tokens)) + live["totals"][..., None]
+        totals = ops.reshape(best, (-1, num_beams, num_tokens)) + rows["scores"][:, num_beams:, None]
         totals, flat = _top_k(ops.reshape(totals, (-1, num_beams * num_tokens)), count, self.jit_compile)  # (B, 2K)
         parents = flat // num_tokens
-        newest = ops.take_along_axis(ops.reshape(tokens, (-1, num_beams * num_tokens)), flat, axis=1)
-        past = _take_rows(live["token_ids"], parents)
-        candidates = {
-            "newest": newest,
-            "token_ids": ops.where(self.positions == index, newest[..., None], past),
-            "ancestors": _take_rows(live["ancestors"], parents),
-            "totals": totals,
-        }
-        if "own" in live:
-            own = ops.take_along_axis(ops.reshape(log_probs, (-1, num_beams * num_tokens)), flat, axis=1)
-            candidates["own"] = own + _take_rows(live["own"], parents)
-        return candidates
+        newest = take_rows(ops.reshape(tokens, (-1, num_beams * num_tokens)), flat)
+        own = None
+        if "own" in rows:
+            own = take_rows(ops.reshape(log_probs, (-1, num_beams * num_tokens)), flat)
+            own = own + take_rows(rows["own"][:, num_beams:], parents)
+        return totals, parents, newest, own
+
+    def _extended(self, paths, newest, parents, index):
+        """Paths (B, 2K, 1 + 2L) with their newest tokens and the live prefixes that these continue, (B, 2K) each."""
+        is_token = ops.logical_or(self.columns == 0, self.columns == 1 + 2 * index)
+        paths = ops.where(self.columns == 2 + 2 * index, parents[..., None], paths)
+        return ops.where(is_token, newest[..., None], paths)
 
     def _divisor(self, length):
         return length_penalty_divisor(ops.cast(length, "float32"), self.settings.length_penalty)
@@ -484,7 +494,7 @@ def _top_k(x, k, jit_compile):
     chunks = ops.pad(x, [[0, 0], [0, num_chunks * CHUNK - size]], constant_values=3 * IMPOSSIBLE)
     chunks = ops.reshape(chunks, (-1, num_chunks, CHUNK))
     _, best = _maxima(ops.max(chunks, axis=-1), k)
-    values, flat = _maxima(ops.reshape(_take_rows(chunks, best), (-1, k * CHUNK)), k)
+    values, flat = _maxima(ops.reshape(take_rows(chunks, best), (-1, k * CHUNK)), k)
     return values, ops.take_along_axis(best, flat // CHUNK, axis=1) * CHUNK + flat % CHUNK
 
 
@@ -510,17 +520,5 @@ def _maxima(x, k):
     return ops.concatenate(values, axis=-1), ops.concatenate(indices, axis=-1)
 
 
-def _keep_best(hypotheses, by, count, jit_compile):
-    """The `count` rows of tensors (B, R, ...) with the largest `hypotheses[by]`, largest first."""
-    _, best = _top_k(hypotheses[by], count, jit_compile)
-    return {name: _take_rows(x, best) for name, x in hypotheses.items()}
-
-
 def _full(shape, value):
     return ops.zeros(shape, "int32") + value
-
-
-def _take_rows(x, indices):
-    """x (B, R, ...), indices (B, K) -> (B, K, ...): for each b, the rows of x[b]."""
-    indices = ops.reshape(indices, ops.shape(indices) + (1,) * (len(x.shape) - 2))
-    return ops.take_along_axis(x, indices, axis=1)

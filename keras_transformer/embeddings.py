@@ -281,6 +281,15 @@ class PositionalEmbedding(keras.layers.Layer):
         # Call this layer, not the inner one: a saved functional model must know which layer owns the weights.
         return self(hidden, reverse=True)
 
+    def output_kernel(self):
+        """The matrix (D, V) of `project`, in memory row by row.
+
+        For a few hidden states, a product with it takes a tenth of the time of a product with the embeddings (V, D).
+        """
+        embedding = self.token_embedding
+        kernel = ops.transpose(embedding.embeddings) if self.tie_weights else embedding.reverse_embeddings
+        return ops.cast(kernel, self.variable_dtype)
+
     def compute_mask(self, token_ids, mask=None):
         if self.token_embedding is None:
             return mask
@@ -340,14 +349,13 @@ class PositionalEmbedding(keras.layers.Layer):
         instead of radians and split into three parts. The first two parts have 8 significant bits: their products with
         a 16-bit position are exact, and whole turns are dropped before any rounding.
         """
-        turns = _frequencies(self.hidden_dim, self.max_wavelength) / (2 * np.pi)
-        positions = ops.cast(positions, "float32")[..., None]
-        phase = 0.0
+        turns, parts = _frequencies(self.hidden_dim, self.max_wavelength) / (2 * np.pi), []
         for significant_bits in (8, 8, 24):
-            part = _round_to_bits(turns, significant_bits)
-            turns = turns - part
-            product = positions * ops.convert_to_tensor(part.astype("float32"))  # (..., d/2)
-            phase = phase + (product - ops.round(product))
+            parts.append(_round_to_bits(turns, significant_bits))
+            turns = turns - parts[-1]
+        parts = ops.convert_to_tensor(np.stack(parts).astype("float32"))
+        products = ops.cast(positions, "float32")[..., None, None] * parts  # (..., 3, d/2)
+        phase = ops.sum(products - ops.round(products), axis=-2)
         phase = phase - ops.round(phase)  # At most half a turn: float32 is most precise for small angles.
         angles = phase * (2 * np.pi)
         pair = ops.stack if self.layout == "interleaved" else ops.concatenate

@@ -253,7 +253,7 @@ class Transformer(DistributedFit, keras.Model):
         layers = [block.cross_attention for block in self.decoder_blocks]
         return [layer.project_value(encoder_sequence, padding_mask) for layer in layers], bias
 
-    def decode_step(self, token_ids, cache, cache_update_index, cross_cache, ancestors=None):
+    def decode_step(self, token_ids, cache, cache_update_index, cross_cache, ancestors=None, output_kernel=None):
         """Logits of the next token, from the newest token and the caches.
 
         Args:
@@ -264,6 +264,7 @@ class Transformer(DistributedFit, keras.Model):
             cross_cache: from `init_cross_cache`.
             ancestors: (B, K, L): for each beam and each position up to the newest, the beam whose row of the cache it
                 reads. Defaults to None: there is one beam.
+            output_kernel: `PositionalEmbedding.output_kernel` of the decoder's embedding. Defaults to None: `project`.
 
         Returns:
             Logits (B * K, V) and the updated cache.
@@ -273,6 +274,9 @@ class Transformer(DistributedFit, keras.Model):
         cross_cache, cross_bias = cross_cache
         mask = cache[0].mask(cache_update_index, ancestors)
         self_bias = None if mask is None else masks.bias(mask)
+        if num_beams > 1:  # Once for all blocks: the number of operations decides the time of a step.
+            heads = ops.zeros((1, self.decoder_blocks[0].num_heads, 1, 1))
+            self_bias = ops.reshape(self_bias + heads, (-1, num_beams, ops.shape(mask)[-1]))  # (B * N, K, L * K)
         new_cache = []
         for block, block_cache, block_cross_cache in zip(self.decoder_blocks, cache, cross_cache, strict=True):
             x, block_cache = block.decode_step(
@@ -280,7 +284,9 @@ class Transformer(DistributedFit, keras.Model):
             )
             new_cache.append(block_cache)
         x = self.decoder_norm(x) if self.decoder_norm else x
-        return self.decoder_embedding.project(x), new_cache
+        if output_kernel is None:
+            return self.decoder_embedding.project(x), new_cache
+        return ops.matmul(ops.cast(x, output_kernel.dtype), output_kernel), new_cache
 
     def start_decoding(self, encoder_token_ids, max_length, num_beams: int = 1, cache: str = "growing"):
         """The decoder of a batch of sources, for the search functions of `keras_transformer.decoding`.
@@ -318,10 +324,13 @@ class Decoder:
             "self": model.init_cache(ops.shape(encoder_token_ids)[0], length, num_beams, cache),
             "cross": model.init_cross_cache(*model.encode(encoder_token_ids)),
         }
+        self.output_kernel = model.decoder_embedding.output_kernel()
 
     def step(self, token_ids, cache, index, ancestors=None):
         """Logits (B * K, V) of the next token, and the cache for the next step; see `Transformer.decode_step`."""
-        logits, new = self.model.decode_step(token_ids, cache["self"], index, cache["cross"], ancestors)
+        logits, new = self.model.decode_step(
+            token_ids, cache["self"], index, cache["cross"], ancestors, self.output_kernel
+        )
         return logits, {**cache, "self": new}
 
     def lengthen(self, cache, max_length):

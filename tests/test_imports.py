@@ -25,7 +25,7 @@ ALLOWED = {
     "blocks": {"base", "masks", "attention"},
     "distribution": set(),
     "model": {"base", "masks", "embeddings", "blocks", "distribution"},
-    "decoding": set(),
+    "decoding": {"base"},
     "settings": set(),
     "search": {"settings", "tokenizers", "decoding"},
     "config": {"settings", "search"},
@@ -122,7 +122,8 @@ def test_edges_within_the_package(name):
 
 @pytest.mark.parametrize("name", FILES)
 def test_what_a_file_loads_from_outside(name):
-    allowed = set() if name in CORE else HEAVY[name]
+    # TensorFlow in `base`: Keras has no gather that is one operation of a graph.
+    allowed = {"tensorflow"} if name == "base" else set() if name in CORE else HEAVY[name]
     assert foreign(PACKAGE / f"{name}.py") <= allowed
 
 
