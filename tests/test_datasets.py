@@ -187,7 +187,7 @@ def test_the_data_dir_must_be_a_folder(tmp_path, kind):
     ],
 )
 def test_nothing_is_downloaded_without_a_known_checksum(server, arguments, name):
-    message = re.escape(f"{name} cannot be downloaded: its checksum is not known") + ".*--data-dir"
+    message = re.escape(f"{name} cannot be downloaded: only files with a known checksum are") + ".*--data-dir"
     with pytest.raises(DataError, match=message):
         multi30k(**arguments)
     assert name not in server.requested
