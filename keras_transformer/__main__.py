@@ -431,7 +431,7 @@ def _report(name, same, folder, translator, run):
         data = Run(run).config().data
         test = load_corpus(data).test
     except (DataError, OSError) as error:
-        print(f"BLEU was not compared, the run's test set cannot be read: {error}", file=sys.stderr)
+        print(f"BLEU was not compared, because the test set of the run cannot be read: {error}", file=sys.stderr)
         return
     bleu = tflite_bleu(folder, translator, test.pairs[:BLEU_SENTENCES], data.sacrebleu_tokenizer())
     print(

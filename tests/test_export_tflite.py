@@ -290,7 +290,7 @@ def test_what_cannot_be_exported_is_an_error(tmp_path, settings, message):
 
 
 def test_learned_positions_limit_the_lengths(tmp_path):
-    with pytest.raises(ExportError, match="at most 9, as many positions as were learned"):
+    with pytest.raises(ExportError, match="at most 9, the number of learned positions"):
         export_tflite(small(position_type="learned", max_length=9), tmp_path / "out")
 
 
