@@ -69,8 +69,8 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, j
         overwrite: whether to replace the newest version instead of adding one. Defaults to False.
         num_hypotheses: K of `translate_nbest`. Defaults to the number of beams.
         jit_compile: whether XLA compiles the search; the server must be started with XLA. At the first batch of each
-            size XLA compiles for seconds. There are at most `len(BATCH_SIZES)` times `len(XLA_LENGTHS)` sizes; the warm-up
-            requests have all of them. Defaults to False.
+            size XLA compiles for seconds. There are at most `len(BATCH_SIZES)` times `len(XLA_LENGTHS)` sizes; the
+            warm-up requests have all of them. Defaults to False.
         **settings: `keras_transformer.search.SearchSettings` by name, fixed in the graph. Default to the
             translator's.
 
