@@ -21,7 +21,7 @@ class TFLiteTranslator:
         num_threads: Defaults to 1; one sentence is too little work for several threads.
 
     Raises:
-        ImportError: LiteRT or SentencePiece is not installed.
+        ImportError: LiteRT is not installed.
         FileNotFoundError: a file is missing.
         ValueError: a file is damaged, was not written by the export, or belongs to another model.
     """
