@@ -114,7 +114,7 @@ class Run:
 
         with _damage_named(self.model_file):
             if not zipfile.is_zipfile(self.model_file):
-                raise ValueError("a `.keras` file is a zip file, but this is none, or its end is missing.")
+                raise ValueError("a `.keras` file is a zip file, and this is none, or its end is missing.")
             return keras.saving.load_model(self.model_file, compile=False)
 
     def check_trained(self):

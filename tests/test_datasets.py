@@ -56,7 +56,7 @@ def test_a_last_empty_line_counts(tmp_path):
 
 def test_some_pair_must_be_whole(tmp_path):
     source, target = write(tmp_path / "a.en", "one\n\n"), write(tmp_path / "a.de", "\nzwei\n")
-    with pytest.raises(DataError, match=names(source, target) + ".* hold no pair: every line is empty in one of them"):
+    with pytest.raises(DataError, match=names(source, target) + ".* hold no pair: each line is empty in at least one"):
         read_parallel(source, target)
 
 
