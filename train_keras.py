@@ -1,6 +1,6 @@
-"""Trains a translator: `python train_keras.py` does it on the embedded corpus, `--help` shows the rest.
+"""Trains a translator: `python train_keras.py` uses the embedded corpus, `--help` shows all settings.
 
-Read `train` from top to bottom: it is the whole recipe, made of ordinary Keras parts, to copy from.
+Read `train` from top to bottom: it is the whole recipe, made of ordinary Keras parts. Copy what you need.
 """
 
 import argparse
@@ -20,15 +20,15 @@ from keras_transformer.runs import Run
 
 def main(argv=None):
     run, config, resume, export = parse(argv)
-    with user_errors(lambda: f"Go on with:\n  {command(run)}" if run.exists() else "Nothing was trained."):
+    with user_errors(lambda: f"Resume with:\n  {command(run)}" if run.exists() else "Nothing was trained."):
         return train(run, config, resume, export)
 
 
 def train(run, config, resume, export):
     """The recipe: data, model, compile, fit, score, export. Returns the exit status."""
-    # TensorFlow reads this when it is loaded: its own allocator spares the kernel handing out memory at every step.
+    # TensorFlow reads this at its import: its own allocator keeps memory that would return to the kernel every step.
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
-    # Heavy imports come after the flags are understood: --help and mistyped flags answer at once.
+    # Heavy imports come after the flags are parsed, so that --help and mistyped flags are answered at once.
     import keras
 
     from keras_transformer import training
@@ -51,7 +51,7 @@ def train(run, config, resume, export):
             run.check_text(corpus)
         elif chief:
             prepared.prepare(config, corpus)
-        barrier(strategy)  # The other workers read what the first has written.
+        barrier(strategy)  # The other workers read what the first one has written.
         tokenizers = prepared.tokenizers()
         train, validation = (encode(text, tokenizers, config.data) for text in (corpus.train, corpus.validation))
         model = compiled_model(config, tokenizers)
@@ -80,13 +80,13 @@ def train(run, config, resume, export):
     translator = Translator(model, *tokenizers, max_source_length=config.data.max_length, **vars(config.decoding))
     if epochs_done:
         print(f"resuming: {epochs_done} of {recipe.epochs} epochs are done", flush=True)
-    elif chief:  # Saved now: a run that goes on cannot measure it again.
+    elif chief:  # Saved now: a resumed run cannot measure it again.
         run.save_scores({"before_training": score(translator, corpus.test, config, "before training")._asdict()})
-    over = checkpoint.reason_to_stop()  # Of a run that had come to its end.
+    over = checkpoint.reason_to_stop()  # For a resumed run that was already finished.
     if over and chief:
         print(f"No more epochs: {over}.", flush=True)
 
-    # Each reads what those before it have done to the weights and to the metrics of an epoch.
+    # The order matters: each callback sees the weights and metrics as those before it have changed them.
     callbacks = []
     if recipe.ema_momentum:
         callbacks.append(keras.callbacks.SwapEMAWeights())  # Validates the averaged weights.
@@ -101,13 +101,13 @@ def train(run, config, resume, export):
             epochs=epochs_done if over else recipe.epochs,
             initial_epoch=epochs_done,
             validation_data=val_batches.dataset,
-            shuffle=False,  # The batches come shuffled.
+            shuffle=False,  # The batches are already shuffled.
             verbose=(1 if sys.stdout.isatty() else 2) if chief else 0,
             callbacks=callbacks,
         )
     status = finish(run, config, corpus, checkpoint, export, began) if chief else 0
     with worker_errors(strategy, command(run)):
-        barrier(strategy)  # The others wait for the first worker, which would miss them.
+        barrier(strategy)  # The others wait: without them, the first worker would fail.
     return status
 
 
@@ -136,9 +136,9 @@ def compiled_model(config, tokenizers):
 
 @contextmanager
 def logs(run, model, epochs_done, chief):
-    """The callbacks that write the logs of a run; within, `fit` runs.
+    """The callbacks that write the logs of a run; call `fit` within this context.
 
-    They come before the checkpoint: what a kill leaves too much in them is cut off by `run.go_on`.
+    They run before the checkpoint. A kill between the two leaves too many rows, which `run.go_on` removes.
     """
     import keras
 
@@ -151,11 +151,11 @@ def logs(run, model, epochs_done, chief):
     try:
         yield [log, keras.callbacks.TensorBoard(str(run.tensorboard_folder), write_graph=False)]
     except KeyboardInterrupt:
-        if not run.model_file.exists():  # What there is can translate.
+        if not run.model_file.exists():  # So that even an interrupted first epoch leaves a model that translates.
             training.save_model(model, run.model_file)
         raise
     finally:
-        if log.csv_file:  # Where `fit` fails, Keras calls no callback, and the file would stay open.
+        if log.csv_file:  # If `fit` fails, Keras calls no callback, and the file would stay open.
             with suppress(OSError):
                 log.csv_file.close()
 
@@ -173,7 +173,7 @@ def finish(run, config, corpus, checkpoint, export, began):
             file=sys.stderr,
         )
         return 1
-    translator = Translator.load(run.folder)  # The best epoch, as everybody else will load it.
+    translator = Translator.load(run.folder)  # The best epoch, loaded the same way as users load it.
     after = score(translator, corpus.test, config, "after training")._asdict()
     run.save_scores({**run.scores(), "after_training": after})
     show_samples(translator, corpus.test)
@@ -186,7 +186,7 @@ def finish(run, config, corpus, checkpoint, export, began):
 
 
 def makes_the_run_folder(strategy):
-    """Whether this process is the first of several workers, or alone: known before TensorFlow is there to ask."""
+    """Whether this process is the first of several workers, or the only one. Works before TensorFlow is imported."""
     try:
         config = json.loads(os.environ.get("TF_CONFIG") or "{}")
     except ValueError as error:
@@ -194,7 +194,7 @@ def makes_the_run_folder(strategy):
     task = config.get("task", {})
     if strategy not in ("auto", "multi_worker"):
         return True
-    if task:  # A cluster may have a task that is called chief; else it is the first worker.
+    if task:  # The chief is the task of that name, or the first worker if there is none.
         return task["type"] == "chief" or (int(task["index"]) == 0 and "chief" not in config.get("cluster", {}))
     return strategy == "auto" or int(os.environ.get("SLURM_PROCID", 0)) == 0
 
@@ -205,17 +205,17 @@ def parse(argv):
         prog="train_keras.py",
         description="Trains a translator, scores it on held-out sentences and exports a SavedModel. Without flags: "
         "on the embedded corpus, in a few minutes.",
-        epilog="What wins over what: a flag, then --config, then the data set's recipe, then the preset, then the "
+        epilog="Priority of settings: a flag overrides --config, then come the data set's recipe, the preset and the "
         "default. `--config RUN/config.json --dataset NAME` (or --preset NAME) keeps what was chosen for that run; "
-        "what came from its data set's recipe or preset is taken from the new ones. With --resume, the run's own "
-        "settings hold. It may go on with another "
+        "settings that came from its recipe or preset are taken from the new ones. With --resume, the run's own "
+        "settings are used. These may be changed: "
         + ", ".join("--" + name.replace("_", "-") for name in sorted(CHANGEABLE))
-        + "; the others would make it another run.",
+        + "; other changes would make it another run.",
     )
     parser.add_argument("--run-dir", metavar="DIR", help="run folder to write (default: runs/DATASET-PRESET)")
     parser.add_argument("--preset", default=argparse.SUPPRESS, help="size of the model: tiny, small, base or big")
     parser.add_argument("--config", metavar="FILE", help="JSON file of settings, such as the config.json of a run")
-    parser.add_argument("--resume", action="store_true", help="go on with the run in the run folder, exactly")
+    parser.add_argument("--resume", action="store_true", help="continue the run in the run folder, exactly")
     parser.add_argument("--overwrite", action="store_true", help="replace the run in the run folder")
     parser.add_argument("--no-export", action="store_true", help="write no SavedModel at the end")
     add_flags(parser, "data", "tokenizer", "model", "training", "decoding")
@@ -229,7 +229,7 @@ def parse(argv):
         run = Run(run_dir or Path("runs", f"{own}-{config.preset}"))
         if resume:
             if not run.config_file.is_file():
-                raise ConfigError(f"{run} has no run to go on with: no config.json. Start it without --resume.")
+                raise ConfigError(f"{run} has no run to resume: it has no config.json. Start one without --resume.")
             config = run.config().resumed({**file, **flags})
         alpha, passes = config.training.subword_sampling, config.training.subword_sampling_passes
         if alpha and config.tokenizer.tokenizer != "unigram":
@@ -246,16 +246,16 @@ def parse(argv):
         if writes and not run.is_free():
             if not overwrite:
                 raise ConfigError(
-                    f"{run} exists: a run folder is never overwritten by itself. Go on with --resume, replace that run "
-                    "with --overwrite, or choose another --run-dir."
+                    f"{run} exists: a run folder is not overwritten by default. Continue that run with --resume, "
+                    "replace it with --overwrite, or choose another --run-dir."
                 )
-            run.check_replaceable()  # It is replaced by `set_up`, when all else is right.
+            run.check_replaceable()  # `set_up` replaces it later, when everything else is known to be right.
         run.folder.mkdir(parents=True, exist_ok=True)
     return run, config, resume, not no_export
 
 
 def encode(text, tokenizers, data):
-    """Token ids of a `ParallelText`; says what was left out."""
+    """Token ids of a `ParallelText`; prints how many pairs there are and what was left out."""
     from keras_transformer.data import encode_pairs
 
     pairs = encode_pairs(text.pairs, tokenizers[0], tokenizers[-1], data.max_length, data.over_long)
@@ -270,7 +270,7 @@ def encode(text, tokenizers, data):
 
 
 def resampler(text, plain, tokenizers, config):
-    """A function that returns the `EncodedPairs` of a pass: with subwords drawn at random, later the `plain` ones."""
+    """A function that returns the `EncodedPairs` of a pass: first with sampled subwords, later the `plain` ones."""
     import numpy as np
 
     from keras_transformer.data import encode_pairs
@@ -316,7 +316,7 @@ def quoted(path):
 
 
 def command(run):
-    """The command that goes on with a run."""
+    """The command that resumes a run."""
     return f"python train_keras.py --run-dir {quoted(run)} --resume"
 
 

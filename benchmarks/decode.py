@@ -1,12 +1,12 @@
-"""Translation speed, side by side with what a user would pick instead, on the same weights and in one run.
+"""Translation speed compared with the alternatives, with the same weights and in one run.
 
     python benchmarks/decode.py                                        # random weights, fixed length, equal work
     python benchmarks/decode.py --run runs/multi30k-tiny --text test.en.gz   # a trained run on real sentences
 
-Every peer decodes the same batch in turn, round after round: a slow minute of the machine hits all of them. Each has
-a process of its own: in one process the thread pools of the peers fight for the cores. Figures are medians with
-minimum and maximum; the ratio is the speed relative to CTranslate2 in float32. With random weights the end token's row
-is zero, so that every hypothesis has the full length and the work is equal.
+The peers take turns with the same batch, round after round, so that a slow minute of the machine affects all of them.
+Each peer has its own process: in one process their thread pools would compete for the cores. Figures are medians with
+minimum and maximum; the ratio is the speed relative to CTranslate2 in float32. With random weights, the end token's row
+of the embedding is zero, so that every hypothesis has the full length and all peers do the same work.
 """
 
 import argparse
@@ -43,16 +43,16 @@ def main(argv=None):
     parser.add_argument("--length", type=int, default=24, metavar="N", help="tokens of source and target (default: 24)")
     parser.add_argument("--vocabulary-size", type=int, default=8000, metavar="N", help="(default: 8000)")
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="timed rounds of all peers (default: 5)")
-    parser.add_argument("--peers", default=";".join(PEERS[:5]), help=f"of: {';'.join(PEERS)}; or all", metavar="NAMES")
+    parser.add_argument("--peers", default=";".join(PEERS[:5]), help=f"{';'.join(PEERS)}; or all", metavar="NAMES")
     parser.add_argument(
         "--device", choices=["cpu", "gpu"], default="cpu", help="gpu: ours on JAX, CTranslate2 on CUDA (default: cpu)"
     )
     parser.add_argument("--run", metavar="DIR", help="a trained run, for real sentences")
-    parser.add_argument("--text", metavar="FILE", help="the sentences, one a line, .gz too")
-    parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
+    parser.add_argument("--text", metavar="FILE", help="file of sentences, one per line, plain or .gz")
+    parser.add_argument("--json", metavar="FILE", help="also write the figures to this file")
     arguments = parser.parse_args(argv)
     peers = PEERS if arguments.peers == "all" else arguments.peers.split(";")
-    if arguments.device == "gpu":  # Inherited by the peers' processes. What needs TensorFlow stays out.
+    if arguments.device == "gpu":  # The peers' processes inherit this. Peers that need TensorFlow are left out.
         os.environ.update(KERAS_BACKEND="jax", JAX_PLATFORMS="cuda", BENCHMARK_DEVICE="cuda")
         peers = [peer for peer in peers if peer == "ours" or peer.startswith("CTranslate2")]
     workers = {peer: Worker(peer) for peer in peers}
@@ -137,24 +137,24 @@ def work(connection, peer):
             found = call() if call else []  # Compiles, or fills caches.
             connection.send((sentences, count_tokens(found), found) if call else None)
         else:
-            call()  # Caches and memory were others' meanwhile.
-            Path("/proc/self/clear_refs").write_text("5")  # Resets the peak.
+            call()  # Not timed: meanwhile other peers have used caches and memory.
+            Path("/proc/self/clear_refs").write_text("5")  # Resets the peak of memory.
             began, repeats = time.perf_counter(), 0
             while repeats == 0 or time.perf_counter() - began < 0.3:
                 call()
                 repeats += 1
             seconds = (time.perf_counter() - began) / repeats
             connection.send((seconds, peak_memory(Path("/proc/self"))))
-            time.sleep(0.3)  # OpenMP threads spin for 200 ms; the next peer starts meanwhile to read its message.
+            time.sleep(0.3)  # OpenMP threads spin for 200 ms after a call, while the next peer begins.
 
 
 def peak_memory(process):
-    """MiB, of a process by its folder in /proc."""
+    """The peak memory of a process, in MiB, from its folder in /proc."""
     return int((process / "status").read_text().split("VmHWM:")[1].split()[0]) / 1024
 
 
 def fixed(peer, preset, num_beams, batch_size, length, vocabulary_size):
-    """Fixed-length random ids through random weights."""
+    """Prepares the translation of random ids of fixed length with random weights."""
     import numpy as np
 
     ids = np.random.default_rng(0).integers(4, vocabulary_size, (batch_size, length - 1))
@@ -170,7 +170,7 @@ def fixed(peer, preset, num_beams, batch_size, length, vocabulary_size):
 
 
 def real(peer, run, text, num_beams):
-    """Real sentences through a trained run, tokenization included; returns lines."""
+    """Prepares the translation of real sentences with a trained run, tokenization included."""
     from keras_transformer.text import read_lines
     from keras_transformer.translator import Translator
 
@@ -198,12 +198,12 @@ def ours_or_ctranslate2(peer, translator, texts, batch_size):
 
 
 def parallel_batches(peer):
-    """How many batches a peer translates at a time."""
+    """The number of batches that a peer translates at the same time."""
     return MODES[peer.removeprefix("CTranslate2 ")][1] if peer.startswith("CTranslate2") else CORES
 
 
 def random_translator(preset, vocabulary_size, num_beams, length):
-    """A translator whose tokenizer knows only ids, and whose model never ends a hypothesis by itself."""
+    """A translator whose tokenizer reads and writes numbers, and whose model never chooses the end token."""
     import keras
     import tensorflow as tf
 
@@ -257,7 +257,7 @@ def random_translator(preset, vocabulary_size, num_beams, length):
 
 
 def saved_model(translator, texts, batch_size, xla):
-    """The exported SavedModel as TensorFlow Serving runs it: in a session, a batch per thread; stock has no XLA."""
+    """The exported SavedModel as TensorFlow Serving runs it: in a session, one batch per thread."""
     import numpy as np
 
     from keras_transformer.export.saved_model import export_saved_model
@@ -265,7 +265,7 @@ def saved_model(translator, texts, batch_size, xla):
 
     if not xla:
         disable_xla()
-        translator.jit_compile = False  # For the export's verification: what is disabled is so for the whole process.
+        translator.jit_compile = False  # For the export's verification: XLA is now disabled in the whole process.
     with tempfile.TemporaryDirectory() as folder:
         served = ServedModel(
             export_saved_model(translator, Path(folder) / "servable", num_hypotheses=1, jit_compile=xla)
@@ -394,7 +394,7 @@ def keras_hub(translator, ids, length):
 
 
 def uncached(translator, ids, length):
-    """The loop of the well-known tutorial: a full forward pass over everything decoded so far, for every token."""
+    """The loop of many tutorials: for every token, a full forward pass over all tokens decoded so far."""
     import tensorflow as tf
 
     if translator.settings.num_beams > 1:

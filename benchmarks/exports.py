@@ -1,12 +1,12 @@
-"""One trained run in every form that it can be exported to: BLEU, latency, size and memory, on the same sentences.
+"""Compares the exports of one trained run: BLEU, latency, size and memory on the same sentences.
 
     python benchmarks/exports.py runs/multi30k-tiny                                   # the run's own test set
     python benchmarks/exports.py runs/multi30k-tiny --source test.en --reference test.de
 
-Each form has a process of its own, one after the other. All search without a length penalty: CTranslate2 has another
-formula for it. Latency is that of one sentence at a time, tokenization included: the median over the first 100, which
-were translated once before. Memory is the peak of the process, of the page's process in the browser. The lines that are
-the same are compared with the first form's.
+The forms run one after the other, each in its own process. All search without a length penalty, because CTranslate2's
+formula is different. Latency is the median time for one sentence, tokenization included, over the first 100 sentences,
+which were translated once before. Memory is the peak of the process; for the browser, of the page's process. `same` is
+the share of lines that are equal to those of the first form.
 """
 
 import argparse
@@ -37,8 +37,8 @@ def main(argv=None):
     parser.add_argument("--source", metavar="FILE", help="sentences (default: the run's test set)")
     parser.add_argument("--reference", metavar="FILE", help="their translations, line by line")
     parser.add_argument("--num-beams", type=int, default=4, metavar="N", help="(default: 4)")
-    parser.add_argument("--forms", default=";".join(FORMS), metavar="NAMES", help=f"of: {';'.join(FORMS)}")
-    parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
+    parser.add_argument("--forms", default=";".join(FORMS), metavar="NAMES", help=f"some of: {';'.join(FORMS)}")
+    parser.add_argument("--json", metavar="FILE", help="also write the figures to this file")
     arguments = parser.parse_args(argv)
     print(f"{'':24}{'BLEU':>7}{'same':>8}{'ms':>8}{'MB':>8}{'MiB':>7}{'start s':>9}", flush=True)
     rows, first = [], None
@@ -61,7 +61,7 @@ def main(argv=None):
 
 
 def in_own_process(function, *arguments):
-    """What a function returns in a new process: nothing of one form is in another's memory."""
+    """Calls a function in a new process, so that the memory of one form does not count for another."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return pool.submit(function, *arguments).result()
 
@@ -131,10 +131,10 @@ def sentences(arguments):
 
 
 def peak_memory_of_the_page():
-    """MiB, of the browser's process that has the page."""
+    """The peak memory, in MiB, of the browser's process that has the page."""
     peaks = []
     for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError, IndexError):  # It may just have ended.
+        with contextlib.suppress(OSError, IndexError):  # The process may just have ended.
             if b"--type=renderer" in (process / "cmdline").read_bytes():
                 peaks.append(peak_memory(process))
     return max(peaks)
@@ -145,7 +145,7 @@ def bytes_in(path):
 
 
 def timed(function):
-    """`function` that returns the seconds that it took, too."""
+    """A version of `function` that also returns the seconds that it took."""
 
     def call(text):
         began = time.perf_counter()
@@ -204,7 +204,7 @@ def ctranslate2(arguments, path, kind, stack):
 
 
 def web(arguments, path, kind, stack):
-    """The page's worker in Chromium; the time is that of its search."""
+    """The page's worker in Chromium; the time is the time of its search."""
     from playwright.sync_api import sync_playwright
 
     from keras_transformer.export.web import server
@@ -243,7 +243,7 @@ def web(arguments, path, kind, stack):
     return translate, model["bytes"]
 
 
-# Name: the function above, and which kind of it.
+# Name of each form: the function above, and its kind.
 FORMS = {
     "Python": ("python", "graph"),
     "Python, XLA": ("python", "xla"),

@@ -1,10 +1,11 @@
-"""Training speed on a GPU: Keras on the JAX backend beside PyTorch's compiled Transformer, in one run.
+"""Training speed on a GPU: Keras on the JAX backend compared with PyTorch's compiled Transformer, in one run.
 
-    python benchmarks/gpu.py                        # base, batches of 256 x 64 tokens, on the GPU that is there
+    python benchmarks/gpu.py                        # base, batches of 256 x 64 tokens, on this machine's GPU
     python benchmarks/gpu.py --preset tiny --rows 8 --length 8 --vocabulary-size 100 --steps 2 --rounds 1     # small
 
-Needs `pip install torch`, JAX and Keras, not TensorFlow. Each peer has a process of its own, and they take turns.
-`used` is the share of the fastest matrix product of the same dtype that this device did in the same process.
+Needs `pip install torch`, JAX and Keras, not TensorFlow. Each peer has its own process, and they take turns. `peak` is
+the speed of the fastest matrix product of the same dtype, in the same process; `used` is the share of it that the peer
+reaches.
 """
 
 import argparse
@@ -30,9 +31,9 @@ def main(argv=None):
     parser.add_argument("--vocabulary-size", type=int, default=32000, metavar="N", help="(default: 32000)")
     parser.add_argument("--steps", type=int, default=20, metavar="N", help="steps of a round (default: 20)")
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="timed rounds of all peers (default: 5)")
-    parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
+    parser.add_argument("--json", metavar="FILE", help="also write the figures to this file")
     arguments = parser.parse_args(argv)
-    # Inherited by the peers' processes. Two of them share the memory of one device.
+    # The peers' processes inherit this. Two of them share the memory of one device.
     os.environ.update(KERAS_BACKEND="jax", XLA_PYTHON_CLIENT_PREALLOCATE="false")
     workers = {peer: Worker(peer) for peer in arguments.peers.split(";")}
     ready = {peer: worker.ask("prepare", prepare, arguments) for peer, worker in workers.items()}
@@ -70,7 +71,7 @@ def main(argv=None):
 
 
 def prepare(peer, arguments):
-    """A function that takes some steps; the device's peak and name travel where decode.py has tokens and texts."""
+    """A function that takes some steps. It returns the device's peak and name where decode.py has tokens and texts."""
     make = torch_peer if peer.startswith("torch") else ours
     call, peak, device = make("bfloat16" in peer, arguments)
     return lambda: (call(), device)[1], arguments.steps, lambda _: peak

@@ -1,12 +1,13 @@
-"""Training speed: one optimizer step, side by side with what a user would pick instead, in one run.
+"""Training speed: one optimizer step, compared with the alternatives in one run.
 
     python benchmarks/train_step.py                              # batches of 64 x 32 tokens without padding
     python benchmarks/train_step.py --data-dir path/to/multi30k  # and real sentences in length buckets
 
-All peers get the same batches, sizes, dropout, label smoothing (keras-hub: none), Adam and clipping; each has a process
-of its own, and they take turns, round after round: a slow minute of the machine hits all of them. Tokens are those of
-the target, without padding. GFLOP/s counts the matrix products that the padded batch needs, forward and twice that
-backward, against the fastest matrix product that this machine did before and after. Needs `pip install torch`.
+All peers get the same batches, sizes, dropout, label smoothing (keras-hub: none), Adam and clipping. Each has its own
+process, and they take turns, round after round, so that a slow minute of the machine affects all of them. Tokens are
+those of the target, without padding. GFLOP/s counts the matrix products of the padded batch, the backward pass as twice
+the forward pass. For comparison, the fastest matrix product of this machine is measured before and after. Needs `pip
+install torch`.
 """
 
 import argparse
@@ -37,11 +38,13 @@ def main(argv=None):
     parser.add_argument("--rows", type=int, default=64, metavar="N", help="sentences of a batch (default: 64)")
     parser.add_argument("--length", type=int, default=32, metavar="N", help="tokens of a sentence (default: 32)")
     parser.add_argument("--vocabulary-size", type=int, default=8000, metavar="N", help="(default: 8000)")
-    parser.add_argument("--data-dir", metavar="DIR", help="Multi30k, for real batches, too")
+    parser.add_argument("--data-dir", metavar="DIR", help="folder of Multi30k, to measure real batches, too")
     parser.add_argument("--batches", type=int, default=6, metavar="N", help="real batches of a round (default: 6)")
-    parser.add_argument("--tokens-per-batch", type=int, default=2048, metavar="N", help="of real ones (default: 2048)")
+    parser.add_argument(
+        "--tokens-per-batch", type=int, default=2048, metavar="N", help="of real batches (default: 2048)"
+    )
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="timed rounds of all peers (default: 5)")
-    parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
+    parser.add_argument("--json", metavar="FILE", help="also write the figures to this file")
     arguments = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as folder:
         cells = {f"{arguments.rows} x {arguments.length}": fixed(arguments)}
@@ -125,12 +128,12 @@ def measure(title, preset, path, batches, arguments):
 
 
 def compiles(peer):
-    """Whether a peer compiles every shape of a batch anew, which real batches are too many for."""
+    """Whether a peer compiles every shape of a batch; real batches have too many shapes for that."""
     return peer.endswith(("XLA", "compiled"))
 
 
 def peak_gflops():
-    """The fastest of some large products of float32 matrices, by NumPy's BLAS."""
+    """The speed of the fastest of some large products of float32 matrices, by NumPy's BLAS."""
     a, b = np.ones((2, 2048, 2048), "float32")
     seconds = []
     for _ in range(5):
@@ -171,7 +174,7 @@ def prepare(peer, preset, path, vocabulary_size):
 
 
 def keras_steps(peer, sizes, batches, vocabulary_size):
-    """`model.fit`'s own training function, ours or of a model of keras-hub's layers."""
+    """The training function of `model.fit`, for our model or a model of keras-hub's layers."""
     import keras
     import tensorflow as tf
 

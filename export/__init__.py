@@ -1,4 +1,4 @@
-"""A trained translator in the forms that other runtimes take."""
+"""Exports of a trained translator for other runtimes."""
 
 from keras_transformer.files import FileError
 

@@ -13,9 +13,9 @@ from keras_transformer.export import ExportError
 from keras_transformer.files import new_folder
 from keras_transformer.tokenizers import END_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID, save_tokenizers
 
-# Sinusoidal positions have no end; the table that CTranslate2 reads has.
+# CTranslate2 reads a table of positions, so the longest sequence must be fixed here for sinusoidal positions.
 NUM_POSITIONS = 2048
-# Added to the logits of tokens that no translation may have; half precision knows no -1e9.
+# Added to the logits of tokens that no translation may have; half precision cannot represent -1e9.
 IMPOSSIBLE = -1e4
 QUANTIZATIONS = ("float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16", "int8_bfloat16")
 
@@ -23,9 +23,9 @@ QUANTIZATIONS = ("float32", "float16", "bfloat16", "int16", "int8", "int8_float3
 def export_ctranslate2(translator, path, quantize="float32", overwrite=False):
     """Writes a model folder for `ctranslate2.Translator`, with the tokenizers beside it.
 
-    CTranslate2 reads and writes subword strings; the end of the source is added by itself. Its `length_penalty` has
-    another formula than ours; with 0 the scores are the same. Tokens that no translation may have, such as the unknown
-    token, have a probability of 0, so that a given translation with one of them has a very low score.
+    CTranslate2 reads and writes subword strings and adds the end token of the source itself. Its `length_penalty` has a
+    different formula than ours; with 0 the scores are the same. Tokens that no translation may have, such as the
+    unknown token, have a probability of 0, so a given translation with one of them has a very low score.
 
     Args:
         translator: a `keras_transformer.translator.Translator`.
@@ -37,7 +37,7 @@ def export_ctranslate2(translator, path, quantize="float32", overwrite=False):
         The path of the folder. It appears there complete or not at all.
 
     Raises:
-        ExportError: CTranslate2 is missing or cannot express the model, or the place cannot be written to.
+        ExportError: CTranslate2 is missing or cannot express the model, or `path` cannot be written to.
     """
     try:
         from ctranslate2.specs import TransformerSpec
@@ -63,7 +63,7 @@ def export_ctranslate2(translator, path, quantize="float32", overwrite=False):
     embedding = model.decoder_embedding.token_embedding
     tied = embedding.tie_weights
     spec.decoder.projection.weight = _array(embedding.embeddings if tied else embedding.reverse_embeddings, not tied)
-    # A search of CTranslate2 forbids nothing by itself.
+    # CTranslate2's search would allow these tokens; the bias forbids them.
     spec.decoder.projection.bias = np.zeros(model.target_vocabulary_size, "float32")
     spec.decoder.projection.bias[translator.settings.forbidden] = IMPOSSIBLE
     for side, norm in ((spec.encoder, model.encoder_norm), (spec.decoder, model.decoder_norm)):

@@ -1,8 +1,8 @@
-"""Translates with an exported `translator.tflite`; needs neither TensorFlow nor Keras. A device developer's example.
+"""Translates with an exported `translator.tflite`, without TensorFlow and Keras. An example to copy into applications.
 
     python -m keras_transformer.export.run_tflite FOLDER/translator.tflite "a sentence"
 
-Needs `ai-edge-litert`, `numpy` and `sentencepiece`, and what lies beside the file: `translator.json` and the tokenizer.
+Needs `ai-edge-litert`, `numpy` and `sentencepiece`, and `translator.json` and the tokenizer in the folder of the file.
 """
 
 import argparse
@@ -18,11 +18,12 @@ class TFLiteTranslator:
 
     Args:
         path: `translator.tflite`, with `translator.json` and the tokenizers beside it.
-        num_threads: Defaults to 1; one sentence is too little work for several.
+        num_threads: Defaults to 1; one sentence is too little work for several threads.
 
     Raises:
-        ImportError, FileNotFoundError: what is needed is not there.
-        ValueError: a file is damaged, is not what the export writes, or belongs to another model.
+        ImportError: LiteRT is not installed.
+        FileNotFoundError: a file is missing.
+        ValueError: a file is damaged, was not written by the export, or belongs to another model.
     """
 
     def __init__(self, path, num_threads=1):
@@ -44,7 +45,7 @@ class TFLiteTranslator:
             raise ValueError(f"{path} cannot be used as an exported translator: {_one_line(error)}") from error
         if shape != (1, self.settings["source_length"]):
             raise ValueError(
-                f"{file} belongs to another model: the source_length must be that of {path.name}. "
+                f"{file} belongs to another model: source_length must be the length that {path.name} takes. "
                 f"Received: {self.settings['source_length']}, and a model that takes {list(map(int, shape))}."
             )
         self._folder, self._tokenizers = path.parent, None
@@ -67,14 +68,14 @@ class TFLiteTranslator:
         return self._tokenizers
 
     def translate(self, text, beam=True):
-        """Pairs (translation, score) of one text, best first; with greedy search one."""
+        """Pairs (translation, score) of one text, best first; only one pair with greedy search."""
         source, target = self.tokenizers()
         hypotheses = self.translate_ids(source.encode(text), beam)
         special = {self.settings[f"{name}_token_id"] for name in ("pad", "start", "end")}
         return [(target.decode([i for i in ids if i not in special]), score) for ids, score in hypotheses]
 
     def is_cut(self, text):
-        """Whether a text has more tokens than the file takes, so that only its beginning is translated."""
+        """Whether a text has more tokens than the model takes, so that only its beginning is translated."""
         return len(self.tokenizers()[0].encode(text)) >= self.settings["source_length"]
 
     def translate_ids(self, token_ids, beam=True):
@@ -95,7 +96,7 @@ class TFLiteTranslator:
 
 
 def _settings(file):
-    """What `translator.json` says, if that is what the export writes."""
+    """The content of `translator.json`, after a check that the export wrote it."""
     try:
         settings = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:

@@ -1,11 +1,11 @@
-"""A SavedModel for TensorFlow Serving: text in, translation out, no Python and, unless asked for, no XLA.
+"""A SavedModel for TensorFlow Serving: text in, translation out, without Python and, by default, without XLA.
 
-A stock TensorFlow Serving runs with XLA disabled, and it loads the graph in a session, where `tf.saved_model.load` is
-more forgiving. Hence two rules: no XLA op in the graph, and no Keras model among the tracked objects (its variables
-would be listed twice, and the session restores the copies). `keras_transformer.export.verify` loads it as the server
-does.
+A stock TensorFlow Serving runs with XLA disabled, and it loads the graph in a session, which fails in cases where
+`tf.saved_model.load` does not. Hence two rules: no XLA op in the graph, and no Keras model among the tracked objects
+(its variables would be listed twice, and the session would restore the copies). `keras_transformer.export.verify` loads
+it as the server does.
 
-A request may have any size: whatever it holds, the graph searches for `ROWS` sentences at a time, sorted by length.
+A request may have any size: the graph always searches for `ROWS` sentences at a time, sorted by length.
 """
 
 import hashlib
@@ -33,19 +33,19 @@ from keras_transformer.tokenizers import (
     without_special,
 )
 
-# Sentences that are searched for together: what bounds the memory of a request.
+# Number of sentences in one search: it limits the memory of a request.
 ROWS = BATCH_SIZES[-1]
-# So many of these batches at a time, if the server has the cores.
+# Maximum number of these batches at the same time, if the server has enough cores.
 PARALLEL_BATCHES = 4
-# What XLA compiles a search for: batches of `BATCH_SIZES` sentences of up to so many tokens.
+# XLA compiles a search for each of `BATCH_SIZES` sentences and each of these numbers of tokens.
 XLA_LENGTHS = (32, 128)
 PACKAGES = ("keras_transformer", "tensorflow", "tensorflow-text", "keras")
 
 
 def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, jit_compile=False, **settings):
-    """Writes a SavedModel; its answers are those of `translator`, which is verified before it appears.
+    """Writes a SavedModel. Before it appears, its answers are compared with those of `translator`.
 
-    Signatures; B is the number of sentences, any number, 0 too:
+    Signatures; B is the number of sentences and may be any number, also 0:
 
     | signature | takes | returns |
     |---|---|---|
@@ -57,20 +57,20 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, j
     | `detokenize` | `token_ids` int32 (B, S) | `text` string (B,) |
     | `score` | `source`, `target` string (B,) | `log_prob` float32 (B,), `token_log_probs` float32 (B, T) |
 
-    `score` is the sum of log probabilities divided by the length penalty, 0 for an empty text; `length` counts the
-    tokens of the translation and its end token; `truncated` says that a text had more tokens than
-    `translator.max_source_length` and was cut; the signature `score` cuts targets at twice as many. Token ids are
-    padded with 0; ids that are not in the vocabulary are unknown tokens. Where fewer than K hypotheses exist, the
-    others are empty, with scores below -1e8.
+    The output `score` is the sum of log probabilities divided by the length penalty, and 0 for an empty text. `length`
+    counts the tokens of the translation and its end token. `truncated` says that a text had more tokens than
+    `translator.max_source_length` and was cut. The signature `score` cuts targets at twice as many, or at the model's
+    `max_length`. Token ids are padded with 0; ids outside the vocabulary are taken as the unknown token. If fewer than
+    K hypotheses exist, the others are empty, with scores below -1e8.
 
     Args:
         translator: a `keras_transformer.translator.Translator` on the TensorFlow backend.
         path: the folder of the servable; the SavedModel becomes its next numbered version, `path/1` at first.
         overwrite: whether to replace the newest version instead of adding one. Defaults to False.
         num_hypotheses: K of `translate_nbest`. Defaults to the number of beams.
-        jit_compile: whether XLA compiles the search, for a server that was started with XLA. It compiles when a batch
-            of a new size comes, for seconds, `len(BATCH_SIZES)` times `len(XLA_LENGTHS)` sizes at most; the warm-up
-            requests bring them all. Defaults to False.
+        jit_compile: whether XLA compiles the search; the server must be started with XLA. At the first batch of each
+            size XLA compiles for seconds. There are at most `len(BATCH_SIZES)` times `len(XLA_LENGTHS)` sizes; the
+            warm-up requests have all of them. Defaults to False.
         **settings: `keras_transformer.search.SearchSettings` by name, fixed in the graph. Default to the
             translator's.
 
@@ -78,11 +78,13 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, j
         The path of the version folder. It appears there complete or not at all.
 
     Raises:
-        ExportError: the place cannot be written to, the settings cannot be exported, or the answers differ.
+        ExportError: `path` cannot be written to, the settings cannot be exported, or the answers differ.
     """
     settings = translator.settings.replace(**settings)
     if settings.sampling:
-        raise ExportError("Sampling cannot be exported: a servable gives one answer. Received: sampling=True.")
+        raise ExportError(
+            "Sampling cannot be exported: a servable must give the same answer each time. Received: sampling=True."
+        )
     num_hypotheses = settings.num_beams if num_hypotheses is None else num_hypotheses
     settings.check_num_hypotheses(num_hypotheses)
     path = Path(path)
@@ -90,7 +92,7 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, j
     newest = max(versions, default=0)
     final = path / str(newest if overwrite and newest else newest + 1)
     with new_folder(final, overwrite) as temporary:
-        # The saver copies assets from where they are, and empties the folder it writes to.
+        # A folder of their own: the saver copies assets, but it empties the folder that it writes to.
         with tempfile.TemporaryDirectory() as assets:
             save_tokenizers(assets, translator.tokenizers)
             module, functions = servable(translator, settings, num_hypotheses, jit_compile)
@@ -107,9 +109,9 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, j
 
 
 def servable(translator, settings, num_hypotheses, jit_compile=False):
-    """A `tf.Module` that tracks variables and the tokenizers' resources, nothing else, and the signatures' functions.
+    """A `tf.Module` that tracks only variables and the tokenizers' resources, and the functions of the signatures.
 
-    Functions that it tracks would be traced and written a second time.
+    The module does not track the functions, because they would be traced and written a second time.
     """
     module = tf.Module()
     module.variables_of_model = [variable.value for variable in translator.model.variables]
@@ -130,7 +132,7 @@ def servable(translator, settings, num_hypotheses, jit_compile=False):
 
 
 def graph_functions(functions):
-    """Functions of TensorFlow by name, of pairs of a Python function and the `TensorSpec`s of its arguments."""
+    """TensorFlow functions by name, from pairs of a Python function and the `TensorSpec`s of its arguments."""
     return {
         name: tf.function(function, input_signature=specs, autograph=False)
         for name, (function, specs) in functions.items()
@@ -138,7 +140,7 @@ def graph_functions(functions):
 
 
 class _Signatures:
-    """What the signatures compute, see `export_saved_model`. They share one function that searches."""
+    """The functions of the signatures; see `export_saved_model`. All signatures share one search function."""
 
     def __init__(self, translator, settings, num_hypotheses, jit_compile):
         self.translator, self.model = translator, translator.model
@@ -194,14 +196,14 @@ class _Signatures:
         return {"log_prob": tf.reduce_sum(log_probs, axis=-1), "token_log_probs": log_probs}
 
     def _best(self, ids):
-        """Ragged token ids -> token ids (B, L) of the best hypothesis, what is empty (B,), and outputs about it."""
+        """Ragged token ids -> token ids (B, L) of the best hypothesis, empty (B,), and the other outputs."""
         hypotheses, scores, empty, truncated = self._hypotheses(ids, 1)
         token_ids = hypotheses[:, 0]
         length = tf.math.count_nonzero(token_ids != PAD_TOKEN_ID, axis=-1, dtype=tf.int32)
         return token_ids, empty, {"score": scores[:, 0], "length": length, "truncated": truncated}
 
     def _hypotheses(self, ids, k):
-        """Ragged token ids without special ones -> hypotheses (B, k, L), scores (B, k), what is empty, what was cut."""
+        """Ragged token ids without special ones -> hypotheses (B, k, L), scores (B, k), empty (B,), truncated (B,)."""
         truncated = ids.row_lengths() > self.translator.max_source_length - 1
         token_ids, lengths = _ended(self._cut(ids))
         limits = tf.where(lengths > 1, self.settings.limits(lengths), 1)  # Empty input needs no search.
@@ -235,7 +237,7 @@ class _Signatures:
         return self._search
 
     def _compiled_search(self, token_ids, limits):
-        """The search in functions that XLA compiles, one for each shape that a batch is filled up to."""
+        """The search in functions that XLA compiles, one for each shape; batches are padded to these shapes."""
         rows, length = tf.unstack(tf.shape(token_ids))
         lengths = _xla_lengths(self.translator)
 
@@ -260,19 +262,19 @@ class _Signatures:
 
             return call
 
-        # The first size that the batch fits into.
+        # The index of the smallest shape that the batch fits into.
         place = tf.reduce_sum(tf.cast(rows > BATCH_SIZES[:-1], tf.int32)) * len(lengths)
         place += tf.reduce_sum(tf.cast(length > lengths[:-1], tf.int32))
         branches = [branch(some_rows, some_length) for some_rows in BATCH_SIZES for some_length in lengths]
         return tf.switch_case(place, branches)
 
     def _cut(self, ids):
-        """Ragged source ids as far as the model gets them, with room for the end token."""
+        """Ragged source ids, cut to the model's limit with room for the end token."""
         return ids[:, : self.translator.max_source_length - 1]
 
 
 def mask_empty_inputs(empty, token_ids, scores, num_hypotheses):
-    """Hypotheses (B, K, L) and scores (B, K), in which empty input (B,) has one hypothesis, which is empty, too."""
+    """Hypotheses (B, K, L) and scores (B, K) in which each empty input (B,) has one hypothesis, the empty one."""
     of_empty = tf.constant([0.0] + [2 * decoding.IMPOSSIBLE] * (num_hypotheses - 1))
     return tf.where(empty[:, None, None], PAD_TOKEN_ID, token_ids), tf.where(empty[:, None], of_empty, scores)
 
@@ -283,7 +285,7 @@ def _xla_lengths(translator):
 
 
 def warmup_requests(translator, jit_compile=False):
-    """Lists of texts: what a server translates before it says that it is ready. With XLA one for each shape."""
+    """Lists of texts that a server translates before it is ready. With XLA there is one list for each shape."""
     if not jit_compile:
         texts = sentences(translator, 8)
         return [texts[:count] for count in (1, 2, 4, 8)]
@@ -292,7 +294,7 @@ def warmup_requests(translator, jit_compile=False):
     requests, shorter = [], 1
     for length in _xla_lengths(translator):
         for rows in BATCH_SIZES:
-            # In the middle: what is tokenized anew may have fewer tokens, or more.
+            # A length between two sizes: tokenized again, the text may have fewer or more tokens.
             ids = rng.integers(END_TOKEN_ID + 1, tokenizer.vocabulary_size, (rows, (shorter + length) // 2))
             requests.append([text.encode() for text in tokenizer.detokenize(ids)])
         shorter = length
@@ -302,7 +304,7 @@ def warmup_requests(translator, jit_compile=False):
 def _ended(ids):
     """Ragged ids (B, None) -> padded ids (B + 1, S) that end with the end token, and their lengths (B + 1,).
 
-    The row that is added is empty: an empty request has a row to work on, and the last batch one to be filled with.
+    The added row is empty: it lets empty requests run, and it fills up the last batch.
     """
     lengths = tf.concat([tf.cast(ids.row_lengths(), tf.int32), [0]], axis=0)
     token_ids = tf.pad(ids.to_tensor(PAD_TOKEN_ID), [[0, 1], [0, 1]], constant_values=PAD_TOKEN_ID)
@@ -311,9 +313,9 @@ def _ended(ids):
 
 
 def _in_batches(function, lengths, specs, most=ROWS):
-    """`function(rows)` of `most` rows or less at a time, rows of one length together; the last row is for filling up.
+    """Calls `function(rows)` with at most `most` rows of similar length at a time; the last row is only for filling up.
 
-    Memory does not grow with the request but for its answer, whatever a client sends.
+    So only the memory of the answer grows with the request.
     """
     count = tf.size(lengths) - 1
     number = tf.maximum(1, (count + most - 1) // most)
@@ -332,16 +334,16 @@ def _in_batches(function, lengths, specs, most=ROWS):
 
 
 def _known(token_ids, vocabulary_size):
-    """Ids, what is not in the vocabulary as the unknown token: kernels would read what is not theirs.
+    """Ids, with the unknown token for ids outside the vocabulary: with these, kernels would read foreign memory.
 
-    Not an error: that would fail the requests of other clients, too, which a server puts into one batch with this one.
+    An error instead would also fail the requests of other clients that a server puts into the same batch.
     """
     known = (token_ids >= 0) & (token_ids < vocabulary_size)
     return tf.where(known, token_ids, UNKNOWN_TOKEN_ID)
 
 
 def _write_warmup(path, name, requests):
-    """Requests that the server answers before it says that it is ready: what is slow once is slow there."""
+    """Writes requests that the server answers before it is ready, so that slow first calls happen there."""
     path.parent.mkdir()
     with tf.io.TFRecordWriter(str(path)) as writer:
         for texts in requests:
@@ -350,7 +352,7 @@ def _write_warmup(path, name, requests):
 
 
 def _prediction_log(name, signature, inputs):
-    """A serialized `tensorflow.serving.PredictionLog`, whose classes are in a package that nothing else here needs.
+    """A serialized `tensorflow.serving.PredictionLog`. It is written by hand to need no package for its classes.
 
     PredictionLog.predict_log = 6, PredictLog.request = 1; PredictRequest.model_spec = 1, .inputs = 2 (a map: key = 1,
     value = 2); ModelSpec.name = 1, .signature_name = 3.

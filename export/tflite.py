@@ -1,7 +1,7 @@
-"""A translator for devices: TFLite files with token ids in and out, of built-in operations only.
+"""A translator for devices: TFLite files that take and return token ids and use only built-in operations.
 
-The search is the one of `keras_transformer.decoding`, with its loop and cache inside the file. Lengths are fixed: some
-runtimes (LiteRT in a browser) take no others.
+The search of `keras_transformer.decoding`, with its loop and cache, is inside the file. Lengths are fixed, because some
+runtimes (LiteRT in a browser) take no variable lengths.
 """
 
 import json
@@ -56,10 +56,10 @@ def export_tflite(
     | `attention` | `token_ids` int32 (1, S), `translation_ids` int32 (1, L) | `scores` float32 (1, layers, N, L, S): |
     | | | where each head looked in the source to write each token |
 
-    `token_ids` are those of a text, the end token behind them, padded with 0. Caches begin with zeros.
+    `token_ids` are the ids of a text, followed by the end token and padded with 0. The first caches are zeros.
     `logits` of tokens that no translation may have are about -1e9.
 
-    `translator_text.tflite` has the tokenizer inside, as operations of tensorflow-text, which the application has to
+    `translator_text.tflite` also contains the tokenizer, as operations of tensorflow-text, which the application must
     link (in Python: `tensorflow_text.tflite_registrar.SELECT_TFTEXT_OPS`):
 
     | signature | takes | returns |
@@ -75,26 +75,29 @@ def export_tflite(
         quantize: how weights are stored: `"none"` (float32), `"float16"`, or `"int8"` (dynamic range: products are
             computed in int8, too). Defaults to `"none"`.
         overwrite: whether to replace the folder if it exists. Defaults to False.
-        source_length: S, tokens of the longest source, its end token included; longer ones are cut. Defaults to 64.
-        target_length: L, most tokens of a translation, the end token included. Defaults to 64.
-        text_file: whether to write `translator_text.tflite`, too. Defaults to None: if the tokenizers are unigram ones;
-            others do not exist as TFLite operations.
+        source_length: S, the maximum number of source tokens, the end token included; longer sources are cut. Defaults
+            to 64.
+        target_length: L, the maximum number of tokens of a translation, the end token included. Defaults to 64.
+        text_file: whether to write `translator_text.tflite`, too. Defaults to None: only for unigram tokenizers; others
+            do not exist as TFLite operations.
         **settings: `keras_transformer.search.SearchSettings` by name. Default to the translator's.
 
     Returns:
         The path of the folder, and the share of sentences that its files translate as Python does, 1 unless quantised.
 
     Raises:
-        ExportError: the place cannot be written to, the settings cannot be exported, or the answers differ.
+        ExportError: `path` cannot be written to, the settings cannot be exported, or the answers differ.
     """
     settings = translator.settings.replace(**settings)
     if settings.sampling:
-        raise ExportError("Sampling cannot be exported: there are no random numbers. Received: sampling=True.")
+        raise ExportError(
+            "Sampling cannot be exported: the exported files have no random numbers. Received: sampling=True."
+        )
     if quantize not in QUANTIZATIONS:
         raise ExportError(f"`quantize` must be one of {QUANTIZATIONS}. Received: {quantize!r}.")
     longest = translator.model.max_length
     if min(source_length, target_length) < 2 or (longest and max(source_length, target_length) > longest):
-        most = f" and at most {longest}, as many positions as were learned" if longest else ""
+        most = f" and at most {longest}, the number of learned positions" if longest else ""
         raise ExportError(
             f"`source_length` and `target_length` must be at least 2{most}. "
             f"Received: source_length={source_length}, target_length={target_length}."
@@ -104,7 +107,7 @@ def export_tflite(
     text_file = kinds == {"unigram"} if text_file is None else text_file
     if text_file and kinds != {"unigram"}:
         raise ExportError(
-            "Of the tokenizers only unigram exists as TFLite operations. "
+            "`text_file` needs unigram tokenizers: others do not exist as TFLite operations. "
             f"Received: text_file=True, tokenizer {', '.join(sorted(kinds))}."
         )
     settings = settings.within(target_length)
@@ -136,7 +139,7 @@ def export_tflite(
 
 
 def device_functions(translator, settings, source_length, target_length, texts=False):
-    """The signatures' functions, of one sentence: of token ids, or with `texts` of strings."""
+    """The functions of the signatures, for one sentence: they take token ids, or with `texts` strings."""
     device = _Device(translator, settings, source_length, target_length)
     source = tf.TensorSpec([1, source_length], tf.int32, name="token_ids")
     translation = tf.TensorSpec([1, target_length], tf.int32, name="translation_ids")
@@ -159,7 +162,7 @@ def device_functions(translator, settings, source_length, target_length, texts=F
 
 
 class _Device:
-    """What the signatures compute, see `export_tflite`."""
+    """The functions of the signatures; see `export_tflite`."""
 
     def __init__(self, translator, settings, source_length, target_length):
         self.translator, self.model, self.settings = translator, translator.model, settings
@@ -199,7 +202,7 @@ class _Device:
         cache = [FixedCache(*pair) for pair in self._per_block(self_keys, self_values)]
         logits, cache = self.model.decode_step(token, cache, tf.reshape(position, []), cross_cache)
         keys, values = zip(*cache, strict=True)
-        logits = decoding.forbid(logits, self.settings.forbidden)  # Whoever takes the largest one never takes these.
+        logits = decoding.forbid(logits, self.settings.forbidden)  # So that the largest logit is an allowed token.
         return {"logits": logits, "next_self_keys": tf.concat(keys, 0), "next_self_values": tf.concat(values, 0)}
 
     def specs_of_a_step(self):
@@ -232,13 +235,13 @@ class _Device:
         return tf.reshape(tf.pad(ids, [[0, length - tf.size(ids)]]), [1, length]), truncated
 
     def _per_block(self, keys, values):
-        """Pairs of keys and values of each block, of those of all blocks behind each other."""
+        """Splits the concatenated keys and values of all blocks into one pair per block."""
         count = len(self.model.decoder_blocks)
         return list(zip(tf.split(keys, count), tf.split(values, count), strict=True))
 
 
 def convert(model, functions, quantize, custom=False):
-    """The TFLite file of functions that read a model's weights; `custom` allows more than built-in operations."""
+    """The TFLite file of functions that read a model's weights; `custom` allows operations that are not built in."""
     module = tf.Module()
     module.variables_of_model = [variable.value for variable in model.variables]
     signatures = {name: function.get_concrete_function() for name, function in functions.items()}
@@ -255,7 +258,7 @@ def convert(model, functions, quantize, custom=False):
 
 
 def _with_metadata(file, content):
-    """A TFLite file that carries `translator.json`, so that nobody has to guess what a file is."""
+    """A TFLite file with `translator.json` as metadata, so that the file describes itself."""
     model = flatbuffer_utils.convert_bytearray_to_object(file)
     model.description = "A translator made by keras_transformer; see the metadata translator.json."
     buffer, entry = schema.BufferT(), schema.MetadataT()

@@ -1,7 +1,7 @@
-"""Whether an exported model gives the answers of the `Translator` that it was made from.
+"""Compares the answers of an exported model with those of the `Translator` that it was made from.
 
-What is compared: sentences made of the vocabulary's own pieces, so that they are natural to the model, whatever its
-language; and what people and machines send by mistake.
+The inputs are random sentences of the vocabulary's pieces, which suit a model of any language, and odd inputs that
+people and machines send by mistake.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ from keras_transformer.search import SearchSettings
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID
 from keras_transformer.translator import Translator, pad
 
-# Nothing, blanks, one word, emoji, right to left, combining and control characters, NUL, not UTF-8, over-long.
+# Empty, blanks, one word, emoji, right to left, combining and control characters, NUL, not UTF-8, over-long.
 ODD = (
     *(
         text.encode()
@@ -40,7 +40,7 @@ def sentences(translator, count=24, seed=0):
 
 
 def longest_target(translator):
-    """Most tokens of a target that the signature `score` takes, the end token included."""
+    """The maximum number of tokens of a target in the signature `score`, the end token included."""
     return translator.model.max_length or 2 * translator.max_source_length
 
 
@@ -55,11 +55,11 @@ def verify_saved_model(path, translator):
         The number of sentences that were compared.
 
     Raises:
-        ExportError: an answer differs, or the graph holds what a stock TensorFlow Serving refuses.
+        ExportError: an answer differs, or the graph has operations that a stock TensorFlow Serving refuses.
     """
     metadata_file = Path(path) / "metadata.json"
     if not metadata_file.is_file():
-        raise ExportError(f"{path} is not an exported SavedModel: it has no metadata.json. Give its version folder.")
+        raise ExportError(f"{path} is not an exported SavedModel: it has no metadata.json. Pass its version folder.")
     metadata = json.loads(metadata_file.read_text(encoding="utf-8"))
     settings = SearchSettings(**metadata["settings"])
     texts = sentences(translator)
@@ -89,7 +89,7 @@ def verify_saved_model(path, translator):
     log_probs = [target.log_prob for target in translator.score(strings, targets)]
     problems = []
     for i, text in enumerate(strings):
-        if text.encode() != texts[i]:  # Not UTF-8: no string of Python is the same. It is enough that it is answered.
+        if text.encode() != texts[i]:  # Not UTF-8, so no Python string is equal. It only has to be answered.
             continue
 
         def check(signature, wanted, answer, same, text=text):
@@ -97,7 +97,7 @@ def verify_saved_model(path, translator):
                 problems.append(f"`{signature}` of {text[:60]!r}: {str(wanted)[:300]} became {str(answer)[:300]}")
 
         own = {name: {key: array[i] for key, array in outputs.items()} for name, outputs in answers.items()}
-        # Another translation of the same score is as good: rounding may break a tie.
+        # Scores are compared: rounding may choose between two translations with the same score.
         for name in ("translate", "translate_ids"):
             check(name, best[i], own[name], close(best[i].score, own[name]["score"]))
         hypotheses = [score for score in own["translate_nbest"]["scores"] if score > decoding.NO_HYPOTHESIS]
@@ -118,7 +118,7 @@ def verify_tflite(folder, translator):
     """Compares the TFLite files of a folder with the translator, sentence by sentence, greedy and beam search.
 
     Args:
-        folder: of `translator.tflite`, `translator.json` and perhaps `translator_text.tflite`.
+        folder: the folder of `translator.tflite`, `translator.json` and perhaps `translator_text.tflite`.
         translator: the `keras_transformer.translator.Translator` that it was made from.
 
     Returns:
@@ -145,14 +145,14 @@ def verify_tflite(folder, translator):
             answers = {"translator.tflite": exported.translate_ids(source, beam=num_beams > 1)[0]}
             if in_strings:
                 answer = in_strings(text, beam=num_beams > 1)
-                if text == string.encode():  # Else no string of Python is the same. It is enough that it is answered.
+                if text == string.encode():  # Otherwise no Python string is equal, and it only has to be answered.
                     answers["translator_text.tflite"] = answer
             for name, (translation, score) in answers.items():
                 is_text = isinstance(translation, str)
                 same = translation == wanted.text if is_text else tuple(translation) == wanted.token_ids
                 total += 1
                 count += same
-                # Another translation of the same score is as good: rounding may break a tie.
+                # Rounding may choose between two translations with the same score.
                 if not same and not close(wanted.score, score):
                     problems.append(f"{name}: {string[:60]!r}: {wanted} became {translation!r}, {score}")
     if problems and exported.settings["quantize"] == "none":
@@ -161,16 +161,16 @@ def verify_tflite(folder, translator):
 
 
 def tflite_bleu(folder, translator, pairs, tokenize="13a"):
-    """What quantisation costs.
+    """The BLEU that quantisation costs.
 
     Args:
-        folder: of `translator.tflite`.
+        folder: the folder of `translator.tflite`.
         translator: the translator that it was made from.
         pairs: a list of (source, reference).
         tokenize: sacreBLEU's tokenizer. Defaults to `"13a"`.
 
     Returns:
-        BLEU of the file and of the translator, with the same lengths and search.
+        BLEU of the file and BLEU of the translator, with the same lengths and search.
     """
     exported = TFLiteTranslator(Path(folder) / "translator.tflite")
     reference = tflite_reference(translator, exported.settings)
@@ -211,25 +211,25 @@ class _TextFile:
 
 
 def close(wanted, answer):
-    """Whether two scores are the same but for rounding."""
+    """Whether two scores are the same up to rounding."""
     return abs(wanted - answer) <= 1e-3 * max(1.0, abs(wanted))
 
 
 def disable_xla():
-    """What TensorFlow Serving's main does unless told otherwise; it holds for the rest of the process."""
+    """Disables XLA for the rest of the process, as TensorFlow Serving does by default."""
     library = Path(sysconfig.get_paths()["purelib"], "tensorflow", "libtensorflow_cc.so.2")
     ctypes.CDLL(str(library))["_ZN10tensorflow21DisableXlaCompilationEv"]()
 
 
 class ServedModel:
-    """A SavedModel in a session, as TensorFlow Serving has it. A context manager, or to be closed.
+    """A SavedModel in a session, as in TensorFlow Serving. Use it as a context manager, or call `close`.
 
     Args:
         path: the version folder.
 
     Attributes:
         signatures: `SignatureDef`s by name.
-        operations: the names of all kinds of operations in the graph.
+        operations: the names of all types of operations in the graph.
     """
 
     def __init__(self, path):
@@ -238,7 +238,7 @@ class ServedModel:
         self.session = tf.compat.v1.Session(graph=tf.Graph())
         logger = tf.get_logger()
         level = logger.level
-        logger.setLevel("ERROR")  # The loader recommends another one, which hides what fails in a session.
+        logger.setLevel("ERROR")  # Hides the loader's advice to use another loader, which hides errors of sessions.
         try:
             with self.session.graph.as_default():
                 loaded = tf.compat.v1.saved_model.load(self.session, ["serve"], str(path))

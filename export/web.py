@@ -1,7 +1,7 @@
-"""A web page that translates in the browser: static files, with TFLite models, the runtime and the tokenizer in them.
+"""A web page that translates in the browser: static files that include TFLite models, the runtime and the tokenizer.
 
-The page's sources are `web/`. npm builds the page from them once, into the user's cache; later exports copy it from
-there and need neither npm nor a network.
+The sources of the page are in `web/`. npm builds the page from them once, into the user's cache. Later exports copy it
+from there and need neither npm nor a network.
 """
 
 import functools
@@ -20,14 +20,14 @@ from keras_transformer.export import ExportError
 from keras_transformer.files import MANIFEST, FileError, cached_folder, new_folder
 
 SOURCES = Path(__file__).parent.parent / "web"  # In the repository, and in an installed package.
-NODE_VERSION = 18  # The oldest Node.js that builds the page; the one of Debian 12 and Ubuntu 24.04.
-# Development tools are part of the build, whatever the user's npm leaves out. Scripts of packages are not run.
-# What npm has loaded before it need not load again. Where there is no network, three tries take seconds; with npm's own
-# waits they take more than a minute.
+NODE_VERSION = 18  # The oldest Node.js that builds the page; Debian 12 and Ubuntu 24.04 have it.
+# The build needs development tools, even if the user's npm is set to omit them. Scripts of packages are not run.
+# Packages in npm's cache are not downloaded again. Without a network, three tries take seconds; with npm's default
+# waits they would take more than a minute.
 NPM_CI = ["npm", "ci", "--include=dev", "--include=optional", "--ignore-scripts", "--no-audit", "--no-fund"]
 NPM_CI += ["--loglevel=error", "--prefer-offline"]
 NPM_CI += ["--fetch-retries=2", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"]
-# What the page may do: load from its own address, and run WebAssembly. `index.html` says it, too, for other servers.
+# The page may load files from its own address and run WebAssembly. `index.html` has the same policy, for other servers.
 POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; "
     "style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
@@ -40,7 +40,7 @@ def export_web(translator, path, quantizations=("none", "int8"), overwrite=False
     Args:
         translator: a `keras_transformer.translator.Translator` on the TensorFlow backend with SentencePiece tokenizers.
         path: the folder to write.
-        quantizations: the models to choose from on the page, the first one at the start; see
+        quantizations: the models to choose from on the page, the initial one first; see `quantize` of
             `keras_transformer.export.tflite.export_tflite`. Defaults to float32 and int8.
         overwrite: whether to replace the folder if it exists. Defaults to False.
         **options: `source_length`, `target_length` and search settings, for `export_tflite`.
@@ -49,8 +49,8 @@ def export_web(translator, path, quantizations=("none", "int8"), overwrite=False
         The path of the folder, and for each model the share of sentences that it translates as Python does.
 
     Raises:
-        ExportError: the place cannot be written to, the tokenizer has no JavaScript form, the page cannot be built, or
-            the answers differ.
+        ExportError: `path` cannot be written to, the tokenizer has no JavaScript form, the page cannot be built, or the
+            answers differ from Python's.
     """
     from keras_transformer.export.tflite import export_tflite
 
@@ -75,10 +75,10 @@ def export_web(translator, path, quantizations=("none", "int8"), overwrite=False
 
 
 def built_page():
-    """The folder of the page without models, which npm builds the first time that it is asked for.
+    """The folder of the page without models. The first call builds it with npm.
 
-    It lies in `keras_transformer/` of `$XDG_CACHE_HOME`, by default `~/.cache`. Its name has a hash of the page's
-    sources in it, so that another version of the package builds its own. It is the same on all machines, and may be
+    The folder is in `keras_transformer/` of `$XDG_CACHE_HOME`, by default `~/.cache`. Its name has a hash of the page's
+    sources, so that another version of the package builds its own. The folder is the same on all machines and can be
     copied from one to another.
 
     Returns:
@@ -104,12 +104,12 @@ def built_page():
     except FileError as error:
         raise ExportError(
             f"The page is built once and kept in the user's cache. {error} "
-            "XDG_CACHE_HOME can name another place for the cache."
+            "XDG_CACHE_HOME can name another folder for the cache."
         ) from error
 
 
 def _build(sources, output, folder):
-    """Builds the page into `output`; `folder` is what its place is called."""
+    """Builds the page into `output`; `folder` is its final path, for messages."""
     remedy = f"copy {folder} from a machine where this version of keras_transformer has exported a page"
     unfit = _unfit_node()
     if unfit:
@@ -125,19 +125,19 @@ def _build(sources, output, folder):
     problem = _problem(NPM_CI, work)
     if problem:
         raise ExportError(
-            f"`npm ci` loads what the page is built from, and it failed. Received: {problem}. "
+            f"`npm ci` downloads the packages that the page is built from, and it failed. Received: {problem}. "
             f"Export again when npm's registry can be reached, or {remedy}."
         )
     problem = _problem(["node", "build.js", ".."], work)
     if problem:
         raise ExportError(
-            f"`node build.js` builds the page, and it failed. Received: {problem}. If it stays, {remedy}."
+            f"`node build.js` builds the page, and it failed. Received: {problem}. If it fails again, {remedy}."
         )
     shutil.rmtree(work)
 
 
 def _unfit_node():
-    """What is wrong with this machine's npm and Node.js, or nothing."""
+    """What is wrong with this machine's npm and Node.js, or an empty string."""
     for name in ("node", "npm"):
         if not shutil.which(name):
             return f"no `{name}` on the PATH"
@@ -147,7 +147,7 @@ def _unfit_node():
 
 
 def _problem(command, folder):
-    """Runs a command in a folder; returns what tells most of why it failed, or nothing."""
+    """Runs a command in a folder; returns the most useful line of its errors, or an empty string."""
     done = subprocess.run(
         command,
         cwd=folder,
@@ -156,18 +156,18 @@ def _problem(command, folder):
         text=True,
         encoding="utf-8",
         errors="replace",
-        close_fds=False,  # It holds the lock of the cache, too: see `cached_folder`.
+        close_fds=False,  # The command inherits the lock of the cache: see `cached_folder`.
     )
     if done.returncode == 0:
         return ""
     lines = [re.sub(r"^npm (error|ERR!) ?", "", line).strip() for line in done.stderr.splitlines()]
     telling = [line for line in lines if line and not re.match(r"(code|errno|syscall|path) ", line)]
-    telling.sort(key=lambda line: "error" not in line.lower())  # Node.js says first where, esbuild and npm what.
+    telling.sort(key=lambda line: "error" not in line.lower())  # Node.js writes the place of an error before the error.
     return telling[0].rstrip(".") if telling else f"exit status {done.returncode}"
 
 
 def server(path, port=0):
-    """An HTTP server of a folder on 127.0.0.1, not yet running; port 0 takes a free one."""
+    """An HTTP server of a folder on 127.0.0.1, not yet running; port 0 means any free port."""
     handler = functools.partial(_Handler, directory=str(path))
     try:
         return ThreadingHTTPServer(("127.0.0.1", port), handler)
@@ -177,7 +177,7 @@ def server(path, port=0):
 
 
 class _Handler(SimpleHTTPRequestHandler):
-    # Said here, since the machine's own table may say otherwise.
+    # Set here, because the machine's own table may have other types.
     extensions_map = {
         ".css": "text/css; charset=utf-8",
         ".html": "text/html; charset=utf-8",
@@ -190,20 +190,20 @@ class _Handler(SimpleHTTPRequestHandler):
     }
 
     def send_head(self):
-        """Of GET and HEAD: files of the folder alone, and only to this machine's own names."""
-        # A page from elsewhere can let its own name point to 127.0.0.1, and then read what is here: DNS rebinding.
+        """Answers GET and HEAD: only for files of the folder, and only for this machine's own names."""
+        # Against DNS rebinding: a foreign page could let its own name point to 127.0.0.1 and then read these files.
         hosts = self.headers.get_all("Host", [])
         if len(hosts) != 1 or not re.fullmatch(r"(127\.0\.0\.1|localhost)(:\d+)?", hosts[0], re.IGNORECASE):
-            return self.send_error(HTTPStatus.MISDIRECTED_REQUEST, "Ask for 127.0.0.1 or localhost")
+            return self.send_error(HTTPStatus.MISDIRECTED_REQUEST, "Use 127.0.0.1 or localhost")
         path = self.translate_path(self.path)
         file = os.path.join(path, "index.html") if os.path.isdir(path) else path
-        # Folders are not listed, and links do not lead out.
+        # Folders are not listed, and links out of the folder are not followed.
         if not os.path.isfile(file) or not Path(file).resolve().is_relative_to(Path(self.directory).resolve()):
             return self.send_error(HTTPStatus.NOT_FOUND)
         return super().send_head()
 
     def end_headers(self):
-        self.send_header("Cache-Control", "no-cache")  # What was exported anew is seen at once.
+        self.send_header("Cache-Control", "no-cache")  # So that a new export is seen at once.
         self.send_header("Content-Security-Policy", f"{POLICY}; frame-ancestors 'none'")
         self.send_header("Referrer-Policy", "no-referrer")
         self.send_header("X-Content-Type-Options", "nosniff")

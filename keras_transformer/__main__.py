@@ -23,15 +23,15 @@ from keras_transformer.config import (
 from keras_transformer.files import output_file
 from keras_transformer.runs import Run
 
-# A worker notices that another is gone after a time-out of TensorFlow's. One that never met the other waits for ever.
+# A worker notices after a time-out of TensorFlow that another one is gone. If they never connected, it waits forever.
 GRACE_SECONDS = 60
-# Of the test set, for what quantisation costs: a minute with a base model.
+# Test sentences that show what quantisation costs: they take a minute with a base model.
 BLEU_SENTENCES = 200
 
 
 def main(argv=None):
     argv = sys.argv[1:] if argv is None else argv
-    if argv[:1] == ["train"]:  # Its flags are train_keras.py's own.
+    if argv[:1] == ["train"]:  # train_keras.py parses its own flags.
         import train_keras
 
         return train_keras.main(argv[1:])
@@ -39,7 +39,7 @@ def main(argv=None):
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     output = vars(arguments).get("output")
     kept = output and arguments.function is not plot and (not os.path.exists(output) or os.path.isfile(output))
-    with user_errors(f"{output} was left as it was." if kept else ""):
+    with user_errors(f"{output} was not changed." if kept else ""):
         return arguments.function(arguments)
 
 
@@ -74,43 +74,47 @@ def _search_flags(one):
 
 def _translate_flags(one):
     _search_flags(one)
-    one.add_argument("--input", metavar="FILE", help="text, one sentence a line, .gz too (default: standard input)")
-    one.add_argument("--output", metavar="FILE", help="where the translations go (default: standard output)")
-    one.add_argument("--num-hypotheses", type=_positive, default=1, metavar="N", help="best translations per line")
-    one.add_argument("--scores", action="store_true", help="put the score and a tab before every translation")
     one.add_argument(
-        "--alignments", action="store_true", help="put a tab and pairs source-target of token indices behind"
+        "--input", metavar="FILE", help="text, one sentence per line, plain or .gz (default: standard input)"
     )
-    one.add_argument("--prefix", type=_text, metavar="TEXT", help="what every translation must begin with")
+    one.add_argument("--output", metavar="FILE", help="file for the translations (default: standard output)")
+    one.add_argument("--num-hypotheses", type=_positive, default=1, metavar="N", help="best translations per line")
+    one.add_argument("--scores", action="store_true", help="write the score and a tab before every translation")
+    one.add_argument(
+        "--alignments",
+        action="store_true",
+        help="write a tab and source-target pairs of token indices after every translation",
+    )
+    one.add_argument("--prefix", type=_text, metavar="TEXT", help="text that every translation must begin with")
 
 
 def _score_flags(one):
     _search_flags(one)
     one.add_argument("--source", metavar="FILE", help="text to translate (default: the run's test set)")
     one.add_argument("--reference", metavar="FILE", help="its translation, line by line")
-    one.add_argument("--output", metavar="FILE", help="where the translations go (default: nowhere)")
+    one.add_argument("--output", metavar="FILE", help="file for the translations (default: none)")
     one.add_argument("--bleu-tokenize", metavar="NAME", help="sacreBLEU's tokenizer (default: the run's)")
     one.add_argument(
-        "--log-probs", metavar="FILE", help="where the model's log probability of each reference and of its tokens goes"
+        "--log-probs", metavar="FILE", help="file for the model's log probabilities of each reference and its tokens"
     )
 
 
 def _plot_flags(one):
-    one.add_argument("kind", choices=(*PICTURES, "all"), help=f"of: {', '.join(PICTURES)}, all", metavar="KIND")
+    one.add_argument("kind", choices=(*PICTURES, "all"), help=f"one of: {', '.join(PICTURES)}, all", metavar="KIND")
     one.add_argument("run", nargs="?", help=f"folder of a trained run (not for {', '.join(PICTURES_WITHOUT_RUN)})")
     one.add_argument(
         "--text", type=_text, help="the sentence that the pictures show (default: one of the run's test set)"
     )
-    one.add_argument("--output", default="pictures", metavar="DIR", help="where they go (default: pictures)")
+    one.add_argument("--output", default="pictures", metavar="DIR", help="folder for the pictures (default: pictures)")
     one.add_argument("--format", default="png", choices=("png", "svg", "pdf"), help="(default: png; animations: gif)")
 
 
 def _explore_flags(one):
     one.add_argument("run", help="folder of a trained run, such as runs/phrasebook-tiny")
     one.add_argument(
-        "--text", type=_text, action="append", help="a sentence; may be given again (default: five of the test set)"
+        "--text", type=_text, action="append", help="a sentence; can be repeated (default: five of the test set)"
     )
-    one.add_argument("--input", metavar="FILE", help="sentences, one a line")
+    one.add_argument("--input", metavar="FILE", help="file of sentences, one per line")
     one.add_argument("--output", metavar="FILE", help="the page (default: RUN/explorer.html)")
 
 
@@ -125,21 +129,24 @@ def _export_targets(targets):
 
     def lengths(one):
         for side in ("source", "target"):
-            help = f"most tokens of a {side}, the end token included (default: 64)"
+            help = f"maximum number of tokens of a {side}, the end token included (default: 64)"
             one.add_argument(f"--{side}-length", type=_positive, default=64, metavar="N", help=help)
 
     replace_newest = "replace the newest version instead of adding one"
     one = target("saved_model", "a SavedModel for TensorFlow Serving", replace_newest)
     one.add_argument(
-        "--num-hypotheses", type=_positive, metavar="K", help="of `translate_nbest` (default: the number of beams)"
+        "--num-hypotheses",
+        type=_positive,
+        metavar="K",
+        help="hypotheses that `translate_nbest` returns (default: the number of beams)",
     )
     one.add_argument(
-        "--jit-compile", action="store_true", help="let XLA compile the search: for a server that was started with XLA"
+        "--jit-compile", action="store_true", help="let XLA compile the search; the server must be started with XLA"
     )
-    one = target("ctranslate2", "a model folder for CTranslate2", "replace what is there")
+    one = target("ctranslate2", "a model folder for CTranslate2", "replace an earlier export")
     one.add_argument("--quantize", default="float32", metavar="TYPE", help="how weights are stored, such as int8")
 
-    one = target("tflite", "TFLite files for devices", "replace what is there")
+    one = target("tflite", "TFLite files for devices", "replace an earlier export")
     one.add_argument(
         "--quantize",
         default="none",
@@ -149,21 +156,21 @@ def _export_targets(targets):
     one.add_argument(
         "--text-file",
         action=argparse.BooleanOptionalAction,
-        help="write translator_text.tflite, too: strings in and out (default: if the tokenizer is unigram)",
+        help="also write translator_text.tflite, which takes and returns strings (default: only for unigram)",
     )
     lengths(one)
 
-    one = target("web", "a web page that translates in the browser", "replace what is there")
+    one = target("web", "a web page that translates in the browser", "replace an earlier export")
     one.add_argument(
         "--quantize",
         nargs="+",
         default=["none", "int8"],
         metavar="TYPE",
-        help="models to choose from on the page, of none, float16, int8 (default: none int8)",
+        help="models to choose from on the page: none (float32), float16, int8 (default: none int8)",
     )
     lengths(one)
     one.add_argument("--serve", action="store_true", help="serve the page on 127.0.0.1 until Ctrl-C")
-    one.add_argument("--port", type=int, default=8000, metavar="N", help="for --serve (default: 8000)")
+    one.add_argument("--port", type=int, default=8000, metavar="N", help="port of --serve (default: 8000)")
 
     one = _command(targets, "verify", verify, "compare an export with the run it was made from")
     one.add_argument("path", help="version folder of a SavedModel, such as RUN/export/saved_model/1, or TFLite folder")
@@ -200,10 +207,9 @@ def translate(arguments):
     problems, count = Problems(name), 0
     with open_input(arguments.input) as file, contextlib.ExitStack() as stack:
         translator = _load(arguments)
-        output = stack.enter_context(_output(arguments.output))  # Not before there is something to write.
-        progress = stack.enter_context(
-            tqdm(unit=" lines", disable=True if file.isatty() else None)
-        )  # None: unless seen.
+        output = stack.enter_context(_output(arguments.output))  # Opened only when the model is loaded.
+        # disable=None: tqdm shows no bar unless standard error is a terminal.
+        progress = stack.enter_context(tqdm(unit=" lines", disable=True if file.isatty() else None))
         for chunk in _typed() if file.isatty() else lines(file, name):
             translations = translator.translate(
                 [line.text for line in chunk],
@@ -224,7 +230,7 @@ def translate(arguments):
 
 
 def _row(translation, arguments):
-    """One line of output: score, translation, alignment, with tabs between."""
+    """One line of output: score, translation and alignment, separated by tabs."""
     row = [f"{translation.score:.4f}"] if arguments.scores else []
     row.append(translation.text)
     if arguments.alignments:
@@ -243,12 +249,12 @@ def _typed():
 
 
 def _output(path):
-    """Standard output, or a file that appears under its name only when it is complete."""
+    """Standard output, or a file that appears only when it is complete."""
     return contextlib.nullcontext(sys.stdout) if path is None else output_file(path)
 
 
 def launch(arguments):
-    """Starts the workers with their `TF_CONFIG`; when one fails, the others have a while to notice and end, too."""
+    """Starts the workers with their `TF_CONFIG`; when one fails, the others have `GRACE_SECONDS` to end."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(arguments.workers)]
         for one in sockets:
@@ -278,7 +284,7 @@ def launch(arguments):
         try:
             time.sleep(0.1)
             stop = any(process.poll() for process in processes)
-        except KeyboardInterrupt:  # The workers got it, too, and save what they have.
+        except KeyboardInterrupt:  # The workers are interrupted, too, and save what they have.
             stop = True
         if stop and deadline == math.inf:
             deadline = time.monotonic() + GRACE_SECONDS
@@ -295,7 +301,7 @@ def score(arguments):
     from keras_transformer.text import Problems, over_long
 
     if bool(arguments.source) != bool(arguments.reference):
-        raise ValueError("--source and --reference go together. Received: one of them.")
+        raise ValueError("--source and --reference must be given together. Received: one of them.")
     translator = _load(arguments)
     if arguments.source:
         text = read_parallel(arguments.source, arguments.reference)
@@ -350,7 +356,7 @@ def plot(arguments):
 
 
 def _animated(picture):
-    """The bytes of a GIF; Matplotlib writes animations to files with a name only."""
+    """The bytes of a GIF; Matplotlib writes animations only to files with a name."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "animation.gif"
         picture.save(path, writer="pillow")
@@ -393,7 +399,7 @@ def export(arguments):
 
         lengths = {"source_length": arguments.source_length, "target_length": arguments.target_length}
         with contextlib.ExitStack() as stack:
-            if arguments.serve:  # Before the work: the port may be taken.
+            if arguments.serve:  # Before the export, which takes minutes: the port may be in use.
                 site = stack.enter_context(server(output, arguments.port))
             folder, shares = export_web(translator, output, arguments.quantize, arguments.overwrite, **lengths)
             for name, same in shares.items():
@@ -414,7 +420,7 @@ def export(arguments):
 
 
 def _report(name, same, folder, translator, run):
-    """Prints what quantisation changed."""
+    """Prints how many translations quantisation changed, and what BLEU it cost."""
     from keras_transformer.datasets import DataError, load_corpus
     from keras_transformer.export.verify import tflite_bleu
 
@@ -425,7 +431,7 @@ def _report(name, same, folder, translator, run):
         data = Run(run).config().data
         test = load_corpus(data).test
     except (DataError, OSError) as error:
-        print(f"BLEU was not compared, the run's test set cannot be read: {error}", file=sys.stderr)
+        print(f"BLEU was not compared, because the test set of the run cannot be read: {error}", file=sys.stderr)
         return
     bleu = tflite_bleu(folder, translator, test.pairs[:BLEU_SENTENCES], data.sacrebleu_tokenizer())
     print(

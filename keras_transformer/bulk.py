@@ -1,9 +1,10 @@
 """Bulk translation on Apache Beam: `python -m keras_transformer.bulk --run RUN --input 'big-*.txt' --output FOLDER`.
 
 Runs on this machine, or, with Beam's own flags (`--runner=...`), on any of its runners; needs `pip install
-keras_transformer[beam]`. Each input file becomes a file of the same name in the output folder, line n the translation
-of line n. A line that is no text becomes an empty line; of an over-long one only the beginning is translated; a file
-that cannot be read to its end becomes no file. `errors.txt` in the output folder names them all.
+keras_transformer[beam]`. Each input file becomes a file of the same name in the output folder; its line n is the
+translation of line n. A line that is not valid text becomes an empty line. Of an over-long line only the beginning is
+translated. A file that cannot be read to its end gets no output file. `errors.txt` in the output folder lists all of
+these.
 """
 
 import argparse
@@ -23,10 +24,10 @@ from apache_beam.utils.shared import Shared
 from keras_transformer.config import ConfigError, add_flags, section_settings, user_errors
 from keras_transformer.text import EMPTY_LINE, DataError, about_line, lines, over_long, unpacked
 
-# Lines that are translated together: enough to fill batches of similar lengths.
+# Number of lines that are translated together: enough to fill batches of similar lengths.
 CHUNK_SIZE = 2048
 ERRORS = "errors.txt"
-# A folder in the output folder, for files that are not complete.
+# A folder in the output folder, for incomplete files.
 WRITING = ".writing"
 
 
@@ -34,22 +35,24 @@ def main(argv=None):
     parser = argparse.ArgumentParser(
         prog="python -m keras_transformer.bulk",
         description="Translate many files on Apache Beam.",
-        epilog="Other flags go to Beam, such as --runner and its settings; see --runner=... --help of Beam.",
+        epilog="Other flags are passed to Beam, such as --runner and its settings; Beam's documentation lists them.",
     )
     parser.add_argument(
-        "--run", required=True, metavar="DIR", help="folder of a trained run, where workers can read it"
+        "--run", required=True, metavar="DIR", help="folder of a trained run; all workers must be able to read it"
     )
-    parser.add_argument("--input", required=True, metavar="PATTERN", help="files, one sentence a line, .gz too")
+    parser.add_argument(
+        "--input", required=True, metavar="PATTERN", help="files of text, one sentence per line, plain or .gz"
+    )
     parser.add_argument("--output", required=True, metavar="DIR", help="folder for the translations")
     add_flags(parser, "decoding")
     arguments, beam_arguments = parser.parse_known_args(argv)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    with user_errors("Files that are in the output folder are complete."):
+    with user_errors("All files in the output folder are complete."):
         settings = section_settings("decoding", vars(arguments))
         _check(arguments.input, arguments.output)
-        _load(arguments.run, settings)  # What is wrong with the run is said here, not by every worker.
+        _load(arguments.run, settings)  # So that errors of the run are printed once, not by every worker.
         writing = FileSystems.join(arguments.output, WRITING)
-        _remove(writing)  # Of a process that was killed.
+        _remove(writing)  # Left by a killed process.
         FileSystems.mkdirs(writing)
         try:
             with beam.Pipeline(options=PipelineOptions(beam_arguments)) as pipeline:
@@ -64,9 +67,9 @@ def translate_files(pipeline, pattern, folder, run, **settings):
 
     Args:
         pipeline: a `beam.Pipeline`.
-        pattern: files of text, on any file system that Beam knows; their names must differ.
-        folder: where the translations go.
-        run: the run folder; every worker loads it from there.
+        pattern: files of text, on any file system that Beam supports; their names must differ.
+        folder: the folder for the translations.
+        run: the run folder; every worker loads the model from there.
         **settings: `keras_transformer.search.SearchSettings` by name.
 
     Returns:
@@ -89,9 +92,9 @@ def translate_files(pipeline, pattern, folder, run, **settings):
 
 
 class _Read(beam.DoFn):
-    """A file -> (path, (number of the first line, lines)), and what is wrong with it.
+    """A file -> (path, (index of the first line, lines)) for each chunk, and errors.
 
-    The last chunk of a file that cannot be read to its end has None for its lines.
+    If a file cannot be read to its end, the lines of its last chunk are None.
     """
 
     def process(self, match):
@@ -137,7 +140,7 @@ def _error(*about):
 
 
 class _Locked:
-    """A translator uses all cores by itself: one chunk at a time."""
+    """A translator for one chunk at a time: it already uses all cores."""
 
     def __init__(self, translator):
         self.translator, self.lock = translator, threading.Lock()
@@ -164,12 +167,12 @@ def _write(element, folder):
     chunks = sorted(chunks, key=lambda chunk: chunk[0])
     if any(chunk is None for _, chunk in chunks):
         return
-    # Two workers may be at the same file: a cluster repeats what is slow.
+    # Two workers may write the same file: a cluster repeats slow tasks.
     temporary, final = FileSystems.join(folder, WRITING, f"{name}-{uuid.uuid4().hex}"), FileSystems.join(folder, name)
     with FileSystems.create(temporary, mime_type="text/plain") as file:
         for _, chunk in chunks:
             file.write("".join(f"{line}\n" for line in chunk).encode())
-    if FileSystems.exists(final):  # Of the other worker: `_check` has found none.
+    if FileSystems.exists(final):  # Written by another worker: `_check` found no such file at the start.
         FileSystems.delete([final])
     FileSystems.rename([temporary], [final])
 
@@ -180,7 +183,7 @@ def _remove(folder):
 
 
 def _summary(path):
-    """Says how many errors there are; returns the exit status."""
+    """Prints how many errors there are; returns the exit status."""
     with FileSystems.open(path) as file:
         count = sum(1 for _ in iter(file.readline, b""))
     if count:
@@ -189,20 +192,22 @@ def _summary(path):
 
 
 def _check(pattern, folder):
-    """Whether there are files to read, and none in the way of those to write."""
+    """Raises an error unless there are files to read, and no output file exists already."""
     paths = [match.path for result in FileSystems.match([pattern]) for match in result.metadata_list]
     if not paths:
         raise DataError(f"--input matches no file. Received: {pattern}. Quote the pattern, such as 'big-*.txt'.")
     names = [_name(path) for path in paths]
     twice = sorted({name for name in names if names.count(name) > 1 or name == ERRORS})
     if twice:
-        raise ConfigError(f"Translations get the names of their files, which must differ. Received twice: {twice[0]}.")
+        raise ConfigError(
+            f"Translations get the names of their input files, which must differ. Received twice: {twice[0]}."
+        )
     for name in (*names, ERRORS):
         if FileSystems.exists(FileSystems.join(folder, name)):
             raise ConfigError(f"{folder} already has {name}: nothing is overwritten. Choose another folder.")
 
 
 if __name__ == "__main__":
-    from keras_transformer.bulk import main  # Workers know what is in this module, not what is in `__main__`.
+    from keras_transformer.bulk import main  # Workers can import this module, but not `__main__`.
 
     sys.exit(main())

@@ -1,9 +1,9 @@
 """Every setting of a run: frozen dataclasses, JSON beside the weights, command-line flags made from the fields.
 
-What wins over what: a flag, then the `--config` file, then the data set's recipe, then the preset, then the default.
-A file that names a preset and a data set, as the config.json of a run does, says only what differs from what these two
-give. So with another `--dataset` or `--preset`, what its author chose stays, and the rest is that of the new one.
-A data set's name on the command line also replaces the file's own texts.
+Priority: a flag overrides the `--config` file, then come the data set's recipe, the preset and the default. If a file
+names a preset and a data set, as the config.json of a run does, only its differences from these two are used. So with
+another `--dataset` or `--preset`, chosen settings stay, and the others come from the new recipe or preset. A data set
+that is named on the command line also replaces the file's own texts.
 """
 
 import argparse
@@ -35,9 +35,9 @@ from keras_transformer.settings import (
     setting,
 )
 
-# Settings that name the user's own texts; where there are such, they are the data set.
+# Settings that name the user's own texts. If they are given, they replace the data set.
 OWN_FILES = ("train_source", "train_target", "val_source", "val_target", "test_source", "test_target")
-# What `plot` draws, and which of it needs no trained run.
+# What `plot` draws, and the kinds that need no trained run.
 PICTURES = ("positions", "embeddings", "masks", "attention", "schedule", "curves", "beam")
 PICTURES_WITHOUT_RUN = ("positions", "masks", "schedule")
 
@@ -81,23 +81,23 @@ class DataConfig(Settings):
     test_set: str = changeable("test_2016_flickr", "Multi30k test set")
     source_language: str = setting("en", "language code of the source, a part of Multi30k's file names")
     target_language: str = setting("de", "language code of the target")
-    train_source: str | None = changeable(None, "own training text, one sentence a line, .gz too")
+    train_source: str | None = changeable(None, "own training text, one sentence per line, plain or .gz")
     train_target: str | None = changeable(None, "its translation, line by line")
     val_source: str | None = changeable(None, "own validation text")
     val_target: str | None = changeable(None, "its translation")
     test_source: str | None = changeable(None, "own test text (default: the validation text)")
     test_target: str | None = changeable(None, "its translation")
     max_length: int = setting(128, "longest sentence, in tokens, the end token included", AT_LEAST_1)
-    over_long: str = setting("drop", "what becomes of longer training pairs", choices=("drop", "cut"))
+    over_long: str = setting("drop", "what to do with longer training pairs", choices=("drop", "cut"))
     tokens_per_batch: int = setting(
-        4096, "padded target tokens of a batch; source tokens, up to twice as many", AT_LEAST_1
+        4096, "padded target tokens of a batch; source tokens may be up to twice as many", AT_LEAST_1
     )
     bleu_tokenize: str | None = changeable(
-        None, "sacreBLEU's tokenizer (default: none for lc.norm.tok, which is tokenised, else 13a)"
+        None, "sacreBLEU's tokenizer (default: none for lc.norm.tok, which is tokenised; 13a for other text)"
     )
 
     def sacrebleu_tokenizer(self):
-        """What BLEU is to be computed with: on tokenised text, nothing may split it again."""
+        """sacreBLEU's tokenizer for this text: tokenised text must not be split again."""
         return self.bleu_tokenize or ("none" if self.variant == "lc.norm.tok" else "13a")
 
 
@@ -107,27 +107,27 @@ class TokenizerConfig(Settings):
 
     tokenizer: str = setting("unigram", "kind of subword tokenizer", choices=("unigram", "bpe", "wordpiece"))
     vocabulary_size: int | None = setting(
-        None, "token ids per vocabulary (default: 8,000 or what the text supports, whichever is less)", AT_LEAST_1
+        None, "token ids per vocabulary (default: 8,000, or fewer if the text has too few words)", AT_LEAST_1
     )
     separate_vocabularies: bool = setting(False, "one vocabulary per language instead of a shared one")
 
 
 @dataclass(frozen=True)
 class TrainingConfig(Settings):
-    """The recipe: section 5 of the paper unless said otherwise."""
+    """The recipe; the values are those of section 5 of the paper, with exceptions for small corpora."""
 
-    epochs: int = changeable(30, "passes over the training pairs at most", AT_LEAST_1)
+    epochs: int = changeable(30, "maximum number of passes over the training pairs", AT_LEAST_1)
     steps_per_epoch: int | None = setting(
         None,
-        "batches until the next validation and checkpoint, which are then an epoch (default: one pass)",
+        "batches of an epoch, after which there is validation and a checkpoint (default: one pass)",
         AT_LEAST_1,
     )
     max_minutes: float | None = changeable(
-        None, "stop after the epoch in which they are over (default: never)", POSITIVE
+        None, "time limit; training stops after the epoch that reaches it (default: none)", POSITIVE
     )
     learning_rate: float | None = setting(
         None,
-        "peak learning rate; a recipe has that of the tiny preset, and wider presets scale it by 128 / hidden_dim "
+        "peak learning rate; recipes give the tiny preset's rate, and wider presets scale it by 128 / hidden_dim "
         "(default: the paper's, (hidden_dim * warmup_steps)^-0.5)",
         POSITIVE,
     )
@@ -137,29 +137,29 @@ class TrainingConfig(Settings):
     ema_momentum: float | None = setting(
         None, "validate and keep an exponential moving average of the weights, e.g. 0.998 (default: the weights)", RATE
     )
-    monitor: str = setting("val_loss", "what chooses the best epoch", choices=("val_loss", "val_bleu"))
+    monitor: str = setting("val_loss", "metric that chooses the best epoch", choices=("val_loss", "val_bleu"))
     patience: int | None = changeable(
-        None, "stop after this many epochs without a better one (default: never)", AT_LEAST_1
+        None, "stop after this many epochs without improvement (default: never)", AT_LEAST_1
     )
     subword_sampling: float = setting(
-        0.0, "subword regularisation: alpha in (0, 1) of segmentations drawn anew in every pass; 0 for none", RATE
+        0.0, "subword regularisation: alpha in (0, 1) of segmentations sampled in every pass; 0 for none", RATE
     )
     subword_sampling_passes: int | None = setting(
         None,
-        "passes with drawn segmentations; later ones have those of translation "
+        "passes with sampled segmentations; later passes use those of translation "
         "(default: five eighths of --epochs; with --steps-per-epoch all)",
         AT_LEAST_1,
     )
     strategy: str = changeable(
         "auto",
-        "devices: one, mirrored (all of this machine), multi_worker (TF_CONFIG or Slurm), auto (what there is)",
+        "devices: one, mirrored (all of this machine), multi_worker (TF_CONFIG or Slurm), auto (what is available)",
         choices=("auto", "one", "mirrored", "multi_worker"),
     )
     gradient_accumulation_steps: int = changeable(
-        1, "micro-batches that a batch is split into, with one update: saves memory", AT_LEAST_1
+        1, "parts that a batch is split into, with one update for all: saves memory", AT_LEAST_1
     )
-    jit_compile: bool = changeable(False, "compile the training step with XLA; every new batch shape is compiled anew")
-    seed: int = setting(0, "seeds weights, dropout, batch order and tokenizer sampling", SEED)
+    jit_compile: bool = changeable(False, "compile the training step with XLA, once for every batch shape")
+    seed: int = setting(0, "seed of weights, dropout, batch order and tokenizer sampling", SEED)
 
 
 SECTIONS = {
@@ -174,7 +174,7 @@ CHANGEABLE = {
     flat_name(f) for section in SECTIONS.values() for f in dataclasses.fields(section) if f.metadata["changeable"]
 }
 
-# Sizes; `base` and `big` are the paper's (table 3), `tiny` is the usual one for Multi30k.
+# Sizes: `base` and `big` are those of the paper (table 3), `tiny` is common for Multi30k.
 PRESETS = {
     "tiny": {"num_layers": 4, "num_heads": 4, "hidden_dim": 128, "intermediate_dim": 256, "dropout": 0.3},
     "small": {"num_layers": 6, "num_heads": 4, "hidden_dim": 256, "intermediate_dim": 1024, "dropout": 0.2},
@@ -182,8 +182,8 @@ PRESETS = {
     "big": {"num_layers": 6, "num_heads": 16, "hidden_dim": 1024, "intermediate_dim": 4096, "dropout": 0.3},
 }
 
-# What a data set needs otherwise than the defaults: small corpora want other steps and rates than the paper's 4.5 M.
-# Learning rates are those of the tiny preset.
+# The settings in which a data set differs from the defaults: small corpora need other steps and rates than the paper's
+# 4.5 million pairs. Learning rates are those of the tiny preset.
 RECIPES = {
     "phrasebook": {
         "epochs": 10,
@@ -202,7 +202,7 @@ RECIPES = {
         "subword_sampling": 0.5,
         "tokens_per_batch": 4096,
         "num_beams": 5,
-        "length_penalty": 1.0,  # On validation up to 0.5 BLEU over 0.6: hypotheses are short.
+        "length_penalty": 1.0,  # On validation up to 0.5 BLEU better than 0.6, because hypotheses are too short.
     },
 }
 
@@ -226,7 +226,7 @@ class RunConfig:
 
     @classmethod
     def make(cls, settings, file=None):
-        """A config from settings of the command line and those of a file, both flat: see the top of this module."""
+        """A config from flat settings of the command line and of a file; for priorities see the top of this module."""
         file = _said(file or {})
         if "dataset" in settings and not settings.keys() & {"train_source", "train_target"}:
             file = {key: value for key, value in file.items() if key not in OWN_FILES}
@@ -237,18 +237,18 @@ class RunConfig:
         """A config from one flat dictionary; settings that it does not name have the fields' defaults.
 
         Raises:
-            ConfigError: a setting that does not exist or cannot be.
+            ConfigError: a setting does not exist or has an invalid value.
         """
         sections = _sections(flat)
         if sections["tokenizer"].separate_vocabularies and sections["model"].tie_embeddings == "all":
-            # The model knows sizes alone, and two vocabularies can have one size.
+            # Checked here: the model knows only the sizes, and two vocabularies can have the same size.
             raise ConfigError(
                 "`tie_embeddings='all'` needs one vocabulary: source and target share a matrix. Received: "
                 "separate_vocabularies=True. Use tie_embeddings='target', or a shared vocabulary."
             )
         recipe = sections["training"]
         if recipe.subword_sampling and not recipe.steps_per_epoch and recipe.subword_sampling_passes is None:
-            # As a number, so that a run that goes on for more epochs does not begin to draw again.
+            # Stored as a number, so that a run that is resumed with more epochs does not start to sample again.
             passes = math.ceil(5 / 8 * recipe.epochs)
             sections["training"] = dataclasses.replace(recipe, subword_sampling_passes=passes)
         return cls(preset=flat.get("preset", "tiny"), **sections)
@@ -273,7 +273,10 @@ class RunConfig:
             raise ConfigError(f"{message} Restore the file from a copy, or train again with --overwrite.") from error
 
     def resumed(self, settings):
-        """These settings of a run with others that it is to go on with, flat.
+        """The settings of a run that is resumed with changed settings.
+
+        Args:
+            settings: the changes, flat.
 
         Raises:
             ConfigError: one of them would make it another run.
@@ -283,11 +286,11 @@ class RunConfig:
         others = [name for name in settings if new[name] != old[name] and name not in CHANGEABLE]
         if others:
             raise ConfigError(
-                f"{', '.join(f'`{name}`' for name in others)} must stay as the run began: with another value, its "
-                "finished epochs would be other ones. "
+                f"{', '.join(f'`{name}`' for name in others)} must stay as the run began: its finished epochs used the "
+                "old value. "
                 f"Received: {', '.join(f'{name}={new[name]!r} (the run has {old[name]!r})' for name in others)}. Leave "
-                f"out {', '.join('--' + name.replace('_', '-') for name in others)}, or begin another run: --overwrite "
-                "instead of --resume, or another --run-dir."
+                f"out {', '.join('--' + name.replace('_', '-') for name in others)}, or start another run: use "
+                "--overwrite instead of --resume, or another --run-dir."
             )
         return config
 
@@ -305,7 +308,7 @@ class RunConfig:
 
 
 def _sections(flat):
-    """The sections of a flat dictionary, in which each setting was checked alone."""
+    """The sections of a flat dictionary; each setting is checked by itself."""
     flat = dict(flat)
     one_of("preset", flat.pop("preset", "tiny"), PRESETS)
     sections = {}
@@ -318,10 +321,10 @@ def _sections(flat):
 
 
 def section_settings(name, flat):
-    """What a flat dictionary, such as all flags, says of one section: by the names of its fields, checked.
+    """The settings of one section in a flat dictionary, such as all flags: checked values by field name.
 
     Raises:
-        ConfigError: a value that cannot be.
+        ConfigError: a value is invalid.
     """
     section = SECTIONS[name]
     given = [f for f in dataclasses.fields(section) if flat_name(f) in flat]
@@ -329,10 +332,10 @@ def section_settings(name, flat):
 
 
 def _completed(settings):
-    """`settings`, and what the preset and the data set that they name give where they say nothing."""
+    """`settings`; those that are missing are taken from the preset and the recipe that they name."""
     preset = one_of("preset", settings.get("preset", "tiny"), PRESETS)
     dataset = one_of("dataset", settings.get("dataset", "phrasebook"), RECIPES)
-    own = settings.get("train_source") or settings.get("train_target")  # Nobody knows what these need.
+    own = settings.get("train_source") or settings.get("train_target")  # There is no recipe for these.
     completed = {**PRESETS[preset], **({} if own else _recipe(dataset, preset, settings)), **settings}
     if completed.get("separate_vocabularies"):
         completed.setdefault("tie_embeddings", "target")
@@ -340,20 +343,20 @@ def _completed(settings):
 
 
 def _recipe(dataset, preset, settings):
-    """What the data set needs, as the preset and the tokenizer want it."""
+    """The recipe of the data set, adapted to the preset and the tokenizer."""
     recipe = dict(RECIPES[dataset])
-    # With Adam, wider models want smaller steps ("Tensor Programs V", Yang et al., 2022, table 3).
+    # With Adam, wider models need smaller steps ("Tensor Programs V", Yang et al., 2022, table 3).
     recipe["learning_rate"] *= PRESETS["tiny"]["hidden_dim"] / PRESETS[preset]["hidden_dim"]
     if settings.get("tokenizer", "unigram") != "unigram":
-        recipe.pop("subword_sampling", None)  # Others know no probabilities to draw segmentations by.
+        recipe.pop("subword_sampling", None)  # Other tokenizers have no probabilities of segmentations.
     return recipe
 
 
 def _said(file):
-    """What a file says: of one that names a preset and a data set, what differs from what these two give."""
+    """The chosen settings of a file: if it names a preset and a data set, those that differ from what these give."""
     if not {"preset", "dataset"} <= file.keys():
         return file
-    kept = {"preset", "dataset", "tokenizer", *OWN_FILES}  # On these, what the others are by themselves depends.
+    kept = {"preset", "dataset", "tokenizer", *OWN_FILES}  # The values of the other settings depend on these.
     named = {key: value for key, value in file.items() if key in kept}
     drawn = {key: file[key] for key in ("epochs", "steps_per_epoch", "subword_sampling") if key in file}
     given = RunConfig.of_flat(_completed(named)).flat()
@@ -367,7 +370,7 @@ def read_config_file(path):
     """Settings of a JSON file, flat: a `config.json` of a run, or any part of one.
 
     Raises:
-        ConfigError: the file is missing, is not a JSON object, or has a setting that does not exist or cannot be.
+        ConfigError: the file is missing, is not a JSON object, or has an unknown setting or an invalid value.
     """
     return _flat(path, read_json(path))
 
@@ -386,13 +389,13 @@ def read_json(path):
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path}, line {error.lineno}: not JSON: {error.msg}.") from error
     except RecursionError as error:
-        raise ConfigError(f"{path} must hold a JSON object of settings. Received: lists in lists, too many.") from error
+        raise ConfigError(f"{path} must hold a JSON object of settings. Received: lists nested too deep.") from error
     if not isinstance(content, dict):
         raise ConfigError(f"{path} must hold a JSON object of settings. Received: {type(content).__name__}.")
     return content
 
 
-# What config.json called a setting in older runs.
+# Names of settings in the config.json of older runs.
 _RENAMED = {"accumulate": "gradient_accumulation_steps", "xla": "jit_compile"}
 
 
@@ -413,7 +416,7 @@ def _flat(path, content):
 
 
 def add_flags(parser, *sections):
-    """Adds one flag per field of the named sections, grouped; flags that are not given stay out of the result."""
+    """Adds one flag per field of the named sections, grouped; flags that are not given are not in the parsed result."""
     for name in sections:
         group = parser.add_argument_group(f"{name} settings")
         for f in dataclasses.fields(SECTIONS[name]):
@@ -427,14 +430,14 @@ def add_flags(parser, *sections):
             if f.default is not None and f.default != "":
                 text += f" (default: {f.default}{_changed_by(dest)})"
             elif _changed_by(dest):
-                text = f"{text[:-1]}{_changed_by(dest)})"  # These say themselves what None means.
+                text = f"{text[:-1]}{_changed_by(dest)})"  # These help texts end with "(default: ...)".
             kind = next(t for t in kinds if t is not types.NoneType)
             metavar = None if f.metadata["choices"] else {int: "N", float: "X", str: "TEXT"}[kind]
             group.add_argument(*flags, type=kind, choices=f.metadata["choices"], metavar=metavar, help=text, **kwargs)
 
 
 def _changed_by(name):
-    """Which presets and recipes replace a default, for `--help`."""
+    """The presets and recipes that replace a default, for `--help`."""
     changes = {**PRESETS, **RECIPES}
     changed = [f"{key}: {values[name]}" for key, values in changes.items() if name in values]
     return "; " + ", ".join(changed) if changed else ""
@@ -442,26 +445,26 @@ def _changed_by(name):
 
 @contextlib.contextmanager
 def user_errors(hint=""):
-    """Around a command: what the user did, or can mend, ends it with one line instead of a traceback.
+    """A context around a command: errors that the user can fix end it with a message instead of a traceback.
 
     The exit status is 2 for an error, 130 for Ctrl-C, 143 for SIGTERM and 141 for a closed pipe, as in a shell.
 
     Args:
-        hint: what to do next, a string or a function that returns it; printed behind an interruption or an error of
-            a file. Defaults to nothing.
+        hint: what to do next, a string or a function that returns it; printed after an interruption or a file error.
+            Defaults to nothing.
     """
     before = None
-    with contextlib.suppress(ValueError):  # Only the main thread can.
+    with contextlib.suppress(ValueError):  # Only the main thread can set a signal handler.
         before = signal.signal(signal.SIGTERM, _terminate)
     try:
         yield
-        sys.stdout.flush()  # What fails here fails in the middle of Python's exit otherwise.
-    except BrokenPipeError as error:  # Who read our output has enough of it, such as `head`.
+        sys.stdout.flush()  # An error here would otherwise come while Python exits.
+    except BrokenPipeError as error:  # The reader of our output, such as `head`, has stopped.
         _close_standard_output()
         raise SystemExit(128 + signal.SIGPIPE) from error
     except (ValueError, OSError, ImportError) as error:
         if isinstance(error, ImportError) and "pip install" not in str(error):
-            raise  # A package that is missing has such a message; this one is broken.
+            raise  # Our messages about missing packages say what to install; this package is broken.
         message = str(error)
         if isinstance(error, OSError) and error.strerror:
             message = f"Cannot use {error.filename or 'standard output'}: {error.strerror}. {_text(hint)}".rstrip()
@@ -482,7 +485,7 @@ def _text(hint):
 
 
 class _Terminated(KeyboardInterrupt):
-    """SIGTERM; who cleans up after Ctrl-C cleans up after this."""
+    """SIGTERM; code that cleans up after Ctrl-C also cleans up after this."""
 
 
 def _terminate(number, frame):
@@ -490,6 +493,6 @@ def _terminate(number, frame):
 
 
 def _close_standard_output():
-    """Keeps Python from writing what is left once more when it exits, and from failing at it."""
+    """Keeps Python from writing the rest of the output when it exits, which would fail again."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

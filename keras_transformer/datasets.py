@@ -6,7 +6,7 @@ from typing import NamedTuple
 from keras_transformer.phrasebook import phrasebook
 from keras_transformer.text import DataError, read_lines
 
-# The first task of Multi30k (Elliott et al., 2016, "Multi30K: Multilingual English-German Image Descriptions"), raw.
+# Raw text of Multi30k, task 1 (Elliott et al., 2016, "Multi30K: Multilingual English-German Image Descriptions").
 MULTI30K_URL = "https://github.com/multi30k/dataset/raw/master/data/task1/raw/"
 MULTI30K_SHA256 = {
     "test_2016_flickr.de.gz": "9204244e408ccb38d2a55cfcd344df15005fc42a07a6e55ca6c52b6ababb8cc8",
@@ -19,13 +19,13 @@ MULTI30K_SHA256 = {
 
 
 class ParallelText(NamedTuple):
-    """Sentence pairs and what was left out.
+    """Sentence pairs, and how many were dropped.
 
     Attributes:
         pairs: list of (source, target).
-        num_empty: pairs that were dropped because a side was empty.
-        name: where they come from, for messages.
-        line_numbers: the line of each pair in its files, from 1 on. Defaults to all lines.
+        num_empty: number of pairs that were dropped because a side was empty.
+        name: where the pairs come from, for messages.
+        line_numbers: the line number of each pair in its files, from 1 on. Defaults to None: the pairs are all lines.
     """
 
     pairs: list
@@ -47,7 +47,7 @@ class Corpus(NamedTuple):
 
 
 def load_corpus(data):
-    """Reads what a `keras_transformer.config.DataConfig` names.
+    """Reads the corpus that a `keras_transformer.config.DataConfig` names.
 
     Raises:
         DataError: see `read_parallel` and `multi30k`.
@@ -84,7 +84,7 @@ def read_parallel(source_path, target_path):
         )
     numbered = [(i, pair) for i, pair in enumerate(zip(source, target, strict=True), 1) if all(pair)]
     if not numbered:
-        raise DataError(f"{source_path} and {target_path} hold no pair: every line is empty in one of them.")
+        raise DataError(f"{source_path} and {target_path} hold no pair: each line is empty in at least one of them.")
     line_numbers, pairs = map(list, zip(*numbered, strict=True))
     return ParallelText(pairs, len(source) - len(pairs), f"{source_path}, {target_path}", line_numbers)
 
@@ -96,11 +96,11 @@ def multi30k(data_dir=None, source="en", target="de", test_set="test_2016_flickr
         data_dir: folder with the files, named like `train.en.gz` or `train.en`. By default they are downloaded from
             the data set's public repository, checked, and cached in `~/.keras/datasets/multi30k`.
         source, target: language codes. Default to `"en"`, `"de"`.
-        test_set: Defaults to `"test_2016_flickr"`.
+        test_set: name of the test set. Defaults to `"test_2016_flickr"`.
         variant: `""` for raw text, or `"lc.norm.tok"` for the data set's lower-cased, tokenised form.
 
     Raises:
-        DataError: a file is missing, or would have to be downloaded with no known checksum.
+        DataError: a file is missing, or must be downloaded and has no known checksum.
     """
 
     def read(split):
@@ -122,7 +122,7 @@ def _multi30k_file(data_dir, split, variant, language):
     name = f"{stem}.gz"
     if name not in MULTI30K_SHA256:
         raise DataError(
-            f"{name} cannot be downloaded: its checksum is not known here. Known: {', '.join(MULTI30K_SHA256)}. "
+            f"{name} cannot be downloaded: only files with a known checksum are. Known: {', '.join(MULTI30K_SHA256)}. "
             "Download it yourself and pass --data-dir."
         )
     import keras
@@ -135,8 +135,8 @@ def _multi30k_file(data_dir, split, variant, language):
             hash_algorithm="sha256",
             cache_subdir="datasets/multi30k",
         )
-    except Exception as error:  # get_file raises a bare Exception for whatever went wrong on the way.
+    except Exception as error:  # get_file raises a bare Exception for every problem of a download.
         raise DataError(
-            f"{name} could not be downloaded: {str(error).rstrip('.')}. Download the files by hand and pass "
+            f"{name} could not be downloaded: {str(error).rstrip('.')}. Download the files yourself and pass "
             "--data-dir, or train on the embedded corpus with --dataset phrasebook."
         ) from error

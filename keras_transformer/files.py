@@ -1,8 +1,8 @@
-"""Files and folders that appear complete or not at all, and the one place that decides what may be replaced.
+"""Files and folders that appear complete or not at all, and the rules for what may be replaced.
 
 A file that a command writes replaces a regular file of that name, as `>` in a shell does, but only when it is complete.
-A folder that a command writes replaces only a folder that such a command wrote before, and only while nobody has put
-anything else into it: each has a list of its files, `MANIFEST`.
+A folder that a command writes replaces only a folder that such a command wrote and that contains nothing else. Each of
+these folders has a list of its files, `MANIFEST`.
 """
 
 import contextlib
@@ -15,9 +15,9 @@ import shutil
 import stat
 from pathlib import Path
 
-# In every folder that `new_folder` wrote: the names of its files, and how many bytes they have together.
+# A file in every folder that `new_folder` wrote: the names of its files, and their total size in bytes.
 MANIFEST = "export.json"
-# Names of what this process has open: its file has no name, or one that stands for it.
+# Paths of files that this process already has open: they are written to, not replaced.
 _OPEN_FILES = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
 
 
@@ -27,10 +27,10 @@ class FileError(ValueError):
 
 @contextlib.contextmanager
 def output_file(path, mode="w"):
-    """A file that appears under its name, complete, when the block ends well; else what was there stays.
+    """A file that appears, complete, when the block ends without an error; otherwise the old file stays.
 
-    A regular file keeps its mode. A link stays, and what it points to is replaced. What is no regular file, such as a
-    device or a named pipe, is written to as it is, and so is /dev/stdout.
+    A regular file keeps its mode. A link stays, and its target is replaced. /dev/stdout and everything that is not a
+    regular file, such as a device or a named pipe, is written to directly.
 
     Args:
         path: the file's path.
@@ -40,7 +40,7 @@ def output_file(path, mode="w"):
         The open file.
 
     Raises:
-        OSError: the file cannot be written; it names the file.
+        OSError: the file cannot be written; the error names the file.
     """
     path = Path(path)
     real = Path(os.path.realpath(path))
@@ -60,7 +60,7 @@ def output_file(path, mode="w"):
         folder = os.open(real.parent, os.O_RDONLY | os.O_DIRECTORY)
         stack.callback(os.close, folder)
         temporary.unlink(missing_ok=True)
-        try:  # A file without a name: nothing is left of it when the process is killed.
+        try:  # A file without a name vanishes when the process is killed.
             descriptor, nameless = os.open(real.parent, os.O_TMPFILE | os.O_RDWR, 0o666), True
         except OSError as error:
             if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):  # Not every file system has them.
@@ -81,7 +81,7 @@ def output_file(path, mode="w"):
 
 
 class _NamedFile(io.FileIO):
-    """A file whose errors name it, also a full disk."""
+    """A file whose write errors name it, for example on a full disk."""
 
     def __init__(self, file, path, mode="w"):
         super().__init__(file, mode)
@@ -107,7 +107,7 @@ def _opened(raw, mode):
 
 
 def _raise_cause(error, path):
-    """Raises the `OSError` that an error came from: closing what could not be written fails in other ways, too."""
+    """Raises the `OSError` behind an error: closing a file that could not be written can raise other errors."""
     cause = error
     while cause and not isinstance(cause, OSError):
         cause = cause.__cause__ or cause.__context__
@@ -117,7 +117,7 @@ def _raise_cause(error, path):
 
 @contextlib.contextmanager
 def output_path(path):
-    """`output_file` for libraries that open files themselves: yields the path to write, which has the same suffix."""
+    """`output_file` for libraries that open files themselves: yields a temporary path with the same suffix."""
     temporary = path.with_name(f".writing-{path.name}")
     try:
         yield temporary
@@ -126,14 +126,14 @@ def output_path(path):
         os.replace(temporary, path)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
-        if isinstance(error, Exception):  # And not Ctrl-C.
+        if isinstance(error, Exception):  # Not Ctrl-C.
             _raise_cause(error, path)
         raise
 
 
 @contextlib.contextmanager
 def full_disk_named(path):
-    """Within, TensorFlow writes below `path`; its error for a full disk becomes an `OSError` that names the path."""
+    """A context in which TensorFlow writes below `path`: its full-disk error becomes an `OSError` with the path."""
     try:
         yield
     except Exception as error:
@@ -143,7 +143,7 @@ def full_disk_named(path):
 
 
 def remove(path):
-    """Removes a file, a link or a whole folder; what a link points to stays."""
+    """Removes a file, a link or a whole folder; the target of a link stays."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -151,24 +151,24 @@ def remove(path):
 
 
 def write_json(path, content):
-    """Writes a JSON file; a reader finds the old content or the new."""
+    """Writes a JSON file; a reader sees either the old or the new content."""
     with output_file(path) as file:
         file.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
 @contextlib.contextmanager
 def new_folder(path, overwrite=False):
-    """A temporary folder that takes the place of `path` when the block ends well, and vanishes when it does not.
+    """A temporary folder that replaces `path` when the block ends without an error, and is removed otherwise.
 
     Args:
-        path: the folder to write. It may be there already if it is empty.
+        path: the folder to write. It may exist if it is empty.
         overwrite: whether to replace a folder that this function wrote. Defaults to False.
 
     Yields:
         The path of the temporary folder, which is empty.
 
     Raises:
-        FileError: the place cannot be written to, or something is there that may not be replaced.
+        FileError: `path` cannot be written to, or has content that may not be replaced.
     """
     path = Path(os.path.realpath(path))
     temporary, old = path.with_name(f".writing-{path.name}"), path.with_name(f".replaced-{path.name}")
@@ -183,7 +183,7 @@ def new_folder(path, overwrite=False):
             files = sorted(str(file.relative_to(temporary)) for file in temporary.rglob("*") if not file.is_dir())
             size = _num_bytes(temporary, files)
             write_json(temporary / MANIFEST, {"made_by": "keras_transformer", "bytes": size, "files": files})
-            _check_replaceable(path, overwrite)  # Again: writing takes minutes.
+            _check_replaceable(path, overwrite)  # Again: it may have changed while this was written.
             if path.exists():
                 path.rename(old)
             temporary.rename(path)
@@ -196,21 +196,20 @@ def new_folder(path, overwrite=False):
 
 
 def cached_folder(path, write):
-    """A folder that is written once, and is found by every later call.
+    """A folder that is written by the first call and reused by later calls.
 
-    A process that calls this while another one of this machine writes into the same cache waits for it, and for the
-    programs that inherited its lock. A folder that lacks a file or the end of one, such as an unfinished copy, is
-    written again.
+    If another process of this machine is writing into the same cache, this call waits for it, and for the programs that
+    inherited its lock. An incomplete folder, such as an unfinished copy, is written again.
 
     Args:
-        path: the folder. What lies beside it must be written by this function, too.
-        write: a function that fills the empty folder whose path it is called with.
+        path: the folder. Its parent folder must contain only folders that this function wrote.
+        write: a function that takes the path of an empty folder and fills it.
 
     Returns:
         `path`, as a `Path`.
 
     Raises:
-        FileError: the place cannot be written to, or something else is there.
+        FileError: `path` cannot be written to, or has other content.
     """
     path = Path(path)
     if _is_complete(path):
@@ -220,13 +219,13 @@ def cached_folder(path, write):
             path.parent.mkdir(parents=True, exist_ok=True)
             lock = os.open(path.parent, os.O_RDONLY)
             stack.callback(os.close, lock)
-            # Programs that `write` starts can hold the lock, too: when this process is killed, they may go on writing.
+            # Programs that `write` starts inherit the lock: they may still write after this process is killed.
             os.set_inheritable(lock, True)
             fcntl.flock(lock, fcntl.LOCK_EX)
         except OSError as error:
             raise FileError(f"Cannot write to {path}: {error.strerror}.") from error
         if not _is_complete(path):
-            for left in path.parent.glob(".writing-*"):  # By a process that was killed, of this folder or another.
+            for left in path.parent.glob(".writing-*"):  # Left by killed processes.
                 shutil.rmtree(left, ignore_errors=True)
             with new_folder(path, overwrite=True) as temporary:
                 write(temporary)
@@ -235,12 +234,12 @@ def cached_folder(path, write):
 
 @contextlib.contextmanager
 def _working_folder(folder):
-    """An empty folder that belongs to this process; when the block fails, it is removed."""
+    """An empty folder that this process has locked; if the block fails, it is removed."""
     folder.mkdir(exist_ok=True)
     lock = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        for left in folder.iterdir():  # By a process that was killed.
+        for left in folder.iterdir():  # Left by a killed process.
             remove(left)
         try:
             yield
@@ -248,7 +247,7 @@ def _working_folder(folder):
             shutil.rmtree(folder, ignore_errors=True)
             raise
     except BlockingIOError as error:
-        raise FileError(f"{folder} is being written by another process. Wait for its end.") from error
+        raise FileError(f"{folder} is being written by another process. Wait until it has finished.") from error
     finally:
         os.close(lock)
 
@@ -263,16 +262,16 @@ def _check_replaceable(path, overwrite):
     foreign = foreign_files(path)
     if foreign and overwrite:
         raise FileError(
-            f"{path} is not replaced: only what an export wrote is, and no export wrote {foreign[0]}. "
+            f"{path} is not replaced: only folders of exports are, and no export wrote {foreign[0]}. "
             "Choose another place, or move that folder away."
         )
     if not overwrite:
         other = "choose another --output" if foreign else "replace it with --overwrite, or choose another --output"
-        raise FileError(f"{path} exists: it is not replaced by itself. {other[0].upper()}{other[1:]}.")
+        raise FileError(f"{path} exists: it is not replaced by default. {other[0].upper()}{other[1:]}.")
 
 
 def foreign_files(folder):
-    """Names in a folder that its manifest does not list: all of them, if it has none."""
+    """The files of a folder that its manifest does not list: all files, if it has no manifest."""
     folder = Path(folder)
     manifest = _manifest(folder)
     own = {MANIFEST, *manifest["files"]} if manifest else set()
@@ -283,7 +282,7 @@ def foreign_files(folder):
 
 
 def _is_complete(folder):
-    """Whether a folder has all the files that its manifest lists, to their ends."""
+    """Whether a folder has all files of its manifest, in full size."""
     manifest = _manifest(folder)
     try:
         return bool(manifest) and _num_bytes(folder, manifest["files"]) == manifest.get("bytes")
@@ -296,7 +295,7 @@ def _num_bytes(folder, files):
 
 
 def _manifest(folder):
-    """What the manifest of a folder says, None if it has none."""
+    """The content of a folder's manifest, or None if it has none."""
     try:
         content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         names = content["files"]

@@ -1,15 +1,15 @@
 """The embedded corpus ``phrasebook``: English-German sentence pairs from a small bilingual grammar.
 
-:func:`phrasebook` returns the corpus, :func:`corpus` the same with the grammatical background of each sentence.  The
-words are in `phrasebook_lexicon`, the rules in `phrasebook_grammar`; here are the constructions.
+:func:`phrasebook` returns the corpus, :func:`corpus` the same with construction and word combinations of each sentence.
+The words are in `phrasebook_lexicon`, the rules in `phrasebook_grammar`, the constructions here.
 
 Three decisions make English -> German a function that a small model can learn and generalise:
 
 * An English word or construction has one German rendering: "you" is always "du", the simple past is always the Perfekt
   (only "was" is "war"), "will" with a time is the present tense, "if" is "wenn" and "whether" is "ob".
 * German word order is fixed: pronouns, definite objects, time, free phrases, indefinite objects, "nicht", complement.
-* A small share of word combinations (say, a verb with an object) is reserved for the held-out sentences: each of those
-  has at least one, no training sentence has any.  Remembering the training sentences does not translate the others.
+* A small share of word combinations (such as a verb with an object) is reserved for the held-out sentences: each of
+  these has at least one, and no training sentence has any.  So a model cannot translate them from memory.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def random_time(rng: random.Random, tense: str, with_clock: bool) -> Text:
 
 
 def random_tense(rng: random.Random, verb: Verb, negated: bool) -> tuple[str, str, Text]:
-    """Choose tense, modal and time: states have the plain present only, habits are not negated."""
+    """Choose tense, modal and time: states have only the plain present, habits are not negated."""
     options = ["present"]
     if "x" not in verb.uses:
         options += ["past", "past", "future"]
@@ -139,7 +139,7 @@ def random_person(rng: random.Random, pronouns: float = 0.3, plurals: float = 0.
 
 
 def random_subject(rng: random.Random, verb: Verb) -> Phrase:
-    """Choose who does it: people, and for some verbs also animals or trains."""
+    """Choose the subject: people, and for some verbs also animals or trains."""
     if "t" in verb.uses and rng.random() < 0.5:
         return random_phrase(rng, ("transport",))
     if "a" in verb.uses and rng.random() < 0.3:
@@ -148,7 +148,7 @@ def random_subject(rng: random.Random, verb: Verb) -> Phrase:
 
 
 def random_other(rng: random.Random, subject: Phrase) -> Phrase:
-    """Choose somebody definite who is not the subject again."""
+    """Choose a definite person other than the subject."""
     while True:
         person = random_person(rng, plurals=0.1)
         same_speaker = person.person[0] == subject.person[0] != "3"
@@ -158,7 +158,7 @@ def random_other(rng: random.Random, subject: Phrase) -> Phrase:
 
 
 def random_place(rng: random.Random, table: str, kinds: tuple[str, ...], definite: bool = False) -> Text:
-    """Choose a preposition from a table and a noun that both it and the verb allow."""
+    """Choose a preposition from a table, and a noun that the preposition and the verb allow."""
     allowed = [(row, tuple(kind for kind in row[3].split(",") if kind in kinds)) for row in rows(table)]
     (en, de, case, _), fitting = rng.choice([(row, fitting) for row, fitting in allowed if fitting])
     determiners = ("the",) if definite else ("the", "the", "the", "the", "a")
@@ -166,7 +166,7 @@ def random_place(rng: random.Random, table: str, kinds: tuple[str, ...], definit
 
 
 def random_adjunct(rng: random.Random, verb: Verb, subject: Phrase) -> Text:
-    """Choose a phrase that the verb allows but does not require: for, with or without whom, or where."""
+    """Choose a phrase that the verb allows but does not require: for, with or without somebody, or a place."""
     uses = [use for use in "bccl" if use in verb.uses]
     if not uses or rng.random() < 0.6:
         return NOTHING
@@ -199,7 +199,7 @@ def random_objects(rng: random.Random, verb: Verb, subject: Phrase, negated: boo
 
 
 def random_clause(rng: random.Random, negations: float = 0.15, general: bool = False) -> Clause:
-    """Choose an event: who does what, to whom, where and when; a ``general`` one is a habit without a time."""
+    """Choose all parts of a clause; a ``general`` clause is a habit without a time."""
     frames = ("accusative",) * 4 + ("dative", "giving", "plain", "location", "motion", "placing")
     frame = rng.choice([frame for frame in frames if not (general and frame in ("giving", "placing"))])
     verb = rng.choice([verb for verb in VERBS if verb.frame == frame and ("h" in verb.uses or not general)])
@@ -240,7 +240,7 @@ def who_question(rng: random.Random) -> Text:
 
 
 def wh_question(rng: random.Random) -> Text:
-    """Leave out a part of a clause and ask for it; German tells "wo" from "wohin" and "wen" from "wem"."""
+    """Leave out a part of a clause and ask for it; German distinguishes "wo" and "wohin", "wen" and "wem"."""
     clause = random_clause(rng, negations=0)
     frame = clause.verb.frame
     options = [(Text("why", "warum"), clause)]
@@ -409,7 +409,7 @@ class Sentence:
 
 
 def is_reserved(combination: Combination) -> bool:
-    """Tell by a fixed digest whether a combination belongs to the held-out sentences, the same for every seed."""
+    """Whether a combination is reserved for the held-out sentences: decided by its hash, so equal for every seed."""
     digest = hashlib.sha256("|".join(combination).encode()).digest()
     return int.from_bytes(digest[:4], "big") % 100 < RESERVED_PERCENT
 
@@ -429,7 +429,7 @@ def random_sentence(rng: random.Random) -> Sentence:
 
 
 def distinct_sentences(rng: random.Random) -> Iterator[Sentence]:
-    """Generate short sentences without end, each English and each German one only once."""
+    """Generate short sentences endlessly; no English and no German sentence occurs twice."""
     seen: set[str] = set()
     while True:
         sentence = random_sentence(rng)

@@ -170,7 +170,7 @@ class Clause:
 
     @property
     def combinations(self) -> frozenset[Combination]:
-        """All word combinations in the clause, the units by which training and held-out sentences differ."""
+        """All word combinations in the clause; some combinations occur only in held-out sentences."""
         verb = self.verb.prefix + self.verb.stem
         objects = [phrase for phrase, _ in self.objects]
         combinations = {("subject", phrase.head, verb) for phrase in (self.subject,) if phrase.head}
@@ -190,7 +190,7 @@ def conjugate(infinitive: str, he_form: str, person: str) -> str:
 
 
 def german_verb(clause: Clause) -> tuple[str, str]:
-    """Return the finite verb and what closes the verbal bracket: a prefix, an infinitive, a participle or nothing."""
+    """Return the finite verb and the second part of the verb: a prefix, an infinitive, a participle or nothing."""
     verb, person = clause.verb, clause.subject.person
     if clause.modal:
         return conjugate(MODALS[clause.modal], "", person), verb.prefix + verb.stem
@@ -269,7 +269,7 @@ def subordinate(en: str, de: str, clause: Clause) -> Text:
 
 
 def attach(main: Text, clause: Text) -> Text:
-    """Add a subordinate clause, which German always sets off by a comma; a question mark moves to the end."""
+    """Add a subordinate clause, in German always with a comma; a question mark moves to the end."""
     mark = "?" if main.en.endswith("?") else ""
     en, de = main.en.removesuffix("?"), main.de.removesuffix("?")
     return Text(f"{en} {clause.en}{mark}", f"{de}, {clause.de}{mark}", main.combinations | clause.combinations)

@@ -1,4 +1,4 @@
-"""The words of the phrasebook corpus, with what the grammar must know of each; a word is added here."""
+"""The words of the phrasebook corpus, with their forms and uses for the grammar. Add new words here."""
 
 from __future__ import annotations
 

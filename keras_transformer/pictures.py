@@ -1,6 +1,6 @@
-"""From a trained run to its pictures: the arrays that `visualize` draws, and the attention explorer.
+"""Pictures of a trained run: the arrays that `visualize` draws, and the attention explorer.
 
-`draw` is what `python -m keras_transformer plot` runs, `explorer` what `explore` runs.
+`python -m keras_transformer plot` runs `draw`, and `explore` runs `explorer`.
 """
 
 import base64
@@ -26,24 +26,24 @@ from keras_transformer.search import search
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, shifted_right
 from keras_transformer.translator import Attention, pad
 
-# For the masks without a run.
+# The sentences for the masks if there is no run.
 EXAMPLE = [["the", "cat", "sat", "on", "the", "mat"], ["it", "slept"]]
-# Sentences that are scored by length.
+# Maximum number of sentences that are scored by length.
 SCORED = 600
-# More beams, longer sentences, and the tree cannot be read.
+# With more beams the tree cannot be read.
 TREE_BEAMS = 4
 
 
 class Reading(NamedTuple):
-    """A sentence, its translation, and what every head looked at.
+    """A sentence, its translation, and the attention scores of every head.
 
     Attributes:
         source_tokens: S strings, the end token last.
         input_tokens: T strings that the decoder read, the start token first.
-        target_tokens: T strings that it wrote, the end token last.
+        target_tokens: T strings that the decoder wrote, the end token last.
         encoder: encoder self-attention scores, float32 (layers, N, S, S).
-        decoder: decoder self-attention scores, (layers, N, T, T). Row t is for writing target token t, column t for
-            input token t.
+        decoder: decoder self-attention scores, (layers, N, T, T). Row t belongs to target token t, column t to input
+            token t.
         cross: cross-attention scores, (layers, N, T, S).
         translation: the text.
     """
@@ -86,14 +86,14 @@ def draw(kind, translator=None, text=None, reference=None):
     Args:
         kind: one of `config.PICTURES`.
         translator: a `Translator` that was loaded from a run. Defaults to None, for `config.PICTURES_WITHOUT_RUN`.
-        text: the sentence that they show.
-        reference: its translation; defaults to the model's own. For `"curves"`.
+        text: the sentence that the pictures show.
+        reference: its right translation, for `"curves"`. Defaults to the model's translation.
 
     Yields:
-        Pairs of a name, such as `"sinusoids"`, and a `Figure`, or an animation.
+        Pairs of a name, such as `"sinusoids"`, and a `Figure` or an animation.
 
     Raises:
-        ValueError: there is no such kind, or it needs a trained run.
+        ValueError: the kind does not exist or needs a trained run.
     """
     if kind not in PICTURES:
         raise ValueError(f"`kind` must be one of {PICTURES}. Received: {kind!r}.")
@@ -133,7 +133,7 @@ def _masks(translator, text, reference):
         tokens = [row + ["<pad>"] * (length - len(row)) for row in rows]
         yield "masks", visualize.masks([[token != "<pad>" for token in row] for row in tokens], tokens)
         return
-    # The decoder's input: two translations, of which one is shorter. Its first block says how masks change scores.
+    # The decoder's input is a translation and its first half. The decoder's first block shows how masks change scores.
     written = list(translator.translate([text], return_scores=True)[0].token_ids)[:9]
     ids = pad([[START_TOKEN_ID, *written], [START_TOKEN_ID, *written[: len(written) // 2]]])
     tokens = [translator.target_tokenizer.pieces(row) for row in ids]
@@ -160,7 +160,7 @@ def _attention(translator, text, reference):
         ),
     )
     yield "cross_attention", visualize.attention_grid(reading.cross, written, source, "Cross-attention")
-    # The head, and the layer, that point most clearly to one place.
+    # The head, and below the layer, with the largest scores: they point most clearly to single tokens.
     clear = reading.cross.max(axis=-1).mean(axis=-1)
     layer, head = np.unravel_index(clear.argmax(), clear.shape)
     title = f"Cross-attention, layer {layer}, head {head}"
@@ -179,7 +179,7 @@ def _attention(translator, text, reference):
 def _schedule(translator, text, reference):
     from keras_transformer.training import make_schedule
 
-    if translator is None:  # As people have drawn it since the paper came out.
+    if translator is None:  # The usual curves of the paper's schedule.
         sizes = [(512, 4000), (512, 8000), (256, 4000)]
         schedules = {f"hidden_dim {dim}, {steps:,} steps": make_schedule(dim, steps) for dim, steps in sizes}
         warmup_steps = 4000
@@ -211,13 +211,13 @@ def _curves(translator, text, reference):
     try:
         by_length = _bleu_by_length(translator)
     except (DataError, OSError) as error:
-        print(f"bleu_by_length was left out, the run's test set cannot be read: {error}", file=sys.stderr)
+        print(f"bleu_by_length was left out, because the test set of the run cannot be read: {error}", file=sys.stderr)
     else:
         yield "bleu_by_length", by_length
 
 
 def _bleu_by_length(translator):
-    """Of at most `SCORED` sentences of the run's test set, in groups of similar lengths that have enough of them."""
+    """The figure for at most `SCORED` sentences of the run's test set, in up to five groups of similar length."""
     from keras_transformer.scoring import corpus_scores
 
     data = translator.run.config().data
@@ -240,14 +240,14 @@ def _bleu_by_length(translator):
 
 
 def example_sentences(run, count):
-    """Pairs of the run's test set that are short enough for a picture, spread over it."""
+    """Pairs from all parts of the run's test set that are short enough for a picture."""
     pairs = load_corpus(Run(run).config().data).test.pairs
     short = [pair for pair in pairs if 5 <= len(pair[0].split()) <= 9] or pairs
     return short[:: max(1, len(short) // count)][:count]
 
 
 class BeamTrace(NamedTuple):
-    """How a beam search went; see `visualize.beam_tree`."""
+    """The steps of a beam search; see `visualize.beam_tree`."""
 
     tokens: list
     parents: list
@@ -256,7 +256,7 @@ class BeamTrace(NamedTuple):
 
 
 def trace_beams(translator, text, num_beams=TREE_BEAMS):
-    """Searches for the translation of one sentence and notes every prefix that the search kept.
+    """Searches for the translation of one sentence and records every prefix that the search kept.
 
     Args:
         translator: a `Translator`, on TensorFlow.
@@ -289,7 +289,7 @@ def trace_beams(translator, text, num_beams=TREE_BEAMS):
     hypotheses = search(recorder, source, limits, int(limits[0]), settings, num_beams)
     pieces = translator.target_tokenizer.pieces
     trace = BeamTrace([pieces([START_TOKEN_ID])], [[0]], [[0.0]], [])
-    paths = {(): (0, 0)}  # Which beam of which step has read these tokens.
+    paths = {(): (0, 0)}  # Tokens -> the step and the beam that have read them.
     before = np.zeros(num_beams)
     for number, (token_ids, ancestors, _) in enumerate(steps[1:], 1):
         parents = ancestors[:, number - 1].astype(int) * (number > 1)
@@ -304,7 +304,7 @@ def trace_beams(translator, text, num_beams=TREE_BEAMS):
     for ids, score in zip(*(_numpy(x)[0] for x in hypotheses), strict=True):
         if score > decoding.NO_HYPOTHESIS:
             ids = tuple(ids.astype(int).tolist())
-            # The last token is never read: the end token, or what stands at the limit.
+            # The decoder never reads the last token: the end token, or the token at the limit.
             last = ids.index(END_TOKEN_ID) if END_TOKEN_ID in ids else len(ids) - 1
             trace.hypotheses.append((*paths[ids[:last]], float(score)))
     return trace
@@ -326,12 +326,12 @@ _DRAWINGS = {
 
 
 def explorer(translator, texts, title):
-    """A page, all in one file, in which each word shows what every head of every layer looks at when it is written.
+    """A page in one file that shows the attention scores of a word, in every head and layer, when you point at it.
 
     Args:
         translator: a `Translator`.
         texts: sentences.
-        title: of the page.
+        title: the title of the page.
 
     Returns:
         HTML.
@@ -348,7 +348,7 @@ def explorer(translator, texts, title):
             {
                 "source": text,
                 "translation": reading.translation,
-                # Thousandths: no eye sees more, and the page stays small.
+                # Thousandths: finer differences cannot be seen, and the page stays small.
                 **{
                     name: {"queries": queries, "keys": keys, "scores": np.rint(1000 * scores).astype(int).tolist()}
                     for name, (queries, keys, scores) in kinds.items()
@@ -356,16 +356,17 @@ def explorer(translator, texts, title):
             }
         )
     page = Path(__file__).with_name("explorer.html").read_text(encoding="utf-8")
-    # The page loads nothing and runs nothing but its own script, whatever stands in a sentence.
+    # The policy: whatever a sentence contains, the page loads nothing and runs only its own script.
     own = {name: _hash(re.search(f"<{name}>(.*?)</{name}>", page, re.DOTALL)[1]) for name in ("script", "style")}
     filled = {
         "policy": f"default-src 'none'; script-src {own['script']}; style-src {own['style']}; base-uri 'none'; "
         "form-action 'none'",
         "title": html.escape(title),
-        # Only "<" can end a script element, or begin a comment in it.
+        # "<" is escaped: only this character can end a script element or begin a comment in it.
         "sentences": json.dumps(sentences, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
     }
-    return re.sub(r"\{\{(\w+)\}\}", lambda mark: filled[mark[1]], page)  # Once: what was filled in is not searched.
+    # All marks in one pass, so that marks inside a sentence are not replaced.
+    return re.sub(r"\{\{(\w+)\}\}", lambda mark: filled[mark[1]], page)
 
 
 def _hash(text):

@@ -1,12 +1,12 @@
-"""A run folder, the folder that `train_keras.py` writes. Only this module knows what lies in it.
+"""A run folder is what `train_keras.py` writes. Only this module knows the files in it.
 
 config.json, versions.json        settings; packages, and checksums of the texts
 tokenizer.spm                     or source_tokenizer.spm and target_tokenizer.spm
 model.keras                       the best model
-checkpoints/epoch-00007.npz       what is needed to go on, after the newest two epochs
+checkpoints/epoch-00007.npz       the state for resuming, after each of the newest two epochs
 log.csv, tensorboard/             metrics of every epoch
 scores.json                       BLEU and chrF of the test set, before and after training
-export/TARGET/, explorer.html     what `export` and `explore` write unless told otherwise
+export/TARGET/, explorer.html     the output of `export` and `explore`, unless --output is given
 """
 
 import hashlib
@@ -68,21 +68,21 @@ class Run:
         return self.folder / "explorer.html"
 
     def export_folder(self, target):
-        """Where an export goes unless told otherwise."""
+        """The default folder of an export."""
         return self.folder / "export" / target
 
-    # What is there.
+    # Reading a run.
 
     def exists(self):
-        """Whether the folder has the `config.json` of a run or, where that is damaged, its `versions.json`.
+        """Whether the folder has the `config.json` of a run or, if that is damaged, its `versions.json`.
 
-        Many other things have a file named `config.json`.
+        The content is checked, because many other programs write a file named `config.json`.
         """
         marks = {"config.json": SECTIONS.keys(), "versions.json": {"keras", "sentencepiece"}}
         return any(keys <= _read(self.folder / name).keys() for name, keys in marks.items())
 
     def is_free(self):
-        """Whether a new run can begin here: nothing is there but what a process that was killed was setting up."""
+        """Whether a new run can begin here: the folder has at most the leftovers of a killed process's set-up."""
         return not self.folder.exists() or (
             self.folder.is_dir() and not set(self.folder.iterdir()) - {self.folder / SETTING_UP}
         )
@@ -118,7 +118,7 @@ class Run:
             return keras.saving.load_model(self.model_file, compile=False)
 
     def check_trained(self):
-        """Raises a FileNotFoundError unless there is a model that was trained."""
+        """Raises a FileNotFoundError unless the folder has a trained model."""
         for file in (self.config_file, self.model_file):
             if not file.is_file():
                 raise FileNotFoundError(
@@ -131,19 +131,19 @@ class Run:
         return sorted((self.folder / "checkpoints").glob("epoch-*.npz"), reverse=True)
 
     def scores(self):
-        """What is known of its quality, a dictionary."""
+        """The content of scores.json, a dictionary; empty if there is none."""
         return _read(self.folder / "scores.json")
 
-    # What training writes.
+    # Writing a run.
 
     @contextmanager
     def set_up(self, is_chief, barrier):
-        """A folder for what setting up writes: it is the whole run when the block ends well, and nothing if not.
+        """A temporary folder for a new run: it replaces the old run when the block ends without an error.
 
-        An old run is deleted only then, when texts, vocabulary and sizes have turned out to go together.
+        So an old run is deleted only after texts, vocabulary and sizes are known to fit together.
 
         Args:
-            is_chief: whether this process writes; of several workers one does.
+            is_chief: whether this process writes; only one of several workers does.
             barrier: a function that returns when all workers have called it.
 
         Yields:
@@ -152,7 +152,7 @@ class Run:
         folder = self.folder / SETTING_UP
         try:
             if is_chief:
-                shutil.rmtree(folder, ignore_errors=True)  # Of a process that was killed.
+                shutil.rmtree(folder, ignore_errors=True)  # Left by a killed process.
                 folder.mkdir(parents=True)
             yield Run(folder)
             barrier()  # All workers have read it.
@@ -164,15 +164,16 @@ class Run:
 
     def _replace_by(self, folder):
         if self.exists():
-            self.check_replaceable()  # Again: setting up takes a while.
-        # config.json is replaced, and last: with it, a folder is a run, and what a kill leaves can be overwritten.
+            self.check_replaceable()  # Again: the folder may have changed in the meantime.
+        # config.json is never missing, and is replaced last: it marks the folder as a run that --overwrite may replace,
+        # also after a kill.
         for old in set(self.folder.iterdir()) - {folder, self.config_file}:
             remove(old)
         for new in sorted(folder.iterdir(), key=lambda path: path.name == self.config_file.name):
             new.replace(self.folder / new.name)
 
     def prepare(self, config, corpus):
-        """Trains the tokenizers and writes them, the versions and the settings."""
+        """Trains the tokenizers; writes them, the versions and the settings."""
         settings = config.tokenizer
         sides = list(zip(*corpus.train.pairs, strict=True))
         texts = sides if settings.separate_vocabularies else [sides[0] + sides[1]]
@@ -186,17 +187,17 @@ class Run:
         print(f"tokenizer: {settings.tokenizer}, " + " and ".join(f"{t.vocabulary_size:,} ids" for t in tokenizers))
 
     def check_text(self, corpus):
-        """Raises a ConfigError unless a run that goes on has the text that it began with."""
+        """Raises a ConfigError unless a resumed run has the text that it began with."""
         begun_with = _read(self.folder / "versions.json")
         for name, checksum in _checksums(corpus).items():
             if checksum != begun_with.get(name, checksum):
                 raise ConfigError(
-                    f"The {name} must be that which the run in {self} began with: with another it is another run. "
-                    "Received: a text with another checksum. Put the old files back, or begin a run with --overwrite."
+                    f"The {name} must be the one that the run in {self} began with: finished epochs used it. "
+                    "Received: a text with another checksum. Put the old files back, or start a run with --overwrite."
                 )
 
     def go_on(self, config, epochs_done):
-        """Removes what a kill has left half-written or too much, and writes and prints the settings that are new."""
+        """Prepares a resumed run: removes incomplete files and later log rows, writes and prints changed settings."""
         for left in [*self.folder.glob(".writing-*"), *self.folder.glob("checkpoints/.writing-*")]:
             left.unlink()
         self.trim_log(epochs_done)
@@ -207,7 +208,7 @@ class Run:
             print(f"changed settings: {', '.join(changes)}")
 
     def trim_log(self, epochs):
-        """Takes the rows of later epochs out of the log, and one that was not written to its end."""
+        """Removes the rows of later epochs and an incomplete row from the log."""
         if not self.log_file.is_file():
             return
         header, *rows = self.log_file.read_bytes().splitlines(keepends=True) or [b""]
@@ -219,7 +220,7 @@ class Run:
         write_json(self.folder / "scores.json", scores)
 
     def save_checkpoint(self, epoch, write):
-        """Writes the checkpoint after an epoch, by `write(file)`, and removes all but the newest two."""
+        """Writes the checkpoint of an epoch with `write(file)`, and removes all but the newest two."""
         path = self.folder / "checkpoints" / f"epoch-{epoch:05d}.npz"
         path.parent.mkdir(exist_ok=True)
         with output_file(path, "wb") as file:
@@ -227,13 +228,14 @@ class Run:
         for old in self.checkpoints()[NUM_CHECKPOINTS:]:
             old.unlink()
 
-    # What may be replaced.
+    # Replacing a run.
 
     def check_replaceable(self):
-        """Raises a `FileError` unless the folder holds a run and nothing else, so that nothing is lost but the run."""
+        """Raises a `FileError` unless the folder holds a run and nothing else, so that no other file is deleted."""
         if not self.exists():
             raise FileError(
-                f"{self} is not replaced: only a run is, and there is no config.json of one. Choose another --run-dir."
+                f"{self} is not replaced: only the folder of a run is, and it has no config.json of a run. "
+                "Choose another --run-dir."
             )
         foreign = self._foreign()
         if foreign:
@@ -243,7 +245,7 @@ class Run:
             )
 
     def _foreign(self):
-        """What is in the folder and neither training nor an export wrote."""
+        """The files in the folder that neither training nor an export wrote."""
         foreign = []
         for path in sorted(self.folder.iterdir()):
             if path.is_symlink():
@@ -268,7 +270,7 @@ def _foreign_exports(folder):
 
 
 def _read(path):
-    """The JSON object in a file, an empty one if there is none."""
+    """The JSON object in a file; empty if the file is missing or damaged."""
     try:
         return read_json(path)
     except ConfigError:
@@ -276,14 +278,14 @@ def _read(path):
 
 
 def _checksums(corpus):
-    """SHA-256 of the texts that a run learns from and chooses by, whatever the names of their files."""
+    """SHA-256 of the training and validation text; file names do not matter."""
     texts = {"training text": corpus.train, "validation text": corpus.validation}
     return {name: hashlib.sha256(json.dumps(text.pairs).encode()).hexdigest() for name, text in texts.items()}
 
 
 @contextmanager
 def _damage_named(path):
-    """Within, a file of a run is read; if that fails, the error says in one line which and what can be done."""
+    """A context for reading a file of a run: the error names the file and a remedy in one line."""
     try:
         yield
     except MemoryError:

@@ -22,10 +22,10 @@ def corpus_scores(hypotheses, references, tokenize="13a"):
     """Scores translations against one reference each.
 
     Args:
-        hypotheses: list of strings, the system's.
+        hypotheses: list of strings, the translations.
         references: list of strings, of the same length.
-        tokenize: sacreBLEU's tokenizer for BLEU. Defaults to `"13a"`, its default; `"none"` is for text that is
-            tokenised already.
+        tokenize: sacreBLEU's tokenizer for BLEU. Defaults to `"13a"`, sacreBLEU's default. Use `"none"` for text that
+            is already tokenised.
 
     Returns:
         `CorpusScores`.

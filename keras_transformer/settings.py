@@ -1,6 +1,6 @@
 """How a setting is declared: as a field of a frozen dataclass, with its help text, its choices and its rules.
 
-`config.py` makes flags and JSON of such fields. Whatever way a value comes, it is checked here.
+`config.py` makes flags and JSON from these fields. All values are checked here: from flags, from JSON and from Python.
 """
 
 import dataclasses
@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 
 
 class ConfigError(ValueError):
-    """A setting that does not exist or cannot be."""
+    """A setting that does not exist or has an invalid value."""
 
 
 class Rule(NamedTuple):
-    """What a value must be; `None` need not.
+    """A rule for a value; `None` is not checked.
 
     Attributes:
-        holds: a function of the value.
-        text: the rule, behind "must be".
+        holds: a function that returns whether a value keeps the rule.
+        text: the rule in words that follow "must be".
     """
 
     holds: Callable[[Any], bool]
@@ -40,30 +40,28 @@ def setting(default, help, *rules, choices=None, also=(), flat=None, changeable=
     """A field of `Settings`.
 
     Args:
-        default: of the field.
-        help: for `--help`.
-        *rules: `Rule`s that a value keeps.
-        choices: the values that there are. Defaults to any.
+        default: the default value of the field.
+        help: the text for `--help`.
+        *rules: `Rule`s that a value must keep.
+        choices: the allowed values. Defaults to all.
         also: other flags of the setting.
-        flat: its name beside the settings of all other sections: as a flag, and in flat dictionaries. Defaults to the
-            field's name.
-        changeable: whether `--resume` may change it. Defaults to False: with another value, finished epochs would be
-            other ones.
+        flat: the name of its flag, and its key in flat dictionaries of all sections. Defaults to the field's name.
+        changeable: whether `--resume` may change it. Defaults to False: finished epochs depend on the value.
     """
     metadata = {"help": help, "rules": rules, "choices": choices, "also": also, "flat": flat, "changeable": changeable}
     return dataclasses.field(default=default, metadata=metadata)
 
 
 def changeable(*args, **kwargs):
-    """A `setting` that `--resume` may change: what finished epochs are does not depend on it."""
+    """A `setting` that `--resume` may change, because finished epochs do not depend on it."""
     return setting(*args, **kwargs, changeable=True)
 
 
 class Settings:
-    """A base for frozen dataclasses whose fields are made by `setting`: all values are checked.
+    """A base for frozen dataclasses whose fields are made by `setting`: it checks all values.
 
     Raises:
-        ConfigError: a value that cannot be, or is of another type.
+        ConfigError: a value is invalid or has the wrong type.
     """
 
     def __post_init__(self):
@@ -72,7 +70,7 @@ class Settings:
 
 
 def flat_name(f):
-    """The name of a field beside those of all sections."""
+    """The name of a field among the fields of all sections."""
     return f.metadata["flat"] or f.name
 
 
@@ -84,10 +82,10 @@ def allowed_types(section, field_name):
 
 
 def checked(section, f, value, name=None):
-    """`value`, as the type of field `f` of a section, or a ConfigError that names the setting."""
+    """`value` converted to the type of field `f` of a section. Raises a ConfigError that names the setting."""
     name = name or f.name
     allowed = allowed_types(section, f.name)
-    if isinstance(value, numbers.Real) and not isinstance(value, bool):  # NumPy's, too.
+    if isinstance(value, numbers.Real) and not isinstance(value, bool):  # Also NumPy's numbers.
         integral = isinstance(value, numbers.Integral)
         value = int(value) if integral and int in allowed else float(value) if float in allowed else value
     if type(value) not in allowed:
@@ -106,14 +104,14 @@ def checked(section, f, value, name=None):
 
 
 def one_of(name, value, choices):
-    """`value`, or a ConfigError that names the choices."""
+    """Returns `value` if it is one of the choices. Raises a ConfigError that names the choices."""
     if value not in tuple(choices):
         raise ConfigError(f"`{name}` must be one of {tuple(choices)}. Received: {value!r}.")
     return value
 
 
 def documented(section):
-    """A decorator: the help texts of the fields become the `Attributes` of the docstring."""
+    """A decorator that writes the help texts of the fields into the docstring, as `Attributes`."""
     lines = [f"        {f.name}: {f.metadata['help']}. Defaults to {f.default!r}." for f in dataclasses.fields(section)]
     section.__doc__ = "\n".join([section.__doc__.rstrip(), "", "    Attributes:", *lines, ""])
     return section

@@ -1,8 +1,8 @@
-"""Lines of text from files and pipes: UTF-8, one sentence a line, plain or gzip.
+"""Lines of text from files and pipes: UTF-8, one sentence per line, plain or gzip.
 
-All commands read text here, so that one problem has one name. Lines end at a newline alone, not at the other
-characters that `str.splitlines` takes for one: those occur inside sentences, and splitting there would shift every line
-after them.
+All commands read text with this module, so that they report a problem in the same words. Only a newline ends a line.
+The other characters at which `str.splitlines` splits occur inside sentences: splitting there would shift all later
+lines.
 """
 
 import codecs
@@ -13,18 +13,18 @@ import sys
 import zlib
 from typing import NamedTuple
 
-# Bytes that are read together: enough lines to fill batches of similar lengths, in constant memory.
+# Number of bytes per read: enough lines to fill batches of similar lengths, in constant memory.
 READ_SIZE = 1 << 17
-# A line with more bytes is no sentence; a file without newlines would have to fit into memory.
+# Longer lines, in bytes, are refused: they are not sentences, and a file without newlines would fill the memory.
 LONGEST_LINE = 1 << 20
-# So many problems of one file are printed, the others are counted.
+# Number of problems of one file that are printed; the others are only counted.
 PRINTED_PROBLEMS = 10
 
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class DataError(ValueError):
-    """Text that cannot be used; the message names the file and, where there is one, the line."""
+    """Text that cannot be used; the message names the file and, if possible, the line."""
 
 
 class Line(NamedTuple):
@@ -32,7 +32,7 @@ class Line(NamedTuple):
 
     Attributes:
         text: the line without surrounding spaces; empty if there is a problem.
-        problem: why it is no text, or None.
+        problem: why it is not valid text, or None.
     """
 
     text: str
@@ -40,11 +40,11 @@ class Line(NamedTuple):
 
 
 def lines(file, name):
-    """Reads lines, in lists: of a file many, of a pipe what has arrived, so that nobody waits.
+    """Reads lines in lists: many lines of a file at once, but from a pipe only those that have arrived.
 
     Args:
         file: a binary file with `read1`, plain or gzip.
-        name: of the file, for messages.
+        name: the name of the file, for messages.
 
     Yields:
         Lists of `Line`s.
@@ -84,7 +84,7 @@ _TOO_LONG = f"over {LONGEST_LINE:,} bytes long"
 
 
 def decoded(line, number):
-    """`Line` number `number` of a UTF-8 file, from its bytes; a byte order mark is taken off the first one."""
+    """`Line` number `number` of a UTF-8 file, from its bytes. A byte order mark is removed from the first line."""
     if len(line) > LONGEST_LINE:
         return Line("", _TOO_LONG)
     if b"\0" in line:
@@ -100,7 +100,7 @@ def read_lines(path):
     """All lines of a file, stripped of surrounding spaces.
 
     Raises:
-        DataError: the file cannot be read, is empty, or has a line that is no text; the message names the line.
+        DataError: the file cannot be read, is empty, or has a line that is not valid text; the message names the line.
     """
     text = []
     with open_input(path) as file:
@@ -109,11 +109,11 @@ def read_lines(path):
                 text.append(line.text)
                 if line.problem:
                     raise DataError(
-                        f"{path}, line {len(text)}: {line.problem}. Mend the file; if it has another encoding, "
+                        f"{path}, line {len(text)}: {line.problem}. Correct the file; if it has another encoding, "
                         "convert it, for example with: iconv -f ISO-8859-1 -t UTF-8."
                     )
     if not any(text):
-        raise DataError(f"{path} is empty: it must hold one sentence a line.")
+        raise DataError(f"{path} is empty: it must have one sentence per line.")
     return text
 
 
@@ -133,12 +133,12 @@ def open_input(path=None):
 
 
 def unpacked(file):
-    """A binary file, or what is in it if it is a gzip file."""
+    """A binary file, unpacked if it is a gzip file."""
     file = file if hasattr(file, "peek") else io.BufferedReader(file)
     return gzip.open(file) if file.peek(2)[:2] == b"\x1f\x8b" else file
 
 
-EMPTY_LINE = "an empty line is written"  # What becomes of a line that is no text.
+EMPTY_LINE = "an empty line is written"  # What is done with a line that is not valid text.
 
 
 def about_line(name, number, what, done):
@@ -147,10 +147,10 @@ def about_line(name, number, what, done):
 
 
 class Problems:
-    """Prints and counts what was wrong with lines; nobody reads a million messages.
+    """Prints the first problems with lines of a file, and counts all.
 
     Args:
-        name: of the file.
+        name: the name of the file.
     """
 
     def __init__(self, name):
@@ -158,25 +158,25 @@ class Problems:
         self.counts = {}
 
     def add_line(self, number, line, limit=None):
-        """Notes what is wrong with `Line` number `number`; `limit` is the model's, if only its beginning was used."""
+        """Adds the problem of `Line` number `number`, if any; `limit` is the model's limit if the line was cut."""
         if line.problem:
             self.add(number, line.problem, EMPTY_LINE)
         elif limit:
             self.add(number, *over_long(limit))
 
     def add(self, number, what, done):
-        """Line `number` has a problem, `what`; `done` says what becomes of it, in words that many lines share."""
+        """Adds a problem, `what`, of line `number`; `done` says what was done. Problems are counted by `done`."""
         self.counts[done] = self.counts.get(done, 0) + 1
         if sum(self.counts.values()) <= PRINTED_PROBLEMS:
             print(about_line(self.name, number, what, done), file=sys.stderr)
 
     def summary(self):
-        """Prints how many lines had a problem; returns whether any had one."""
+        """Prints how many lines had problems; returns whether any had one."""
         for done, count in self.counts.items():
             print(f"{self.name}: {count:,} line{'s' if count > 1 else ''} in all: {done}.", file=sys.stderr)
         return bool(self.counts)
 
 
 def over_long(limit):
-    """What `Problems.add` says of a line with more tokens than a model takes."""
+    """`what` and `done` of `Problems.add`, for a line with more tokens than the model takes."""
     return f"more than {limit} tokens", "only its beginning was translated"

@@ -1,10 +1,10 @@
 """Pictures of every part of the Transformer: arrays in, a Matplotlib `Figure` out.
 
-Nothing here knows a model, opens a window or changes Matplotlib's settings: save a figure with `figure.savefig(path)`,
-or let a notebook show it. `python -m keras_transformer plot` draws all of them from a trained run.
+The functions need no model, open no window and do not change Matplotlib's settings: save a figure with
+`figure.savefig(path)`, or let a notebook show it. `python -m keras_transformer plot` draws all of them from a run.
 
-Amounts go from light to dark, and lines differ in their strokes as well as in their colours, which are those that
-colour-blind people tell apart ("Color Universal Design", Okabe and Ito, 2008). Needs `pip install matplotlib`.
+Amounts go from light to dark. Lines differ in stroke and in colour, and colour-blind people can distinguish the colours
+("Color Universal Design", Okabe and Ito, 2008). Needs `pip install matplotlib`.
 """
 
 import itertools
@@ -13,7 +13,7 @@ import numpy as np
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#767676"
 STROKES = list(zip((BLUE, ORANGE, GREEN, PURPLE), ("-", "--", "-.", ":"), strict=True))
-# Amounts from 0 to 1 begin with white. Of numbers with a sign, 0 is the middle of a scale that only gets lighter.
+# The scale for amounts from 0 to 1 begins with white. In the scale for signed numbers, 0 has the middle lightness.
 AMOUNTS, SIGNED = "Blues", "cividis"
 
 
@@ -44,12 +44,12 @@ def _heat_map(axes, values, low=0.0, high=1.0, colours=AMOUNTS, **kwargs):
 
 
 def _plain(tokens):
-    """So that Matplotlib takes no dollar sign for the beginning of a formula."""
+    """Escapes dollar signs: Matplotlib would take them for the beginning of a formula."""
     return [token.replace("$", r"\$") for token in tokens]
 
 
 def _name_cells(axes, columns, rows, size=9):
-    """Tokens instead of numbers."""
+    """Writes tokens at the axes instead of numbers."""
     axes.set_xticks(range(len(columns)), _plain(columns), rotation=90, fontsize=size)
     axes.set_yticks(range(len(rows)), _plain(rows), fontsize=size)
     axes.tick_params(length=0)
@@ -94,7 +94,7 @@ def sinusoids(table, dimensions=(4, 5, 6, 7)):
 
     Args:
         table: (L, D).
-        dimensions: which columns. Defaults to two pairs of the interleaved layout.
+        dimensions: the columns to draw. Defaults to two pairs of the interleaved layout.
 
     Returns:
         A `Figure`.
@@ -113,7 +113,7 @@ def sinusoids(table, dimensions=(4, 5, 6, 7)):
 
 
 def position_similarity(table, kind="cosine"):
-    """How much the encoding of every position resembles that of every other one, and how that falls with the distance.
+    """The similarity of the encodings of all pairs of positions, and how it falls with the distance.
 
     Args:
         table: (L, D).
@@ -186,11 +186,11 @@ def rotation(matrix, offset):
 
 
 def rings(table, position):
-    """Each pair of sine and cosine as a point on a circle, the circles in a row along the dimensions.
+    """Each pair of sine and cosine as a point on a circle, with the circles in a row along the dimensions.
 
     Args:
         table: (L, D), interleaved.
-        position: which row.
+        position: the row to draw.
 
     Returns:
         A `Figure`.
@@ -218,7 +218,7 @@ def animate_rings(table, interval=100):
 
 
 def _rings(table):
-    """The figure without points, a function that draws those of a position, and the number of positions."""
+    """The figure without points, a function that draws the points of a position, and the number of positions."""
     table = _array("table", table, "(L, D)")
     figure = _empty_figure(figsize=(8, 3.6), dpi=100)
     axes = figure.add_axes((-0.05, 0, 1, 0.94), projection="3d")
@@ -250,7 +250,7 @@ def _rings(table):
 
 
 def embeddings(tokens, before, after):
-    """Token embeddings in two dimensions, before and after positions are added, by principal components of both.
+    """Token embeddings before and after positions are added, projected to the first two principal components.
 
     Args:
         tokens: S strings.
@@ -289,7 +289,7 @@ def embeddings(tokens, before, after):
 
 
 def masks(padding_mask, tokens):
-    """The padding mask of a batch, the causal mask, and what both allow together.
+    """The padding mask of a batch, the causal mask, and both combined.
 
     Args:
         padding_mask: boolean (B, L), True = real token.
@@ -321,12 +321,12 @@ def masks(padding_mask, tokens):
 
 
 def masked_attention(before, after, query_tokens, key_tokens, mask_name="causal mask"):
-    """The attention of one head without and with a mask. Rows add up to 1; what is masked is exactly 0.
+    """The attention of one head without and with a mask. Rows add up to 1; masked scores are exactly 0.
 
     Args:
-        before, after: (T, S), attention scores.
+        before, after: (T, S), attention scores without and with the mask.
         query_tokens, key_tokens: T and S strings.
-        mask_name: for the title. Defaults to `"causal mask"`.
+        mask_name: the name of the mask for the title. Defaults to `"causal mask"`.
 
     Returns:
         A `Figure`.
@@ -356,7 +356,7 @@ def masked_attention(before, after, query_tokens, key_tokens, mask_name="causal 
 
 
 def attention_grid(scores, query_tokens, key_tokens, title):
-    """The attention scores of every layer (down) and head (across).
+    """The attention scores of every layer (rows) and head (columns).
 
     Args:
         scores: (layers, N, T, S).
@@ -385,13 +385,13 @@ def attention_grid(scores, query_tokens, key_tokens, title):
 
 
 def attention(scores, query_tokens, key_tokens, title, alignment=None):
-    """The attention scores of one head, or an average of several, large.
+    """The attention scores of one head, or the mean of several, in a large picture.
 
     Args:
         scores: (T, S).
         query_tokens, key_tokens: T and S strings.
         title: such as `"Cross-attention, layer 2, head 0"`.
-        alignment: for each query the index of a key, which gets a frame. Defaults to None.
+        alignment: for each query the index of a key; that cell gets a frame. Defaults to None.
 
     Returns:
         A `Figure`.
@@ -411,7 +411,7 @@ def attention(scores, query_tokens, key_tokens, title, alignment=None):
 
 
 def token_attention(scores, query, key_tokens, title):
-    """What one token looks at: its weights in every head, and their mean.
+    """What one token looks at: its attention scores in every head, and their mean.
 
     Args:
         scores: (N, S), the row of that token in every head.
@@ -446,7 +446,7 @@ def learning_rate(rates, warmup_steps):
 
     Args:
         rates: a dictionary of names and arrays, the rate of step 0, 1, 2, ...; or one array.
-        warmup_steps: where the rates are largest, marked.
+        warmup_steps: the step at which the rates are largest; it is marked.
 
     Returns:
         A `Figure`.
@@ -467,7 +467,7 @@ def learning_rate(rates, warmup_steps):
 
 
 def training_curves(log):
-    """Loss, perplexity, accuracy and whatever else a training wrote, each with its validation.
+    """Loss, perplexity, accuracy and all other metrics of a training, each with its validation value.
 
     Args:
         log: a dictionary of names and numbers per epoch, such as `History.history` or the columns of a `log.csv`;
@@ -507,12 +507,12 @@ def training_curves(log):
 
 
 def score_by_length(lengths, scores, counts, metric="BLEU", unit="words of the source"):
-    """A corpus score for sentences of similar length.
+    """A corpus score for each group of sentences of similar length.
 
     Args:
         lengths: a name for each group, such as `"1-5"`.
-        scores: their scores.
-        counts: how many sentences each has.
+        scores: the score of each group.
+        counts: the number of sentences of each group.
         metric, unit: names for the axes.
 
     Returns:
@@ -528,14 +528,14 @@ def score_by_length(lengths, scores, counts, metric="BLEU", unit="words of the s
 
 
 def label_smoothing(probabilities, targets, names, label_smoothing, top=8):
-    """What the loss asks for beside what the model says, position by position.
+    """The target distribution of the loss and the distribution of the model, position by position.
 
     Args:
-        probabilities: (T, V), the model's.
+        probabilities: (T, V), the probabilities of the model.
         targets: T token ids, the right ones.
         names: V strings, the tokens.
         label_smoothing: e; the target distribution is 1 - e at the right token, plus e / V everywhere.
-        top: how many tokens to show per position, the most probable and the right one. Defaults to 8.
+        top: the number of tokens per position: the most probable ones, and always the right one. Defaults to 8.
 
     Returns:
         A `Figure`: a picture per position.
@@ -561,12 +561,12 @@ def label_smoothing(probabilities, targets, names, label_smoothing, top=8):
 
 
 def beam_tree(tokens, parents, totals, hypotheses):
-    """The tree that a beam search has grown: prefixes that were kept, those that were given up, and what has ended.
+    """The tree of a beam search: prefixes that were kept, prefixes that were given up, and finished hypotheses.
 
     Args:
-        tokens: for each step the K tokens that the beams read; step 0 has the start token alone.
-        parents: for each step which beam of the step before each continues.
-        totals: for each step their sums of log probabilities; `None` or -inf for no such beam.
+        tokens: for each step the K tokens that the beams read; step 0 has only the start token.
+        parents: for each step and beam, the beam of the previous step that it continues.
+        totals: for each step and beam, the sum of log probabilities; `None` or -inf if the beam does not exist.
         hypotheses: the result, best first: the step of the last token before the end, its beam, and the score.
 
     Returns:

@@ -153,7 +153,7 @@ def test_a_translation_that_is_interrupted_leaves_the_old_file(golden, tmp_path,
         printed = process.stderr.read()
     assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[number]
     word = "Terminated" if number == signal.SIGTERM else "Interrupted"
-    assert said(printed) == ([] if number == signal.SIGKILL else [f"{word}. {target} was left as it was."])
+    assert said(printed) == ([] if number == signal.SIGKILL else [f"{word}. {target} was not changed."])
     assert target.read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.txt", "pipe"]
 
@@ -328,7 +328,7 @@ def test_flags_that_cannot_be_and_the_run_that_was_to_be_replaced(tmp_path, caps
 def test_without_a_run_there_is_nothing_to_resume(tmp_path, capsys):
     with pytest.raises(SystemExit, match="2"):
         train_keras.main(["--resume", "--run-dir", str(tmp_path / "run")])
-    assert "has no run to go on with" in capsys.readouterr().err
+    assert "has no run to resume" in capsys.readouterr().err
 
 
 def small_run(folder, *flags):
@@ -375,7 +375,7 @@ def test_a_run_goes_on_with_other_settings_where_they_make_no_other_run(tmp_path
     capsys.readouterr()
     with pytest.raises(SystemExit, match="2"):
         train_keras.main(flags)
-    assert "The training text must be that which the run" in capsys.readouterr().err
+    assert "The training text must be the one that the run" in capsys.readouterr().err
 
 
 def test_a_training_without_a_number_ends_with_a_message_and_status_1(tmp_path, capsys):
@@ -397,7 +397,7 @@ def test_a_full_disk_ends_training_with_the_file_and_the_way_to_go_on(tmp_path, 
         small_run(tmp_path)
     run_dir = tmp_path / "run"
     assert capsys.readouterr().err.splitlines()[-2:] == [
-        f"error: Cannot use {run_dir}/checkpoints/epoch-00001.npz: No space left on device. Go on with:",
+        f"error: Cannot use {run_dir}/checkpoints/epoch-00001.npz: No space left on device. Resume with:",
         f"  python train_keras.py --run-dir {run_dir} --resume",
     ]
     assert train_keras.main(["--run-dir", str(run_dir), "--resume", "--no-export"]) == 0
@@ -423,7 +423,7 @@ def test_a_run_folder_that_exists_is_never_overwritten_by_itself(golden, tmp_pat
     kept = (golden.run_dir / "model.keras").read_bytes()
     with pytest.raises(SystemExit, match="2"):
         train_keras.main(["--run-dir", str(golden.run_dir)])
-    assert "a run folder is never overwritten by itself" in capsys.readouterr().err
+    assert "a run folder is not overwritten by default" in capsys.readouterr().err
     assert (golden.run_dir / "model.keras").read_bytes() == kept
 
 
@@ -432,7 +432,7 @@ def test_only_a_run_is_overwritten(tmp_path, capsys):
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(SystemExit, match="2"):
         train_keras.main(["--run-dir", str(tmp_path), "--overwrite"])
-    assert f"{tmp_path} is not replaced: only a run is" in capsys.readouterr().err
+    assert f"{tmp_path} is not replaced: only the folder of a run is" in capsys.readouterr().err
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
 
 
@@ -467,7 +467,7 @@ def test_bad_flags_of_translate_and_score(golden, tmp_path, capsys):
         (["translate", "--num-hypotheses", "5", "--num-beams", "2", "--input", __file__], "`num_hypotheses` must be"),
         (["translate", "--num-beams", "0"], "must be at least 1"),
         (["translate", "--input", str(tmp_path / "none")], "No such file"),
-        (["score", "--source", "x"], "--source and --reference go together"),
+        (["score", "--source", "x"], "--source and --reference must be given together"),
     ):
         with pytest.raises(SystemExit, match="2"):
             command_line.main([flags[0], str(golden.run_dir), *flags[1:]])
@@ -616,7 +616,7 @@ def test_ctrl_c_leaves_a_usable_run(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("keras_transformer.training.TimeLeft", Interrupt)
     with pytest.raises(SystemExit, match="130"):
         train_keras.main(train_flags(tmp_path, tmp_path / "run"))
-    said = f"Interrupted. Go on with:\n  python train_keras.py --run-dir {tmp_path / 'run'} --resume\n"
+    said = f"Interrupted. Resume with:\n  python train_keras.py --run-dir {tmp_path / 'run'} --resume\n"
     assert capsys.readouterr().err.endswith(said)
     assert command_line.main(["translate", str(tmp_path / "run"), "--input", str(tmp_path / "val_source")]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 60

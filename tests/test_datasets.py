@@ -56,7 +56,7 @@ def test_a_last_empty_line_counts(tmp_path):
 
 def test_some_pair_must_be_whole(tmp_path):
     source, target = write(tmp_path / "a.en", "one\n\n"), write(tmp_path / "a.de", "\nzwei\n")
-    with pytest.raises(DataError, match=names(source, target) + ".* hold no pair: every line is empty in one of them"):
+    with pytest.raises(DataError, match=names(source, target) + ".* hold no pair: each line is empty in at least one"):
         read_parallel(source, target)
 
 
@@ -187,7 +187,7 @@ def test_the_data_dir_must_be_a_folder(tmp_path, kind):
     ],
 )
 def test_nothing_is_downloaded_without_a_known_checksum(server, arguments, name):
-    message = re.escape(f"{name} cannot be downloaded: its checksum is not known") + ".*--data-dir"
+    message = re.escape(f"{name} cannot be downloaded: only files with a known checksum are") + ".*--data-dir"
     with pytest.raises(DataError, match=message):
         multi30k(**arguments)
     assert name not in server.requested

@@ -173,7 +173,7 @@ def test_a_folder_that_is_not_finished_leaves_the_old_one(tmp_path):
 def test_a_folder_replaces_one_that_was_written_here(tmp_path):
     path = tmp_path / "a"
     write(path, content="old")
-    with pytest.raises(FileError, match=r"exists: it is not replaced by itself\. Replace it with --overwrite"):
+    with pytest.raises(FileError, match=r"exists: it is not replaced by default\. Replace it with --overwrite"):
         write(path)
     assert (path / "deep" / "file").read_text() == "old"
     write(path, overwrite=True)

@@ -132,7 +132,7 @@ def test_a_test_set_that_is_gone_leaves_the_other_curves(golden, monkeypatch, ca
         "training_curves",
         "label_smoothing",
     ]
-    assert "left out, the run's test set cannot be read: test.en is gone." in capsys.readouterr().err
+    assert "left out, because the test set of the run cannot be read: test.en is gone." in capsys.readouterr().err
 
 
 def test_explorer_shows_what_each_head_looks_at(golden, browser, tmp_path, capsys):

@@ -69,9 +69,9 @@ def test_what_appears_while_a_run_is_set_up_is_kept(tmp_path):
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"thesis.txt": "mine"}, "only a run is, and there is no config.json of one"),
-        ({"config.json": "{}", "thesis.txt": "mine"}, "only a run is, and there is no config.json of one"),
-        ({"config.json": '{"model_type": "marian"}'}, "only a run is, and there is no config.json of one"),
+        ({"thesis.txt": "mine"}, "only the folder of a run is, and it has no config.json"),
+        ({"config.json": "{}", "thesis.txt": "mine"}, "only the folder of a run is, and it has no config.json"),
+        ({"config.json": '{"model_type": "marian"}'}, "only the folder of a run is, and it has no config.json"),
         ({"config.json": None, "thesis.txt": "mine"}, r"no training wrote .*thesis\.txt"),
         ({"config.json": None, "export/tflite/notes.txt": "mine"}, r"no training wrote .*export/tflite/notes\.txt"),
         ({"config.json": None, "mine/a": "mine"}, "no training wrote .*mine"),
@@ -101,7 +101,7 @@ def test_a_run_goes_on_with_the_text_that_it_began_with(tmp_path):
     run.check_text(CORPUS)
     other = ParallelText(TEXT.pairs[1:], 0, "text")
     run.check_text(CORPUS._replace(test=other))
-    with pytest.raises(ValueError, match=r"The validation text must be that which the run in .* began with"):
+    with pytest.raises(ValueError, match=r"The validation text must be the one that the run in .* began with"):
         run.check_text(CORPUS._replace(validation=other))
 
 

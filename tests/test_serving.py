@@ -300,7 +300,10 @@ WRONG = [
     ({"truncated": [False]}, r"`translate` returns `translation`\. Received: \['truncated'\]\."),
 ]
 WRONG_NBEST = [
-    ({"hypotheses": [["a"]], "scores": [[-0.5, -1.5]]}, r"every one of `hypotheses` has one of `scores`\. Received: "),
+    (
+        {"hypotheses": [["a"]], "scores": [[-0.5, -1.5]]},
+        r"`hypotheses` and `scores` must have the same shape\. Received: ",
+    ),
     ({"hypotheses": [["a"], ["b"]], "scores": [[-1.0], [-1.0]]}, r"`hypotheses` must be a list of 1 lists of strings"),
     (
         {"hypotheses": ["ab"], "scores": [[-1.0, -1.0]]},

@@ -140,7 +140,7 @@ def test_a_nul_byte_is_answered_with_file_and_line(tmp_path):
 @pytest.mark.parametrize("content", ["", "\n", " \r\n\t\n"])
 def test_an_empty_file_is_refused(tmp_path, content, compress):
     path = write(tmp_path / "file", content, compress)
-    with pytest.raises(DataError, match=names(path) + ".* is empty: it must hold one sentence a line"):
+    with pytest.raises(DataError, match=names(path) + ".* is empty: it must have one sentence per line"):
         read_lines(path)
 
 

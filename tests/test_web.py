@@ -530,7 +530,7 @@ MISSING = {
     "silent": ({"node": NODE, "npm": "raise SystemExit(3)"}, r"exit status 3\. Export again"),
     "no build": (
         {"node": failing(UNRESOLVED), "npm": NPM},
-        r"Error \[ERR_MODULE_NOT_FOUND\]: Cannot find package 'esbuild' .*\. If it stays, copy \S+/web-\w+ from",
+        r"Error \[ERR_MODULE_NOT_FOUND\]: Cannot find package 'esbuild' .*\. If it fails again, copy \S+/web-\w+ from",
     ),
 }
 
@@ -601,7 +601,7 @@ pathlib.Path("node_modules/half").write_text("half")
 def test_a_cache_that_cannot_be_used_is_named(programs, tmp_path):
     programs(node=NODE, npm=NPM)
     (tmp_path / "cache").write_text("a file")
-    with pytest.raises(ExportError, match=r"Cannot write to \S+/web-\w+: .*\. XDG_CACHE_HOME can name another place"):
+    with pytest.raises(ExportError, match=r"Cannot write to \S+/web-\w+: .*\. XDG_CACHE_HOME can name another folder"):
         built_page()
     (tmp_path / "cache").unlink()
     manifest = built_page() / MANIFEST

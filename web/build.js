@@ -1,5 +1,5 @@
-// Writes the page without models, which `python -m keras_transformer export web` completes:
-// `npm ci && node build.js FOLDER`.
+// Writes the page without models: `npm ci && node build.js FOLDER`. `python -m keras_transformer export web` runs this
+// and adds the models.
 
 import { build } from "esbuild";
 import { cpSync } from "node:fs";
@@ -16,8 +16,8 @@ await build({
   outdir: output,
 });
 cpSync("LICENSE.litert", `${output}/litert/LICENSE`);
-// A browser loads one of two: the second where there is no relaxed SIMD, as in Safari. Those with threads and for WebGPU
-// (JSPI) are never asked for.
+// A browser loads one of these two: the second one if it has no relaxed SIMD, as Safari. LiteRT's variants with threads
+// and for WebGPU (JSPI) are never loaded.
 for (const variant of ["", "compat_"]) {
   for (const suffix of ["js", "wasm"]) {
     const file = `litert_wasm_${variant}internal.${suffix}`;

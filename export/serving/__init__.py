@@ -1,1 +1,1 @@
-"""A translator in TensorFlow Serving: clients, and beside them the files to deploy it with."""
+"""A translator in TensorFlow Serving: clients, and files for its deployment in the same folder."""

@@ -18,7 +18,7 @@ import sys
 import threading
 from typing import NamedTuple
 
-# What every signature returns: by name, the type of its values and the number of its axes, the batch first.
+# The outputs of every signature: the type of their values and the number of axes, the batch first.
 _OUTPUTS = {
     "translate": {"translation": (str, 1), "score": (float, 1), "length": (int, 1), "truncated": (bool, 1)},
     "translate_nbest": {"hypotheses": (str, 2), "scores": (float, 2)},
@@ -29,18 +29,18 @@ _OUTPUTS = {
 }
 _TYPES = {str: "strings", float: "finite numbers", int: "integers", bool: "booleans"}
 
-# Scores of `translate_nbest` below this are of places that no hypothesis took; as in `keras_transformer.decoding`.
+# Lower scores of `translate_nbest` mean that there is no hypothesis; the same as in `keras_transformer.decoding`.
 NO_HYPOTHESIS = -1e8
-# 10,000 sentences with four hypotheses each are some 5 MB.
+# For comparison: 10,000 sentences with four hypotheses each take some 5 MB.
 MOST_BYTES = 64 * 2**20
 
 
 class ServingError(RuntimeError):
-    """The server did not answer in time, or answered with an error, or with what is no answer of a translator."""
+    """The server did not answer in time, answered with an error, or did not answer as a translator does."""
 
 
 class ServedTranslation(NamedTuple):
-    """What the signature `translate` says of one text.
+    """The outputs of the signature `translate` for one text.
 
     Attributes:
         translation: a string.
@@ -58,7 +58,7 @@ class ServedTranslation(NamedTuple):
 class _Client:
     def __init__(self, model, version, label, timeout):
         if version is not None and label is not None:
-            raise ValueError(f"Give a version or a label. Received: version={version}, label={label!r}.")
+            raise ValueError(f"Give a version or a label, not both. Received: version={version}, label={label!r}.")
         number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
         if not number or not 0 < timeout <= threading.TIMEOUT_MAX:
             raise ValueError(f"`timeout` must be a number of seconds, more than 0. Received: timeout={timeout!r}.")
@@ -68,8 +68,8 @@ class _Client:
         """One `ServedTranslation` for each of a list of strings.
 
         Raises:
-            ServingError: see there.
-            TypeError: `texts` is no list of strings.
+            ServingError: the server gave no right answer.
+            TypeError: `texts` is not a list of strings.
         """
         outputs = self._translated("translate", texts)
         return [
@@ -77,7 +77,7 @@ class _Client:
         ]
 
     def translate_nbest(self, texts):
-        """For each of a list of strings pairs (translation, score), best first. Raises what `translate` raises."""
+        """For each of a list of strings, pairs (translation, score), best first. Raises the same as `translate`."""
         outputs = self._translated("translate_nbest", texts)
         rows = zip(outputs["hypotheses"], outputs["scores"], strict=True)
         return [[pair for pair in zip(*row, strict=True) if pair[1] > NO_HYPOTHESIS] for row in rows]
@@ -106,11 +106,11 @@ def _check(address, signature, inputs, outputs):
             rule = f"`{name}` must be a list of {rows} {'lists of ' * (axes - 1)}{_TYPES[kind]}, one for each text"
             raise _wrong(address, rule, outputs[name])
     if signature == "translate_nbest" and shapes["hypotheses"] != shapes["scores"]:
-        raise _wrong(address, "every one of `hypotheses` has one of `scores`", shapes)
+        raise _wrong(address, "`hypotheses` and `scores` must have the same shape", shapes)
 
 
 def _shape(value, kind, axes):
-    """The shape of nested lists, or None if they are ragged, not so deep, or hold values of another type."""
+    """The shape of nested lists, or None if they are ragged, have fewer axes, or hold values of another type."""
     if axes == 0:
         if kind is float and type(value) in (int, float):  # JSON may write 0.0 as 0.
             return () if abs(value) <= sys.float_info.max else None
@@ -128,7 +128,7 @@ def _wrong(address, rule, received):
 
 
 def _one_line(text):
-    """The beginning of what a stranger wrote: no line breaks, and nothing that a terminal would act on."""
+    """The beginning of untrusted text, without line breaks and control characters."""
     return " ".join("".join(x if x.isprintable() else " " for x in str(text)[:300]).split())
 
 
@@ -140,9 +140,9 @@ class RestClient(_Client):
         model: name of the model in the server's config. Defaults to `"translator"`.
         version: a version number. Defaults to the server's newest.
         label: a version label, such as `"stable"`, instead of a number.
-        timeout: seconds until the whole answer must be there. Defaults to 30.
+        timeout: seconds within which the whole answer must arrive. Defaults to 30.
 
-    An answer of more than `MOST_BYTES`, 64 MiB, is an error.
+    An answer of more than `MOST_BYTES`, 64 MiB, raises a `ServingError`.
     """
 
     def __init__(self, url="http://127.0.0.1:8501", model="translator", version=None, label=None, timeout=30.0):
@@ -179,14 +179,14 @@ class RestClient(_Client):
         """The status and the body, at most `MOST_BYTES`, of an answer that is complete within `timeout` seconds."""
         import requests
 
-        # The timeout of requests is for one read: a server that sends a byte now and then would hold the call for ever.
-        # So all connections are cut off when the time is up, whatever is being read then.
+        # The timeout of `requests` is for a single read: a server that sends a byte now and then would block the call
+        # forever. So a timer closes all connections when the time is up.
         sockets, late = [], threading.Event()
 
         def cut():
             late.set()
             for one in sockets:
-                with contextlib.suppress(OSError):  # It may be closed.
+                with contextlib.suppress(OSError):  # It may already be closed.
                     one.shutdown(socket.SHUT_RDWR)
 
         def connected(one):
@@ -213,7 +213,7 @@ class RestClient(_Client):
             raise
         finally:
             timer.cancel()
-        if late.is_set():  # Without a length in its header, an answer that was cut off looks complete.
+        if late.is_set():  # An answer without a length in its header looks complete when it is cut off.
             raise requests.Timeout
         return response.status_code, bytes(body)
 
@@ -221,14 +221,14 @@ class RestClient(_Client):
         """The outputs of any signature: lists by name.
 
         Raises:
-            ServingError: see there. The outputs of the package's own signatures are checked.
+            ServingError: the server gave no right answer. The outputs of this package's signatures are checked.
         """
         address = f"{self._address()}:predict"
         content = self._answer("POST", address, json={"signature_name": signature, "inputs": inputs})
         if "outputs" not in content:
             raise _wrong(address, "the answer must have `outputs`", sorted(content))
         outputs = content["outputs"]
-        if not isinstance(outputs, dict):  # A single output comes without its name.
+        if not isinstance(outputs, dict):  # The server sends a single output without its name.
             names = list(_OUTPUTS.get(signature, ["output"]))
             if len(names) > 1:
                 raise _wrong(address, f"`{signature}` returns {', '.join(names)}", outputs)
@@ -237,7 +237,7 @@ class RestClient(_Client):
         return outputs
 
     def is_ready(self):
-        """Whether a version of the model is loaded; False, too, where no TensorFlow Serving answers."""
+        """Whether a version of the model is loaded; also False if no TensorFlow Serving answers."""
         try:
             states = self._answer("GET", self._address()).get("model_version_status")
         except ServingError:
@@ -274,8 +274,8 @@ class GrpcClient(_Client):
 
     Args:
         target: address of the server. Defaults to `"127.0.0.1:8500"`.
-        model, version, label, timeout: see `RestClient`, as for the most bytes of an answer.
-        credentials: of `grpc.ssl_channel_credentials()`. Defaults to None, no encryption.
+        model, version, label, timeout: see `RestClient`, also for the limit of an answer.
+        credentials: the result of `grpc.ssl_channel_credentials()`. Defaults to None, no encryption.
     """
 
     def __init__(
@@ -310,7 +310,7 @@ class GrpcClient(_Client):
         return request
 
     def predict(self, signature, inputs):
-        """The outputs of any signature: lists by name. Raises what `RestClient.predict` raises."""
+        """The outputs of any signature: lists by name. Raises the same as `RestClient.predict`."""
         import grpc
         import tensorflow as tf
 
@@ -322,7 +322,7 @@ class GrpcClient(_Client):
         outputs = {}
         for name, value in response.outputs.items():
             shape = [dim.size for dim in value.tensor_shape.dim]
-            # A tensor may be written as one value and its shape: no small answer becomes a large one here.
+            # A tensor may be sent as one value and a shape, so a small answer could become too large here.
             if math.prod(shape) > MOST_BYTES:
                 raise _wrong(self.target, f"`{_one_line(name)}` has more than {MOST_BYTES:,} values", shape)
             try:

@@ -1,4 +1,4 @@
-/** The page: what people type goes to the worker, what the worker answers is shown. */
+/** The page: sends typed text to the worker and shows the worker's answers. */
 
 "use strict";
 
@@ -9,7 +9,7 @@ const ms = (x) => `${x < 10 ? x.toFixed(1) : Math.round(x)} ms`;
 const calls = new Map();
 let worker, broken, count = 0, longest, shown, attention, models, loading;
 
-/** Sends a request to the worker; `onProgress` is called with what it tells before the answer. */
+/** Sends a request to the worker; `onProgress` is called with each progress message before the answer. */
 function ask(kind, content = {}, onProgress = () => {}) {
   if (broken) return Promise.reject(broken);
   return new Promise((resolve, reject) => {
@@ -22,7 +22,7 @@ function startWorker() {
   worker = new Worker("worker.js");
   worker.onmessage = ({ data: { id, progress, result, error } }) => {
     const call = calls.get(id);
-    if (progress !== undefined) return call?.onProgress(progress); // After an error nobody listens.
+    if (progress !== undefined) return call?.onProgress(progress); // After an error there is no call any more.
     calls.delete(id);
     if (error !== undefined) call.reject(new Error(error));
     else call.resolve(result);
@@ -40,14 +40,14 @@ function problem(text) {
   if (text) $("status").textContent = "";
 }
 
-/** Throws an error if what models.json says is not what the export writes. */
+/** Throws an error if the content of models.json is not what the export writes. */
 function check(content) {
   const right = (model) => typeof model?.name === "string" && typeof model.folder === "string" && model.bytes > 0;
   const whole = typeof content?.name === "string" && Array.isArray(content.models) && content.models.length > 0;
   if (!whole || !content.models.every(right)) throw new Error("it must have a name, and models with name, folder and bytes");
 }
 
-/** What this browser lacks, or nothing. */
+/** A message about what this browser lacks, or an empty string. */
 function missing() {
   if (location.protocol === "file:") {
     return "Browsers do not load models from a file. Serve this folder: python3 -m http.server --directory FOLDER, then open http://localhost:8000.";
@@ -59,7 +59,7 @@ function missing() {
 
 async function load() {
   const model = models[$("model").value], bar = $("progress");
-  const mine = (loading = {}); // Another model may be chosen while this one loads.
+  const mine = (loading = {}); // To notice if another model is chosen while this one loads.
   problem("");
   $("translate").disabled = true;
   bar.hidden = false;
@@ -118,7 +118,7 @@ async function translate() {
   }
 }
 
-/** Shows a translation that is finished. */
+/** Shows a finished translation. */
 function show(text) {
   $("translation").textContent = text;
   $("translation").classList.remove("unfinished");
@@ -149,12 +149,12 @@ function hypotheses(chosen) {
   $("hypotheses").replaceChildren(...rows);
 }
 
-/** Draws the cross-attention: a table, so that a screen reader can read it, too. */
+/** Draws the cross-attention as a table, so that a screen reader can read it, too. */
 function picture(found) {
   attention = found;
   if ($("layer").length === 0) { // All models of a site have the same layers.
     const numbers = (count) => Array.from({ length: count }, (_, i) => i + 1);
-    // The last layer but one aligns best: "Jointly Learning to Align and Translate with Transformer Models" (2019).
+    // The second-to-last layer aligns best: "Jointly Learning to Align and Translate with Transformer Models" (2019).
     options($("layer"), numbers(found.layers), Math.max(found.layers - 2, 0));
     options($("head"), ["all, averaged", ...numbers(found.heads)], 0);
   }

@@ -1,5 +1,5 @@
 /**
- * A SentencePiece model (unigram or BPE) with the ids of the library, in plain JavaScript.
+ * A SentencePiece model (unigram or BPE) in plain JavaScript. It gives the same ids as the SentencePiece library.
  *
  * "SentencePiece: A simple and language independent subword tokenizer and detokenizer" (Kudo and Richardson, 2018).
  * Reads the `.spm` file itself: a protocol buffer, `ModelProto` of sentencepiece_model.proto.
@@ -8,11 +8,11 @@
 const SPACE = "▁";
 const NORMAL = 1, UNKNOWN = 2, CONTROL = 3, USER_DEFINED = 4, UNUSED = 5, BYTE = 6;
 const UNIGRAM = 1, BPE = 2;
-const UNKNOWN_PENALTY = 10; // The library's: an unknown character scores so much less than the least likely piece.
+const UNKNOWN_PENALTY = 10; // As in the library: an unknown character scores this much below the worst piece.
 
 const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
 const toBytes = new TextEncoder();
-const float32 = Math.fround; // The library adds scores in 32 bits; other sums would break ties in another way.
+const float32 = Math.fround; // The library adds scores in 32 bits; other sums would decide ties differently.
 
 export class SentencePiece {
   /** @param {ArrayBuffer} model the content of a `.spm` file */
@@ -49,10 +49,10 @@ export class SentencePiece {
   encode(text) {
     const characters = this.#split(this.normalize(text));
     const ids = this.modelType === UNIGRAM ? this.#viterbi(characters) : this.#merge(characters);
-    return ids.filter((id, i) => id !== this.unknownId || ids[i - 1] !== id); // A run of unknowns is one.
+    return ids.filter((id, i) => id !== this.unknownId || ids[i - 1] !== id); // Consecutive unknown tokens become one.
   }
 
-  /** The text of ids; special ids vanish. */
+  /** The text of ids, without special ids. */
   decode(ids) {
     let text = "";
     for (const id of ids) {
@@ -68,7 +68,7 @@ export class SentencePiece {
     return text;
   }
 
-  /** The text as the model sees it: characters replaced by the model's table, spaces joined and shown as "▁". */
+  /** The text as the model reads it: characters replaced by the model's table, spaces joined and written as "▁". */
   normalize(text) {
     const bytes = toBytes.encode(text);
     let result = "", atSpace = this.removeExtraSpaces, begun = false;
@@ -88,7 +88,7 @@ export class SentencePiece {
     return this.removeExtraSpaces ? result.replace(/▁+$/, "") : result;
   }
 
-  /** What stands for the longest match of the table at byte `start`, and the number of bytes it stands for. */
+  /** The replacement of the table's longest match at byte `start`, and the number of bytes that it replaces. */
   #replacement(bytes, start) {
     for (const piece of this.userDefined) {
       const wanted = toBytes.encode(piece);
@@ -113,7 +113,7 @@ export class SentencePiece {
     return [utf8.decode(bytes.subarray(start, start + length)), length];
   }
 
-  /** Characters, but user-defined pieces in one. */
+  /** The characters of a text; user-defined pieces are not split. */
   #split(text) {
     if (this.userDefined.length === 0) return [...text];
     const parts = [];
@@ -151,11 +151,11 @@ export class SentencePiece {
     return path.reverse();
   }
 
-  /** BPE: joins the neighbours whose piece has the largest score, the leftmost of equals, until none is a piece. */
+  /** BPE: joins the neighbours whose joint piece has the largest score, leftmost first, until no pair forms a piece. */
   #merge(characters) {
     const symbols = characters.map((text, i) => ({ text, previous: i - 1, next: i + 1 < characters.length ? i + 1 : -1 }));
     const frozen = new Set(this.userDefined);
-    const parts = new Map(); // What an unused piece was joined from: it is taken apart again.
+    const parts = new Map(); // The two parts of each unused piece, which is split again at the end.
     const agenda = new Heap((a, b) => a.score > b.score || (a.score === b.score && a.left < b.left));
     const propose = (left, right) => {
       if (left === -1 || right === -1 || frozen.has(symbols[left].text) || frozen.has(symbols[right].text)) return;
@@ -251,7 +251,7 @@ function last(message, number, otherwise) {
   return message.get(number)?.at(-1) ?? otherwise;
 }
 
-/** The table of the normalizer: a trie from characters to offsets in `texts`, where each text ends with a zero. */
+/** The table of the normalizer: a trie from characters to offsets in `texts`; each text ends with a zero byte. */
 function charsmap(bytes) {
   if (bytes.length === 0) return { trie: new Uint32Array(), texts: bytes };
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);

@@ -1,4 +1,4 @@
-/** An exported TFLite folder in the browser: `translator.tflite`, `translator.json` and SentencePiece tokenizers. */
+/** Translates in the browser with an exported TFLite folder: model, `translator.json` and SentencePiece tokenizers. */
 
 import { loadAndCompile, loadLiteRt, Tensor } from "@litertjs/core";
 import { SentencePiece } from "./sentencepiece.js";
@@ -21,9 +21,10 @@ export class Translator {
       ...translator.settings.tokenizers.map((name) => tokenizer(`${folder}/${name}`)),
     ]);
     [translator.source, translator.target] = [tokenizers.at(0), tokenizers.at(-1)];
-    globalThis.Module = { locateFile: (file) => litert + file }; // Else looked for beside the worker's script.
+    // By default LiteRT looks for its files beside the worker's script.
+    globalThis.Module = { locateFile: (file) => litert + file };
     runtime ??= loadLiteRt(litert).catch((error) => {
-      runtime = undefined; // The next try may find it.
+      runtime = undefined; // So that the next call tries again.
       throw new Error(`LiteRT's WebAssembly could not be started from ${litert}: ${error.message ?? error}`);
     });
     await runtime;
@@ -37,7 +38,7 @@ export class Translator {
     this.#model.delete();
   }
 
-  /** Most tokens of a text; more are cut off. */
+  /** The maximum number of tokens of a text; longer texts are cut. */
   get longest() {
     return this.settings.source_length - 1;
   }
@@ -53,7 +54,7 @@ export class Translator {
     return this.target.decode(ids);
   }
 
-  /** Greedy search, token by token, for showing a translation while it is made: an async iterator of ids. */
+  /** Greedy search as an async iterator of ids, to show a translation while it is made. */
   async *steps(sourceIds) {
     const { start_token_id, end_token_id, target_length, length_margin, settings } = this.settings;
     const limit = Math.floor(settings.max_length_ratio * sourceIds.length + length_margin);
@@ -130,7 +131,7 @@ export class Translator {
     return int32(padded);
   }
 
-  /** Runs a signature; frees `inputs`, not `kept`. The outputs are the caller's to free. */
+  /** Runs a signature and frees `inputs`, but not `kept`. The caller must free the outputs. */
   async #run(name, inputs, kept = {}) {
     try {
       return await this.#model.run(name, { ...inputs, ...kept });
@@ -160,7 +161,7 @@ async function get(address) {
   return answer;
 }
 
-/** What translator.json says, if it is what the export writes. */
+/** The content of translator.json, after a check that the export wrote it. */
 async function settings(address) {
   const answer = await get(address);
   try {

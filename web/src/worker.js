@@ -1,14 +1,14 @@
 /**
- * Translates beside the page, so that the page never freezes.
+ * Translates in a thread of its own, so that the page never freezes.
  *
- * Takes messages `{id, kind, ...}`; answers `{id, result}` or `{id, error}`, and `{id, progress}` before that.
+ * Takes messages `{id, kind, ...}`. Sends `{id, progress}` messages, then `{id, result}` or `{id, error}`.
  */
 
 import { Translator } from "./translator.js";
 
 const here = new URL(".", self.location.href).href;
 let translator; // A promise.
-let newest = 0; // The last request for a translation: those before it need not be finished.
+let newest = 0; // The id of the last request for a translation; earlier ones are stopped.
 let queue = Promise.resolve();
 
 const requests = {
@@ -27,7 +27,7 @@ const requests = {
   async translate({ id, text }, progress) {
     const model = await translator;
     const { ids, truncated } = model.encode(text);
-    if (ids.length <= 1) return { empty: true }; // Nothing is translated to nothing.
+    if (ids.length <= 1) return { empty: true }; // Empty input gives empty output.
     const times = {};
     const timed = async (name, work) => {
       const began = performance.now();
@@ -57,7 +57,7 @@ const requests = {
 
 const channel = new MessageChannel();
 
-/** Lets messages in: unlike a timer, without a delay. */
+/** Lets other messages be handled; unlike a timer, this has no delay. */
 function otherMessages() {
   return new Promise((resolve) => {
     channel.port1.onmessage = resolve;
