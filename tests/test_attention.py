@@ -488,7 +488,8 @@ def test_beams_attend_to_the_cache_rows_that_the_mask_allows(value_dim):
     fixed, growing = layer.init_cache(B, length, beams, "fixed"), layer.init_cache(B, num_beams=beams)
     for t in range(length):
         ancestors[:, :, t] = np.arange(beams)
-        mask = (ancestors[..., None] == np.arange(beams)).reshape(B, 1, beams, length * beams)
+        mask = (ancestors[..., None] == np.arange(beams)).reshape(B, beams, length * beams)
+        mask = np.repeat(mask, N, axis=0)  # For each head.
         new, index = ops.convert_to_tensor(x[:, t].reshape(B * beams, D)), ops.convert_to_tensor(t)
         output, fixed = layer.decode_step(new, fixed, index, bias(mask), beams)
         grown, growing = layer.decode_step(new, growing, index, bias(mask[..., : (t + 1) * beams]), beams)
