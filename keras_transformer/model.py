@@ -324,7 +324,8 @@ class Decoder:
             "self": model.init_cache(ops.shape(encoder_token_ids)[0], length, num_beams, cache),
             "cross": model.init_cross_cache(*model.encode(encoder_token_ids)),
         }
-        self.output_kernel = model.decoder_embedding.output_kernel()
+        # XLA and devices choose a layout for the product themselves.
+        self.output_kernel = model.decoder_embedding.output_kernel() if cache == "growing" else None
 
     def step(self, token_ids, cache, index, ancestors=None):
         """Logits (B * K, V) of the next token, and the cache for the next step; see `Transformer.decode_step`."""
