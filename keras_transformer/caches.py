@@ -2,10 +2,10 @@
 
 A cache either grows at every step or has its full size from the start:
 
-    growing     A step reads the positions so far and no others. For TensorFlow without XLA.
-    fixed       A step writes one position, and masks hide the empty ones. For XLA (so also for JAX), which writes in
-                place and does not allow loops in which a size changes; and for devices. On TensorFlow the write is an
-                XLA op, and a standard TensorFlow Serving does not run XLA ops.
+- `growing`: a step reads the positions so far and no others. For TensorFlow without XLA.
+- `fixed`: a step writes one position, and masks hide the empty ones. For XLA (so also for JAX), which writes in place
+  and does not allow loops in which a size changes; and for devices. On TensorFlow the write is an XLA op, and a
+  standard TensorFlow Serving does not run XLA ops.
 
 The K beams of a sentence have K adjacent slices per position. A slice never moves once it is written: `ancestors`
 (B, K, L) gives, for each beam and each position, the beam whose slice it reads. Caches have one axis for sentences and
