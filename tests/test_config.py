@@ -367,7 +367,7 @@ def test_model_fields_are_the_arguments_of_the_model():
     """All but those that the tokenizers and the data decide, and the name."""
     from keras_transformer.model import Transformer
 
-    arguments = {name for name in inspect.signature(Transformer).parameters if name != "kwargs"}
+    arguments = set(inspect.signature(Transformer.__init__).parameters) - {"self", "kwargs"}
     others = {"vocabulary_size", "target_vocabulary_size", "max_length", "pad_token_id", "name"}
     assert {f.name for f in dataclasses.fields(ModelConfig)} == arguments - others
 
