@@ -2,10 +2,13 @@
 
 XLA compiles for static shapes and takes seconds for each shape. To keep the shapes few, a batch is padded to one of
 `BATCH_SIZES` and its sources to one of `SOURCE_LENGTHS`. JAX always compiles per shape; TensorFlow without XLA has one
-graph.
+graph. `AutoCompiled` begins with that graph and lets XLA compile, in the background, the shapes that it often meets.
 """
 
 import functools
+import logging
+import threading
+from collections import Counter
 
 import keras
 
@@ -14,6 +17,12 @@ BATCH_SIZES = (1, 8, 32)
 SOURCE_LENGTHS = (8, 16, 24, 32, 48, 64, 96, 128)
 # A full forward pass keeps the logits of all positions in memory, so its batches are smaller.
 FORWARD_ROWS = BATCH_SIZES[-1] // 4
+# A shape that `AutoCompiled` has met this often is compiled in the background. For one sentence of a small model, XLA
+# then saves about as much time as it takes to compile.
+COMPILED_FROM = 32
+# Maximum number of shapes that `AutoCompiled` compiles in the background, and of shapes that it counts.
+MOST_COMPILED, MOST_COUNTED = 24, 256
+_compiling = threading.Lock()  # One background compilation at a time in a process: it needs a core.
 
 
 def batches(rows, jit_compile):
@@ -25,17 +34,18 @@ def batches(rows, jit_compile):
         rows = rows[size:]
 
 
-def filled_shape(num_rows, length, max_length=None):
-    """The shape that a batch of sources is padded to for XLA: rows, tokens.
+def filled_shapes(num_rows, length, max_length=None):
+    """The shapes that a batch of sources can be padded to for XLA: (rows, tokens), with the fewest tokens first.
 
     Args:
         num_rows: number of sources in the batch.
         length: number of tokens of the longest source.
         max_length: number of learned positions of the model. Defaults to None, no limit.
     """
-    filled = next((n for n in SOURCE_LENGTHS if n >= length), -(-length // 64) * 64)
-    filled = min(filled, max(length, max_length)) if max_length else filled
-    return next(size for size in BATCH_SIZES if size >= num_rows), filled
+    rows = next(size for size in BATCH_SIZES if size >= num_rows)
+    lengths = [n for n in SOURCE_LENGTHS if n >= length] or [-(-length // 64) * 64]
+    most = max(length, max_length) if max_length else lengths[-1]
+    return [(rows, n) for n in dict.fromkeys(min(n, most) for n in lengths)]
 
 
 def compile_function(model, function, jit_compile):
@@ -68,7 +78,7 @@ def _tensorflow(model, function, jit_compile):
 
     def call(inputs, *static):
         # XLA compiles for static shapes, and a Python integer is static; without XLA one graph serves all.
-        key = tuple((name, *x.shape) if jit_compile else name for name, x in inputs.items()), jit_compile and static
+        key = _shapes(inputs, static) if jit_compile else tuple(inputs)
         if key not in graphs:
             signature = None
             if not jit_compile:
@@ -81,3 +91,73 @@ def _tensorflow(model, function, jit_compile):
         return graphs[key](inputs, *static)
 
     return call
+
+
+def _shapes(inputs, static):
+    """What XLA compiles for: the shape of each input and the Python integers."""
+    return *((name, *x.shape) for name, x in inputs.items()), *static
+
+
+class AutoCompiled:
+    """A function without XLA and with XLA, which compiles in the background the shapes that it often meets.
+
+    Until XLA is ready for a shape, or for a longer one that the arguments can be padded to, the function without XLA
+    answers. So no call waits for XLA. Both compute the same; sums may differ in the last digits.
+
+    Args:
+        model: the model whose variables the function reads.
+        function: `function(inputs, *static, jit_compile)`, see `compile_function`.
+    """
+
+    def __init__(self, model, function):
+        self._plain = compile_function(model, functools.partial(function, jit_compile=False), jit_compile=False)
+        self._xla = compile_function(model, functools.partial(function, jit_compile=True), jit_compile=True)
+        self._ready, self._met = set(), Counter()
+
+    def __call__(self, arguments, shapes, jit_compile="auto"):
+        """Calls the function.
+
+        Args:
+            arguments: `arguments(shape)` returns inputs and integers that are padded to a shape; `arguments(None)`
+                returns them without padding.
+            shapes: the shapes that they can be padded to, the best first, see `filled_shapes`.
+            jit_compile: True for XLA, False for no XLA, or `"auto"`: XLA if it is ready. Defaults to `"auto"`.
+        """
+        if jit_compile != "auto":
+            return self._with_xla(arguments(shapes[0])) if jit_compile else self._plain(*arguments(None))
+        padded = arguments(shapes[0])
+        if not self._is_ready(padded):
+            self._count(padded)
+            padded = next(filter(self._is_ready, map(arguments, shapes[1:])), None)
+        return self._plain(*arguments(None)) if padded is None else self._xla(*padded)
+
+    def _is_ready(self, padded):
+        inputs, *static = padded
+        return _shapes(inputs, static) in self._ready
+
+    def _with_xla(self, padded):
+        inputs, *static = padded
+        result = self._xla(inputs, *static)
+        self._ready.add(_shapes(inputs, static))
+        return result
+
+    def _count(self, padded):
+        """Counts a shape; starts its compilation when it was met often, if nothing else is being compiled."""
+        inputs, *static = padded
+        shape = _shapes(inputs, static)
+        if len(self._met) >= MOST_COUNTED:
+            self._met.clear()
+        self._met[shape] += 1
+        often = self._met[shape] >= COMPILED_FROM and len(self._ready) < MOST_COMPILED
+        if often and _compiling.acquire(blocking=False):
+            # Not a daemon: Python must wait for it at the end. A process that ends within TensorFlow may crash.
+            threading.Thread(target=self._compile, args=(shape, padded), name="XLA").start()
+
+    def _compile(self, shape, padded):
+        try:
+            self._with_xla(padded)
+        except Exception as error:
+            self._met[shape] = float("-inf")
+            logging.getLogger(__name__).warning("XLA cannot compile this function; it runs without XLA. %s", error)
+        finally:
+            _compiling.release()

@@ -3,6 +3,7 @@
 Reference: "Attention Is All You Need" (Vaswani et al., 2017), section 6.1 (beam 4, length penalty 0.6).
 """
 
+import functools
 import itertools
 import os
 import warnings
@@ -14,13 +15,14 @@ import numpy as np
 from keras import ops
 
 from keras_transformer import decoding
-from keras_transformer.compiled import FORWARD_ROWS, batches, compile_function, filled_shape
+from keras_transformer.compiled import FORWARD_ROWS, AutoCompiled, batches, compile_function, filled_shapes
 from keras_transformer.model import Transformer
 from keras_transformer.runs import Run
 from keras_transformer.search import SearchSettings, search
+from keras_transformer.settings import one_of
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, shifted_right
 
-# With this many texts or more, XLA saves more time than its compilation takes.
+# With this many texts, XLA saves more time than its compilation takes.
 XLA_PAYS_FROM = 1024
 # Number of texts that `stream` translates together: enough for batches of texts with similar lengths.
 CHUNK_SIZE = 2048
@@ -95,8 +97,10 @@ class Translator:
         max_source_length: maximum number of source tokens, including the end token; longer sources are cut. Defaults to
             128.
         jit_compile: whether XLA compiles the search on TensorFlow. The search is then several times faster, after
-            seconds of compilation for each of at most 24 batch shapes. JAX always compiles. Defaults to None: only for
-            calls with 1,024 texts or more.
+            seconds of compilation for each of at most 24 batch shapes. JAX always compiles. Defaults to `"auto"`: a
+            call with many texts compiles first, as do later calls with a quarter as many; all others never wait, and
+            shapes that they often have are compiled in the background. With and without XLA, scores may differ in the
+            last digits.
         **settings: `keras_transformer.search.SearchSettings` by name, such as `num_beams=1`.
 
     Example:
@@ -107,7 +111,7 @@ class Translator:
     """
 
     def __init__(
-        self, model, source_tokenizer, target_tokenizer=None, max_source_length=128, jit_compile=None, **settings
+        self, model, source_tokenizer, target_tokenizer=None, max_source_length=128, jit_compile="auto", **settings
     ):
         if not isinstance(model, Transformer):
             raise TypeError(
@@ -118,10 +122,11 @@ class Translator:
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer or source_tokenizer
         self.max_source_length = max_source_length
-        self.jit_compile = jit_compile
+        self.jit_compile = one_of("jit_compile", jit_compile, ("auto", True, False))
         self.settings = SearchSettings().replace(**settings)
         self.run = None  # `load` sets it to the `Run`.
         self._compiled = {}
+        self._num_translated = 0
         for side, tokenizer, size in (
             ("source", self.source_tokenizer, model.vocabulary_size),
             ("target", self.target_tokenizer, model.target_vocabulary_size),
@@ -178,19 +183,24 @@ class Translator:
         forced = self._encode_prefixes(prefixes, len(texts))
         results = [[Translation("", 0.0)]] * len(texts)
         rows = [i for i, ids in enumerate(sources) if len(ids) > 1]
-        jit_compile = self.jit_compile if self.jit_compile is not None else len(rows) >= XLA_PAYS_FROM
-        jit_compile = jit_compile or keras.backend.backend() == "jax"
+        self._num_translated += len(rows)
+        jit_compile = True if keras.backend.backend() == "jax" else self.jit_compile
+        if jit_compile == "auto" and self._num_translated >= XLA_PAYS_FROM <= 4 * len(rows):
+            jit_compile = True
         # Longest first: if the texts do not fit into memory, the call fails at once.
         rows.sort(key=lambda i: -len(sources[i]))
         cut = list(batches(rows, jit_compile))
-        compiled_search = self._compiled_search(settings, num_hypotheses, jit_compile)
+        compiled_search = self._compiled_search(settings, num_hypotheses)
 
         def translate_batch(batch):
             copies = num_hypotheses if settings.sampling else 1  # With sampling, one row per hypothesis.
-            inputs, max_length = self._inputs(batch, sources, forced, copies, settings, jit_compile)
-            token_ids, scores = compiled_search(inputs, max_length)
+            arguments = functools.partial(self._inputs, batch, sources, forced, copies, settings)
+            shapes = filled_shapes(len(batch), max(len(sources[i]) for i in batch), self.model.max_length)
+            token_ids, scores = map(ops.convert_to_numpy, compiled_search(arguments, shapes, jit_compile))
             if copies > 1:
-                token_ids, scores = _best_first(token_ids.reshape(-1, copies, max_length), scores.reshape(-1, copies))
+                token_ids, scores = _best_first(
+                    token_ids.reshape(-1, copies, token_ids.shape[-1]), scores.reshape(-1, copies)
+                )
             return self._to_text(token_ids[: len(batch)], scores[: len(batch)])
 
         for batch, rows_of_batch in zip(cut, _on_all_cores(translate_batch, cut), strict=True):
@@ -324,14 +334,13 @@ class Translator:
             raise ValueError(f"`prefixes` must be a list with one entry per text. Received: {prefixes!r}.")
         return self.target_tokenizer.tokenize([prefix or "" for prefix in prefixes])
 
-    def _inputs(self, rows, sources, forced, copies, settings, jit_compile):
+    def _inputs(self, rows, sources, forced, copies, settings, shape):
         """The inputs of a search for some of the sources, by name, and the maximum length of their translations.
 
-        For XLA, rows that end at once are added to reach a compiled batch size. Without XLA none are needed.
+        They are padded to a shape, with rows that end at once; if it is None, only the shorter sources are padded.
         """
-        longest, most = max(len(sources[i]) for i in rows), self.model.max_length  # A limit for learned positions only.
-        num_rows, length = filled_shape(len(rows), longest, most) if jit_compile else (len(rows), longest)
-        more = num_rows - len(rows)
+        num_rows, length = shape or (len(rows), max(len(sources[i]) for i in rows))
+        more, most = num_rows - len(rows), self.model.max_length  # `most`: a limit for learned positions only.
         token_ids = pad([sources[i] for i in rows] + [[END_TOKEN_ID]] * more, length)
         lengths = np.array([len(sources[i]) for i in rows] + [length])
         *limits, max_length = settings.within(most).limits(lengths).tolist()
@@ -349,19 +358,19 @@ class Translator:
                     inputs["uniforms"][place * copies + copy] = generator.random(max_length, "float32")
         return inputs, max_length
 
-    def _compiled_search(self, settings, num_hypotheses, jit_compile):
-        """A compiled function of `inputs` and `max_length`, which is reused for other seeds and limits."""
+    def _compiled_search(self, settings, num_hypotheses):
+        """The `AutoCompiled` search, which is reused for other seeds and limits."""
         # These settings only affect the inputs `uniforms` and `limits`.
         settings = settings.replace(seed=0, max_length=None, max_length_ratio=0.0)
-        key = (settings, num_hypotheses, jit_compile)
+        key = (settings, num_hypotheses)
         if key not in self._compiled:
 
-            def function(inputs, max_length):
+            def function(inputs, max_length, jit_compile):
                 arguments = {"max_length": max_length, "settings": settings, "num_hypotheses": num_hypotheses}
-                return search(self.model, **arguments, jit_compile=jit_compile, **inputs)
+                return tuple(search(self.model, **arguments, jit_compile=jit_compile, **inputs))
 
-            self._compiled[key] = compile_function(self.model, function, jit_compile)
-        return lambda *arguments: tuple(ops.convert_to_numpy(x) for x in self._compiled[key](*arguments))
+            self._compiled[key] = AutoCompiled(self.model, function)
+        return self._compiled[key]
 
     def _to_text(self, token_ids, scores):
         """One list of `Translation`s per source, from hypotheses (B, K, L), without the empty places."""

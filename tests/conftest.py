@@ -55,7 +55,7 @@ def golden(session_folder):
         fcntl.flock(lock, fcntl.LOCK_EX)  # The first process trains, others wait for it.
         if not (folder / "run" / "export").exists():  # The run writes this folder last.
             train_golden(folder, pairs)
-    translator = Translator.load(folder / "run")
+    translator = Translator.load(folder / "run", jit_compile=False)  # Nothing is compiled while tests run.
     return Golden(folder / "run", translator.model, translator.source_tokenizer, translator, [en for en, _ in pairs])
 
 

@@ -41,7 +41,7 @@ ALLOWED = {
     "training": {"files"},
     "scoring": set(),
     "compiled": set(),
-    "translator": {"model", "decoding", "search", "compiled", "tokenizers", "runs"},
+    "translator": {"model", "decoding", "search", "settings", "compiled", "tokenizers", "runs"},
     "bulk": {"translator", "config", "text"},
     "visualize": set(),
     "pictures": {

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import threading
 
 import ctranslate2
 import keras
@@ -12,7 +13,7 @@ import tensorflow as tf
 from ai_edge_litert.interpreter import Interpreter
 from keras import ops
 
-from keras_transformer.compiled import BATCH_SIZES, SOURCE_LENGTHS
+from keras_transformer.compiled import BATCH_SIZES, COMPILED_FROM, SOURCE_LENGTHS, AutoCompiled
 from keras_transformer.decoding import length_penalty_divisor
 from keras_transformer.export.ctranslate2 import export_ctranslate2
 from keras_transformer.export.saved_model import export_saved_model
@@ -20,6 +21,7 @@ from keras_transformer.export.tflite import export_tflite
 from keras_transformer.export.verify import ServedModel
 from keras_transformer.model import Transformer
 from keras_transformer.search import SearchSettings
+from keras_transformer.settings import ConfigError
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID, Tokenizer
 from keras_transformer.translator import (
     Translation,
@@ -170,6 +172,47 @@ def test_max_length_limits_the_translation(golden):
 def test_xla_gives_the_same_translations(golden):
     compiled = Translator(golden.model, golden.tokenizer, jit_compile=True)
     assert compiled.translate(golden.texts[:4]) == golden.translator.translate(golden.texts[:4])
+
+
+def test_a_process_that_keeps_translating_becomes_fast_by_itself(golden):
+    """And its answers stay the same: those of XLA are compared with those without."""
+    translator = Translator(golden.model, golden.tokenizer)
+    settings = {"num_hypotheses": 2, "return_scores": True, "num_beams": 2}
+    text = golden.texts[0]
+    (expected,) = translator.translate([text], **settings)
+    for _ in range(COMPILED_FROM):
+        (found,) = translator.translate([text], **settings)
+        assert found == expected
+    for thread in threading.enumerate():
+        if thread.name == "XLA":
+            thread.join()
+    (function,) = translator._compiled.values()
+    function._plain = None  # From now on XLA alone answers.
+    (found,) = translator.translate([text], **settings)
+    assert [(h.text, h.token_ids) for h in found] == [(h.text, h.token_ids) for h in expected]
+    np.testing.assert_allclose([h.score for h in found], [h.score for h in expected], rtol=1e-5)
+
+
+def test_a_call_with_many_texts_compiles_first_and_later_calls_count_those_before(golden, monkeypatch):
+    monkeypatch.setattr("keras_transformer.translator.XLA_PAYS_FROM", 12)
+    asked, real = [], AutoCompiled.__call__
+
+    def call(self, arguments, shapes, jit_compile):
+        asked.append(jit_compile)
+        return real(self, arguments, shapes, False)
+
+    monkeypatch.setattr(AutoCompiled, "__call__", call)
+    translator = Translator(golden.model, golden.tokenizer, num_beams=1)
+    for count, expected in ((3, "auto"), (8, "auto"), (2, "auto"), (3, True), (2, "auto"), (8, True)):
+        asked.clear()
+        translator.translate(golden.texts[:count])
+        assert set(asked) == {expected}
+    translator = Translator(golden.model, golden.tokenizer, num_beams=1, jit_compile=False)
+    asked.clear()
+    translator.translate(golden.texts[:1] * 12)
+    assert set(asked) == {False}
+    with pytest.raises(ConfigError, match=r"`jit_compile` must be one of \('auto', True, False\). Received: 'yes'"):
+        Translator(golden.model, golden.tokenizer, jit_compile="yes")
 
 
 def test_learned_positions_limit_the_translation(golden):
