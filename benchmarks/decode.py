@@ -82,7 +82,7 @@ def measure(title, workers, rounds, prepare, *arguments):
     times, peaks = {peer: [] for peer in ready}, {}
     for _ in range(rounds):
         for peer in ready:
-            seconds, peaks[peer] = workers[peer].ask("time")
+            seconds, peaks[peer], _ = workers[peer].ask("time")
             times[peer].append(seconds)
     reference = statistics.median(times.get("CTranslate2 float32", [float("nan")]))
     print(
@@ -139,12 +139,13 @@ def work(connection, peer):
         else:
             call()  # Not timed: meanwhile other peers have used caches and memory.
             Path("/proc/self/clear_refs").write_text("5")  # Resets the peak of memory.
-            began, repeats = time.perf_counter(), 0
+            before, began, repeats = os.times(), time.perf_counter(), 0
             while repeats == 0 or time.perf_counter() - began < 0.3:
                 call()
                 repeats += 1
-            seconds = (time.perf_counter() - began) / repeats
-            connection.send((seconds, peak_memory(Path("/proc/self"))))
+            seconds, after = (time.perf_counter() - began) / repeats, os.times()
+            user, kernel = after.user - before.user, after.system - before.system
+            connection.send((seconds, peak_memory(Path("/proc/self")), kernel / max(user + kernel, 0.01)))
             time.sleep(0.3)  # OpenMP threads spin for 200 ms after a call, while the next peer begins.
 
 

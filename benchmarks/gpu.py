@@ -112,8 +112,7 @@ def torch_peer(bfloat16, arguments):
 
     name = "cuda" if torch.cuda.is_available() else "cpu"
     dtype = torch.bfloat16 if bfloat16 else None
-    batches = fixed(arguments) * arguments.steps
-    call = torch_steps(PRESETS[arguments.preset], batches, arguments.vocabulary_size, True, name, dtype)
+    step = torch_steps(PRESETS[arguments.preset], fixed(arguments), arguments.vocabulary_size, True, name, dtype)
     matrix = torch.ones(matrix_size(name), dtype=dtype or torch.float32, device=name)
 
     def product():
@@ -121,6 +120,9 @@ def torch_peer(bfloat16, arguments):
         if name == "cuda":
             torch.cuda.synchronize()
         return result
+
+    def call():
+        return [step(0) for _ in range(arguments.steps)]
 
     return call, peak(product, matrix), torch.cuda.get_device_name() if name == "cuda" else "cpu"
 

@@ -4,13 +4,17 @@
     python benchmarks/train_step.py --data-dir path/to/multi30k  # and real sentences in length buckets
 
 All peers get the same batches, sizes, dropout, label smoothing (keras-hub: none), Adam and clipping. Each has its own
-process, and they take turns, round after round, so that a slow minute of the machine affects all of them. Tokens are
-those of the target, without padding. GFLOP/s counts the matrix products of the padded batch, the backward pass as twice
-the forward pass. For comparison, the fastest matrix product of this machine is measured before and after. Needs `pip
-install torch`.
+process, and they take turns, round after round, so that a slow minute of the machine affects all of them. Every round
+has new real batches, as in `fit`: a benchmark that repeats a few shapes hides what the memory of a new shape costs.
+Tokens are those of the target, without padding. GFLOP/s counts the matrix products of the padded batch, the backward
+pass as twice the forward pass. For comparison, the fastest matrix product of this machine is measured before and after.
+"kernel" is the share of the processor time that the operating system takes, most of it for new pages of memory. "ours"
+runs with the allocator that `train_keras.py` chooses, "ours, system allocator" without; "keeps memory" gives the same
+allocator to keras-hub, and to PyTorch the settings of glibc that come closest to it. Needs `pip install torch`.
 """
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -26,9 +30,13 @@ from decode import Worker
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 PEERS = (
-    "ours", "ours, XLA", "ours, bfloat16", "torch", "torch, compiled", "torch, bfloat16",
-    "keras-hub", "keras-hub, XLA", "keras-hub, bfloat16",
+    "ours", "ours, system allocator", "ours, XLA", "ours, bfloat16",
+    "torch", "torch, keeps memory", "torch, compiled", "torch, bfloat16",
+    "keras-hub", "keras-hub, keeps memory", "keras-hub, XLA", "keras-hub, bfloat16",
 )  # fmt: skip
+# Environment variables by which a process keeps memory that it has used.
+TENSORFLOW_KEEPS = {"TF_CPU_ALLOCATOR_USE_BFC": "true"}
+GLIBC_KEEPS = {"MALLOC_MMAP_THRESHOLD_": str(2**33), "MALLOC_TRIM_THRESHOLD_": str(2**33), "MALLOC_ARENA_MAX": "1"}
 
 
 def main(argv=None):
@@ -77,7 +85,10 @@ def real(arguments):
     pairs = multi30k(arguments.data_dir).train.pairs
     tokenizer = Tokenizer.train([text for pair in pairs for text in pair], arguments.vocabulary_size)
     encoded = encode_pairs(pairs, tokenizer, tokenizer, max_length=128)
-    dataset = make_batches(encoded, arguments.tokens_per_batch, shuffle=True).dataset.take(arguments.batches)
+    count = arguments.batches * (
+        2 * arguments.rounds + 1
+    )  # First a set to compile; per round one to warm up, one timed.
+    dataset = make_batches(encoded, arguments.tokens_per_batch, shuffle=True).dataset.take(count)
     return [
         (inputs["encoder_token_ids"], inputs["decoder_token_ids"], labels)
         for inputs, labels, _ in dataset.as_numpy_iterator()
@@ -87,44 +98,62 @@ def real(arguments):
 def measure(title, preset, path, batches, arguments):
     """Times all peers in turn; prints the table and returns its rows."""
     peers = [peer for peer in arguments.peers.split(";") if len(batches) == 1 or not compiles(peer)]
-    workers = {peer: Worker(peer) for peer in peers}
+    steps = min(arguments.batches, len(batches))
+    workers = {peer: start(peer) for peer in peers}
     for worker in workers.values():
-        worker.ask("prepare", prepare, preset, path, arguments.vocabulary_size)
+        worker.ask("prepare", prepare, preset, path, steps, arguments.vocabulary_size)
     before = peak_gflops()
-    times, memory = {peer: [] for peer in peers}, {}
+    times, memory, kernel = {peer: [] for peer in peers}, {}, {peer: [] for peer in peers}
     for _ in range(arguments.rounds):
         for peer, worker in workers.items():
-            seconds, memory[peer] = worker.ask("time")
+            seconds, memory[peer], share = worker.ask("time")
             times[peer].append(seconds)
+            kernel[peer].append(share)
     for worker in workers.values():
         worker.process.terminate()
     peak = max(before, peak_gflops())
-    tokens = sum(int(np.count_nonzero(labels)) for *_, labels in batches)
-    flop = sum(flop_of_step(preset, arguments.vocabulary_size, source, labels) for source, _, labels in batches)
+    timed = [batch for begin in range(2 * steps, len(batches), 2 * steps) for batch in batches[begin : begin + steps]]
+    timed = timed or batches
+    tokens = sum(int(np.count_nonzero(labels)) for *_, labels in timed) * steps / len(timed)
+    flop = sum(flop_of_step(preset, arguments.vocabulary_size, source, labels) for source, _, labels in timed)
+    flop *= steps / len(timed)
     reference = statistics.median(times.get("torch", [math.nan]))
     print(f"\n{title}, vocabulary {arguments.vocabulary_size:,}; matrix products: {peak:.0f} GFLOP/s")
-    print(f"{'':20}{'ms a step':>11}{'min':>8}{'max':>8}{'tok/s':>8}{'GFLOP/s':>9}{'MiB':>7}{'ratio':>7}")
+    print(f"{'':26}{'ms a step':>11}{'min':>8}{'max':>8}{'tok/s':>8}{'GFLOP/s':>9}{'MiB':>7}{'kernel':>8}{'ratio':>7}")
     rows = []
     for peer, values in times.items():
         median = statistics.median(values)
         row = {
             "cell": title,
             "peer": peer,
-            "ms": [1e3 * x / len(batches) for x in (median, min(values), max(values))],
+            "ms": [1e3 * x / steps for x in (median, min(values), max(values))],
             "tokens_per_second": tokens / median,
             "gflops": flop / median / 1e9,
             "peak_gflops": peak,
             "peak_memory_mib": memory[peer],
+            "kernel_share": statistics.median(kernel[peer]),
             "ratio": reference / median,
         }
         rows.append(row)
         ms = "".join(f"{x:{width}.0f}" for x, width in zip(row["ms"], (11, 8, 8), strict=True))
         print(
-            f"  {peer:18}{ms}{row['tokens_per_second']:8.0f}{row['gflops']:9.0f}"
-            f"{row['peak_memory_mib']:7.0f}{row['ratio']:7.2f}",
+            f"  {peer:24}{ms}{row['tokens_per_second']:8.0f}{row['gflops']:9.0f}"
+            f"{row['peak_memory_mib']:7.0f}{row['kernel_share']:8.1%}{row['ratio']:7.2f}",
             flush=True,
         )
     return rows
+
+
+def start(peer):
+    """A worker in the environment of its peer, which its libraries read when they are loaded."""
+    ours = peer.startswith("ours") and not peer.endswith("system allocator")
+    keeps = TENSORFLOW_KEEPS if ours or peer.startswith("keras-hub") else GLIBC_KEEPS
+    environment = keeps if ours or peer.endswith("keeps memory") else {}
+    os.environ.update(environment)
+    worker = Worker(peer)
+    for name in environment:
+        del os.environ[name]
+    return worker
 
 
 def compiles(peer):
@@ -155,8 +184,8 @@ def flop_of_step(preset, vocabulary_size, source, labels):
     return 3 * 2 * rows * (layers * (encoder + decoder) + t * dim * vocabulary_size)
 
 
-def prepare(peer, preset, path, vocabulary_size):
-    """A function that takes a step with every batch."""
+def prepare(peer, preset, path, steps, vocabulary_size):
+    """A function that takes a step with each of the next batches."""
     from keras_transformer.config import PRESETS
 
     with np.load(path) as file:
@@ -170,7 +199,8 @@ def prepare(peer, preset, path, vocabulary_size):
         call = torch_steps(sizes, batches, vocabulary_size, compiled="compiled" in peer, dtype=dtype)
     else:
         call = keras_steps(peer, sizes, batches, vocabulary_size)
-    return call, len(batches), lambda found: 0
+    order = itertools.cycle(range(len(batches)))
+    return lambda: [call(next(order)) for _ in range(steps)], steps, lambda found: 0
 
 
 def keras_steps(peer, sizes, batches, vocabulary_size):
@@ -197,10 +227,7 @@ def keras_steps(peer, sizes, batches, vocabulary_size):
     iterators = [iter(one) for one in data]
     model.make_train_function()
 
-    def call():
-        return [float(model.train_function(iterator)["loss"]) for iterator in iterators]
-
-    return call
+    return lambda index: float(model.train_function(iterators[index])["loss"])
 
 
 def keras_hub_model(sizes, vocabulary_size):
@@ -271,7 +298,7 @@ def torch_steps(sizes, batches, vocabulary_size, compiled, device="cpu", dtype=N
         optimizer.step()
         return loss
 
-    return lambda: [step(*batch).item() for batch in data]
+    return lambda index: step(*data[index]).item()
 
 
 if __name__ == "__main__":

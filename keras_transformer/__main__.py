@@ -193,9 +193,12 @@ def _text(text):
 
 
 def _load(arguments):
+    """The translator of a run. A folder without a model and wrong settings are reported before TensorFlow is loaded."""
+    Run(arguments.run).check_trained()
+    settings = section_settings("decoding", vars(arguments))
     from keras_transformer.translator import Translator
 
-    return Translator.load(arguments.run, **section_settings("decoding", vars(arguments)))
+    return Translator.load(arguments.run, **settings)
 
 
 def translate(arguments):
@@ -329,13 +332,11 @@ def score(arguments):
 
 
 def plot(arguments):
+    translator, text, reference = _load(arguments) if arguments.run else None, arguments.text, None
     from keras_transformer.pictures import draw, example_sentences
-    from keras_transformer.translator import Translator
 
     kinds = PICTURES if arguments.kind == "all" else (arguments.kind,)
-    translator, text, reference = None, arguments.text, None
     if arguments.run:
-        translator = Translator.load(arguments.run)
         if not text:
             ((text, reference),) = example_sentences(arguments.run, 1)
         print(f"sentence: {text}", file=sys.stderr)
@@ -364,12 +365,12 @@ def _animated(picture):
 
 
 def explore(arguments):
-    from keras_transformer.pictures import example_sentences, explorer
     from keras_transformer.text import read_lines
-    from keras_transformer.translator import Translator
 
     texts = [*(arguments.text or ()), *(filter(None, read_lines(arguments.input)) if arguments.input else ())]
-    translator = Translator.load(arguments.run)
+    translator = _load(arguments)
+    from keras_transformer.pictures import example_sentences, explorer
+
     texts = texts or [source for source, _ in example_sentences(arguments.run, 5)]
     path = Path(arguments.output or Run(arguments.run).explorer_file)
     with output_file(path) as output:
@@ -442,10 +443,9 @@ def _report(name, same, folder, translator, run):
 
 
 def verify(arguments):
+    translator, path = _load(arguments), Path(arguments.path)
     from keras_transformer.export.verify import verify_saved_model, verify_tflite
-    from keras_transformer.translator import Translator
 
-    translator, path = Translator.load(arguments.run), Path(arguments.path)
     if (path / "translator.json").is_file():
         same = verify_tflite(path, translator)
         _report(path.name, same, path, translator, arguments.run)

@@ -183,6 +183,6 @@ def _stages(encoder_token_ids, max_length):
     all_static = isinstance(max_length, int)  # Then the shape is static, too: XLA compiles it, and caches are fixed.
     if all_static and length < max_length:
         stages.insert(0, Stage(length))
-    if not all_static or batch_size > 1:
+    if not isinstance(batch_size, int) or batch_size > 1:
         stages.append(Stage(max_length, divisor=8))
     return stages

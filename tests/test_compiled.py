@@ -117,6 +117,20 @@ needs_xla_apart = pytest.mark.skipif(keras.backend.backend() == "jax", reason="J
 
 
 @needs_xla_apart
+def test_a_graph_for_one_row_serves_until_there_is_one_for_all():
+    traced = []
+
+    def double(inputs):
+        traced.append(inputs["x"].shape)
+        return inputs["x"] * 2
+
+    call = compile_function(keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)]), double, jit_compile=False)
+    for rows, columns in ((1, 5), (1, 7), (3, 5), (1, 11), (2, 7)):
+        np.testing.assert_array_equal(call({"x": np.ones((rows, columns), "int32")}), np.full((rows, columns), 2))
+    assert traced == [(1, None), (None, None)]
+
+
+@needs_xla_apart
 def test_a_shape_that_is_met_often_is_compiled_in_the_background():
     doubles = Doubles()
     # The result has the size of the shape that was computed: the length itself without XLA.
