@@ -118,6 +118,7 @@ def servable(translator, settings, num_hypotheses, jit_compile=False):
     tokenizers = translator.source_tokenizer, translator.target_tokenizer
     module.resources = [resource for tokenizer in tokenizers for resource in tokenizer.graph_resources()]
     signatures = _Signatures(translator, settings, num_hypotheses, jit_compile)
+    module.output_kernel = signatures.decoding_model.output_kernel
     text, ids = tf.TensorSpec([None], tf.string, name="text"), tf.TensorSpec([None, None], tf.int32, name="token_ids")
     pair = [tf.TensorSpec([None], tf.string, name=name) for name in ("source", "target")]
     functions = {
@@ -147,6 +148,7 @@ class _Signatures:
         self.source_tokenizer, self.target_tokenizer = translator.source_tokenizer, translator.target_tokenizer
         self.settings = settings.within(self.model.max_length)
         self.num_hypotheses, self.jit_compile = num_hypotheses, jit_compile
+        self.decoding_model = _LaidOut(self.model)
         self._search = None
 
     def translate(self, text):
@@ -229,7 +231,8 @@ class _Signatures:
             def function(token_ids, limits, num_hypotheses):
                 if self.jit_compile:
                     return self._compiled_search(token_ids, limits)
-                return search(self.model, token_ids, limits, tf.reduce_max(limits), self.settings, num_hypotheses)
+                limit = tf.reduce_max(limits)
+                return search(self.decoding_model, token_ids, limits, limit, self.settings, num_hypotheses)
 
             shapes = (tf.int32, [None, None]), (tf.int32, [None]), (tf.int32, [])
             specs = [tf.TensorSpec(shape, dtype) for dtype, shape in shapes]
@@ -271,6 +274,19 @@ class _Signatures:
     def _cut(self, ids):
         """Ragged source ids, cut to the model's limit with room for the end token."""
         return ids[:, : self.translator.max_source_length - 1]
+
+
+class _LaidOut:
+    """A model for `search` whose output kernel is laid out once, in a variable: not again for every request."""
+
+    def __init__(self, model):
+        self.model = model
+        self.output_kernel = tf.Variable(model.decoder_embedding.output_kernel(), trainable=False)
+
+    def start_decoding(self, *arguments):
+        decoder = self.model.start_decoding(*arguments)
+        decoder.output_kernel = self.output_kernel
+        return decoder
 
 
 def mask_empty_inputs(empty, token_ids, scores, num_hypotheses):

@@ -34,7 +34,7 @@ from keras_transformer.base import take_rows
 IMPOSSIBLE = -1e9
 # Scores of hypotheses are above this, scores of empty places below. Exports write it into their metadata.
 NO_HYPOTHESIS = IMPOSSIBLE / 10
-# Size of the chunks in which `_top_k` searches a vocabulary with XLA.
+# Size of the chunks in which `_top_k` searches a vocabulary.
 CHUNK = 32
 # Up to about this many comparisons, comparing every value with every other one is faster than k passes.
 RANKING_PAYS_TO = 70_000
@@ -416,14 +416,16 @@ def _best_tokens(logits, k, token_ids, index, prefix, settings, special_ids, jit
     Returns:
         Three tensors (R, k): the adjusted log probabilities, the tokens, and the model's own log probabilities.
     """
-    # Only the k best are normalised: this reads the tensor (R, V) and does not write another one of this size.
-    normalizer = ops.logsumexp(logits, axis=-1, keepdims=True)
-    if settings.repetition_penalty != 1.0:  # The penalty multiplies log probabilities, not logits.
-        log_probs = logits - normalizer
-        best, tokens = _top_k(_adjust(log_probs, token_ids, index, prefix, settings, special_ids), k, jit_compile)
-        return best, tokens, ops.take_along_axis(log_probs, tokens, axis=-1)
-    best, tokens = _top_k(_adjust(logits, token_ids, index, prefix, settings, special_ids), k, jit_compile)
-    return best - normalizer, tokens, best - normalizer
+    if jit_compile and settings.repetition_penalty == 1.0:
+        # Only the k best are normalised: this reads the tensor (R, V) and does not write another one of this size.
+        normalizer = ops.logsumexp(logits, axis=-1, keepdims=True)
+        best, tokens = _top_k(_adjust(logits, token_ids, index, prefix, settings, special_ids), k, jit_compile)
+        return best - normalizer, tokens, best - normalizer
+    # Without XLA one fused operation is faster. The repetition penalty multiplies log probabilities, not logits.
+    log_probs = ops.log_softmax(logits, axis=-1)
+    best, tokens = _top_k(_adjust(log_probs, token_ids, index, prefix, settings, special_ids), k, jit_compile)
+    penalised = settings.repetition_penalty != 1.0
+    return best, tokens, ops.take_along_axis(log_probs, tokens, axis=-1) if penalised else best
 
 
 def _adjust(log_probs, token_ids, index, prefix, settings, special_ids):
@@ -481,21 +483,20 @@ def _mark(token_ids, where, vocabulary_size):
 def _top_k(x, k, jit_compile):
     """The k largest values of the last axis of (R, V) and their indices, largest first.
 
-    XLA's own top_k takes longer than the rest of a step. So with XLA a long axis is cut into chunks. The k largest
-    values are in the k chunks with the largest maxima, and only these chunks are searched. Without XLA `ops.top_k` is
-    fastest.
+    `ops.top_k` takes longer than the rest of a step, with XLA and without it. So a long axis is cut into chunks. The k
+    largest values are in the k chunks with the largest maxima, and only these chunks are searched.
     """
-    if not jit_compile:
-        return ops.top_k(x, k)
+    top_k = _maxima if jit_compile else ops.top_k
     size = x.shape[-1]
-    if size < 4 * k * CHUNK:
-        return _maxima(x, k)
+    if size < 4 * k * CHUNK or (k == 1 and not jit_compile):
+        return top_k(x, k)
     num_chunks = -(-size // CHUNK)
-    chunks = ops.pad(x, [[0, 0], [0, num_chunks * CHUNK - size]], constant_values=3 * IMPOSSIBLE)
-    chunks = ops.reshape(chunks, (-1, num_chunks, CHUNK))
-    _, best = _maxima(ops.max(chunks, axis=-1), k)
-    values, flat = _maxima(ops.reshape(take_rows(chunks, best), (-1, k * CHUNK)), k)
-    return values, ops.take_along_axis(best, flat // CHUNK, axis=1) * CHUNK + flat % CHUNK
+    if size % CHUNK:
+        x = ops.pad(x, [[0, 0], [0, num_chunks * CHUNK - size]], constant_values=3 * IMPOSSIBLE)
+    chunks = ops.reshape(x, (-1, num_chunks, CHUNK))
+    _, best = top_k(ops.max(chunks, axis=-1), k)
+    values, flat = top_k(ops.reshape(take_rows(chunks, best), (-1, k * CHUNK)), k)
+    return values, take_rows(best, flat // CHUNK) * CHUNK + flat % CHUNK
 
 
 def _maxima(x, k):

@@ -324,8 +324,9 @@ class Decoder:
             "self": model.init_cache(ops.shape(encoder_token_ids)[0], length, num_beams, cache),
             "cross": model.init_cross_cache(*model.encode(encoder_token_ids)),
         }
-        # XLA and devices choose a layout for the product themselves.
-        self.output_kernel = model.decoder_embedding.output_kernel() if cache == "growing" else None
+        # XLA and devices choose a layout for the product themselves. A single row needs no other one.
+        rows = None if encoder_token_ids.shape[0] is None else encoder_token_ids.shape[0] * num_beams
+        self.output_kernel = model.decoder_embedding.output_kernel() if cache == "growing" and rows != 1 else None
 
     def step(self, token_ids, cache, index, ancestors=None):
         """Logits (B * K, V) of the next token, and the cache for the next step; see `Transformer.decode_step`."""
