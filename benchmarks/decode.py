@@ -158,6 +158,9 @@ def fixed(peer, preset, num_beams, batch_size, length, vocabulary_size):
     """Prepares the translation of random ids of fixed length with random weights."""
     import numpy as np
 
+    from keras_transformer.config import PRESETS
+
+    serve_as_deployed(peer, PRESETS[preset]["hidden_dim"])
     ids = np.random.default_rng(0).integers(4, vocabulary_size, (batch_size, length - 1))
     texts = [" ".join(map(str, row)) for row in ids]
     makers = {"keras-hub, XLA": keras_hub, "uncached loop": uncached}
@@ -170,8 +173,19 @@ def fixed(peer, preset, num_beams, batch_size, length, vocabulary_size):
     return call, batch_size, lambda found: batch_size * length
 
 
+def serve_as_deployed(peer, hidden_dim):
+    """Gives the process of a SavedModel the environment of a server, before TensorFlow is loaded."""
+    from keras_transformer.export.serving import server_environment
+
+    if peer in SAVED_MODELS:
+        os.environ.update(server_environment(hidden_dim))
+
+
 def real(peer, run, text, num_beams):
     """Prepares the translation of real sentences with a trained run, tokenization included."""
+    from keras_transformer.runs import Run
+
+    serve_as_deployed(peer, Run(run).config().model.hidden_dim)
     from keras_transformer.text import read_lines
     from keras_transformer.translator import Translator
 

@@ -21,6 +21,7 @@ import tensorflow as tf
 from keras_transformer import decoding
 from keras_transformer.compiled import BATCH_SIZES, FORWARD_ROWS
 from keras_transformer.export import ExportError
+from keras_transformer.export.serving import server_environment
 from keras_transformer.export.verify import longest_target, sentences, verify_saved_model
 from keras_transformer.files import full_disk_named, new_folder
 from keras_transformer.search import search
@@ -104,6 +105,9 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, j
         requests = warmup_requests(translator, jit_compile)
         _write_warmup(temporary / "assets.extra" / "tf_serving_warmup_requests", path.name, requests)
         _write_metadata(temporary / "metadata.json", translator, settings, num_hypotheses, jit_compile)
+        environment = server_environment(translator.model.decoder_embedding.hidden_dim)
+        lines = [f"{name}={value}\n" for name, value in environment.items()]
+        (temporary / "serving.env").write_text("".join(lines), encoding="utf-8")
         verify_saved_model(temporary, translator)
     return final
 

@@ -268,6 +268,7 @@ def test_metadata_tokenizer_and_warm_up_are_beside_the_graph(golden):
     assert metadata["versions"]["tensorflow"] == tf.__version__
     assert len(metadata["weights_sha256"]) == 64
     assert metadata["settings"] == vars(golden.translator.settings)
+    assert (folder / "serving.env").read_text() == "TF_ENABLE_ONEDNN_OPTS=0\n"
     (tokenizer,) = (folder / "assets").iterdir()
     assert tokenizer.read_bytes() == golden.tokenizer.model
     records = [r.numpy() for r in tf.data.TFRecordDataset(str(folder / "assets.extra" / "tf_serving_warmup_requests"))]

@@ -26,6 +26,7 @@ from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 from tensorflow_serving.config import model_server_config_pb2
 
 from keras_transformer import decoding
+from keras_transformer.export.serving import server_environment
 from keras_transformer.export.serving.client import NO_HYPOTHESIS, GrpcClient, RestClient, ServingError, main
 
 FOLDER = Path(__file__).parent.parent / "export" / "serving"
@@ -484,13 +485,26 @@ def test_kubernetes_manifests_are_valid():
         kubernetes_validate.validate(one, kubernetes_validate.latest_version(), strict=True)
 
 
-def test_the_containers_read_files_that_exist():
+def containers():
+    """The container of TensorFlow Serving, in the compose file and in the Kubernetes manifests."""
     compose = yaml.safe_load((FOLDER / "docker-compose.yaml").read_text())["services"]["translator"]
-    deployment = next(
-        one for one in yaml.safe_load_all((FOLDER / "kubernetes.yaml").read_text()) if one["kind"] == "Deployment"
-    )
+    documents = yaml.safe_load_all((FOLDER / "kubernetes.yaml").read_text())
+    deployment = next(one for one in documents if one["kind"] == "Deployment")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    return compose, container
+
+
+def test_the_containers_read_files_that_exist():
+    compose, container = containers()
     for flags in (compose["command"], container["args"]):
         files = [flag.split("=/config/")[1] for flag in flags if "=/config/" in flag]
         assert len(files) == 3
         assert all((FOLDER / "config" / name).is_file() for name in files)
+
+
+def test_the_containers_get_the_environment_that_the_export_wrote():
+    compose, container = containers()
+    assert compose["environment"] == {name: f"${{{name}:-1}}" for name in server_environment(128)}
+    (source,) = container["envFrom"]
+    command = f"create configmap {source['configMapRef']['name']} --from-env-file"
+    assert command in (FOLDER / "kubernetes.yaml").read_text()
