@@ -52,6 +52,8 @@ def main(argv=None):
     parser.add_argument("--json", metavar="FILE", help="also write the figures to this file")
     arguments = parser.parse_args(argv)
     peers = PEERS if arguments.peers == "all" else arguments.peers.split(";")
+    if unknown := sorted(set(peers) - set(PEERS)):
+        parser.error(f"there is no peer {unknown[0]!r}; there are: {'; '.join(PEERS)}")
     if arguments.device == "gpu":  # The peers' processes inherit this. Peers that need TensorFlow are left out.
         os.environ.update(KERAS_BACKEND="jax", JAX_PLATFORMS="cuda", BENCHMARK_DEVICE="cuda")
         peers = [peer for peer in peers if peer == "ours" or peer.startswith("CTranslate2")]
