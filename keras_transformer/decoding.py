@@ -181,6 +181,8 @@ def _one_by_one(decoder, batch_size, max_length, given, choose, special_ids, sta
     def body(index, rows, cache, length):
         logits, cache = decoder.step(rows["token"], cache, index, None)
         token, log_prob = choose(ops.cast(logits, "float32"), rows, index)
+        if isinstance(size := rows["token"].shape[0], int):  # TensorFlow's loop keeps a static size, the layers do not.
+            token, log_prob = ops.reshape(token, (size,)), ops.reshape(log_prob, (size,))
         finished = rows["finished"]
         token = ops.where(finished, special_ids.pad, token)
         new = {
@@ -361,7 +363,7 @@ class _Beams:
         kept = ops.logical_and(ends, ops.logical_and(ops.arange(2 * num_beams) < num_beams, totals > IMPOSSIBLE / 2))
         divisor = self._divisor(index + 1)
         ended = [rows["scores"][:, :num_beams], ops.where(kept, totals / divisor, 2 * IMPOSSIBLE)]
-        # The other candidates continue. Each has at most one that ends beside it, so there are at least K.
+        # The other candidates continue. They are at least K of the 2K: only one of each live prefix has the end token.
         going_on = [ops.full_like(ended[0], 4 * IMPOSSIBLE), ops.where(ends, 2 * IMPOSSIBLE, totals)]
         # Both rankings at once: the best K of (B, 3K) for the hypotheses, and for the prefixes.
         ranked = ops.stack([ops.concatenate(ended, axis=1), ops.concatenate(going_on, axis=1)], axis=1)

@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 
 
+@pytest.mark.slow
 def test_the_gpu_benchmark_runs_small_on_a_cpu(tmp_path):
     sizes = {"preset": "tiny", "rows": 4, "length": 6, "vocabulary-size": 50, "steps": 2, "rounds": 2}
     sizes = [f"--{name}={value}" for name, value in sizes.items()]

@@ -566,6 +566,7 @@ MOMENTS = {
 }
 
 
+@pytest.mark.slow
 def test_a_training_that_is_killed_again_and_again_ends_with_the_same_weights(tmp_path):
     """kill -9 at random moments, then --resume: every weight, optimizer and random state as if nothing had happened.
 

@@ -38,6 +38,7 @@ def launch(*flags):
     return subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_ends_the_others_and_all_go_on_later(tmp_path, files):
     """kill -9 of the second worker: the first says so and stops; resumed by both, it is as if nothing had happened."""
     killed, straight = tmp_path / "killed", tmp_path / "straight"
