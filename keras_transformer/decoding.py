@@ -369,8 +369,11 @@ class _Beams:
         ranked = ops.stack([ops.concatenate(ended, axis=1), ops.concatenate(going_on, axis=1)], axis=1)
         scores, best = _top_k(ops.reshape(ranked, (-1, 3 * num_beams)), num_beams, self.jit_compile)
         best = ops.reshape(best, (-1, 2 * num_beams))
-        paths = self._extended(take_rows(live, parents), newest, parents, index)  # (B, 2K, 1 + 2L)
-        paths = take_rows(ops.concatenate([rows["paths"][:, :num_beams], paths], axis=1), best)
+        # What each of the (B, 3K) ranked paths continues, and its newest token. An earlier hypothesis stays as it is.
+        zeros = ops.zeros_like(parents[:, :num_beams])
+        origin = take_rows(ops.concatenate([zeros + self.beams, num_beams + parents], axis=1), best)
+        newest = take_rows(ops.concatenate([zeros + self.special_ids.pad, newest], axis=1), best)
+        paths = self._extended(take_rows(rows["paths"], origin), newest, origin - num_beams, index)
         new = {"paths": paths, "scores": ops.reshape(scores, (-1, 2 * num_beams))}
         if own is not None:
             own = ops.concatenate([rows["own"][:, :num_beams], own / divisor, own], axis=1)
