@@ -122,7 +122,7 @@ def servable(translator, settings, num_hypotheses, jit_compile=False):
     tokenizers = translator.source_tokenizer, translator.target_tokenizer
     module.resources = [resource for tokenizer in tokenizers for resource in tokenizer.graph_resources()]
     signatures = _Signatures(translator, settings, num_hypotheses, jit_compile)
-    module.output_kernel = signatures.decoding_model.output_kernel
+    module.output_kernel = signatures.output_kernel
     text, ids = tf.TensorSpec([None], tf.string, name="text"), tf.TensorSpec([None, None], tf.int32, name="token_ids")
     pair = [tf.TensorSpec([None], tf.string, name=name) for name in ("source", "target")]
     functions = {
@@ -152,7 +152,10 @@ class _Signatures:
         self.source_tokenizer, self.target_tokenizer = translator.source_tokenizer, translator.target_tokenizer
         self.settings = settings.within(self.model.max_length)
         self.num_hypotheses, self.jit_compile = num_hypotheses, jit_compile
-        self.decoding_model = _LaidOut(self.model)
+        embedding = self.model.decoder_embedding
+        laid_out = embedding.tie_weights and not jit_compile  # XLA lays it out itself; an own kernel already is.
+        # Once, in a variable: not again for every request.
+        self.output_kernel = tf.Variable(embedding.output_kernel(), trainable=False) if laid_out else None
         self._search = None
 
     def translate(self, text):
@@ -236,7 +239,7 @@ class _Signatures:
                 if self.jit_compile:
                     return self._compiled_search(token_ids, limits)
                 limit = tf.reduce_max(limits)
-                return search(self.decoding_model, token_ids, limits, limit, self.settings, num_hypotheses)
+                return search(self, token_ids, limits, limit, self.settings, num_hypotheses)
 
             shapes = (tf.int32, [None, None]), (tf.int32, [None]), (tf.int32, [])
             specs = [tf.TensorSpec(shape, dtype) for dtype, shape in shapes]
@@ -275,22 +278,13 @@ class _Signatures:
         branches = [branch(some_rows, some_length) for some_rows in BATCH_SIZES for some_length in lengths]
         return tf.switch_case(place, branches)
 
+    def start_decoding(self, *arguments):
+        """The model's decoder with the output kernel in its variable, for `search`."""
+        return self.model.start_decoding(*arguments, output_kernel=self.output_kernel)
+
     def _cut(self, ids):
         """Ragged source ids, cut to the model's limit with room for the end token."""
         return ids[:, : self.translator.max_source_length - 1]
-
-
-class _LaidOut:
-    """A model for `search` whose output kernel is laid out once, in a variable: not again for every request."""
-
-    def __init__(self, model):
-        self.model = model
-        self.output_kernel = tf.Variable(model.decoder_embedding.output_kernel(), trainable=False)
-
-    def start_decoding(self, *arguments):
-        decoder = self.model.start_decoding(*arguments)
-        decoder.output_kernel = self.output_kernel
-        return decoder
 
 
 def mask_empty_inputs(empty, token_ids, scores, num_hypotheses):

@@ -18,8 +18,7 @@ BATCH_SIZES = (1, 8, 32)
 SOURCE_LENGTHS = (8, 16, 24, 32, 48, 64, 96, 128)
 # A full forward pass keeps the logits of all positions in memory, so its batches are smaller.
 FORWARD_ROWS = BATCH_SIZES[-1] // 4
-# A shape that `AutoCompiled` has met this often is compiled in the background. For one sentence of a small model, XLA
-# then saves about as much time as it takes to compile.
+# A shape that `AutoCompiled` has met this often is compiled in the background: compiling takes seconds of a core.
 COMPILED_FROM = 32
 # Maximum number of shapes that `AutoCompiled` compiles in the background, and of shapes that it counts.
 MOST_COMPILED, MOST_COUNTED = 24, 256
@@ -79,7 +78,7 @@ def _tensorflow(model, function, jit_compile):
 
     def call(inputs, *static):
         # XLA compiles for static shapes, and a Python integer is static; without XLA one graph serves all.
-        key = _shapes(inputs, static) if jit_compile else (*inputs, None)
+        key = _shapes(inputs, *static) if jit_compile else (*inputs, None)
         if not jit_compile and key not in graphs and len(next(iter(inputs.values()))) == 1:
             key = (*inputs, 1)  # A graph for one row is made in half of the time: most programs begin with one text.
         if key not in graphs:
@@ -97,7 +96,7 @@ def _tensorflow(model, function, jit_compile):
     return call
 
 
-def _shapes(inputs, static):
+def _shapes(inputs, *static):
     """What XLA compiles for: the shape of each input and the Python integers."""
     return *((name, *x.shape) for name, x in inputs.items()), *static
 
@@ -116,7 +115,7 @@ class AutoCompiled:
     def __init__(self, model, function):
         self._plain = compile_function(model, functools.partial(function, jit_compile=False), jit_compile=False)
         self._xla = compile_function(model, functools.partial(function, jit_compile=True), jit_compile=True)
-        self._ready, self._met = set(), Counter()
+        self._ready, self._met, self._num_compiled = set(), Counter(), 0
 
     def __call__(self, arguments, shapes, jit_compile="auto"):
         """Calls the function.
@@ -127,41 +126,37 @@ class AutoCompiled:
             shapes: the shapes that they can be padded to, the best first, see `filled_shapes`.
             jit_compile: True for XLA, False for no XLA, or `"auto"`: XLA if it is ready. Defaults to `"auto"`.
         """
-        if jit_compile != "auto":
-            return self._with_xla(arguments(shapes[0])) if jit_compile else self._plain(*arguments(None))
+        if jit_compile is False:
+            return self._plain(*arguments(None))
         padded = arguments(shapes[0])
-        if not self._is_ready(padded):
-            self._count(padded)
-            padded = next(filter(self._is_ready, map(arguments, shapes[1:])), None)
+        key = _shapes(*padded)
+        if jit_compile is True:
+            result = self._xla(*padded)
+            self._ready.add(key)
+            return result
+        if key not in self._ready:
+            self._count(key, padded)
+            longer = ((_shapes(*padded), padded) for padded in map(arguments, shapes[1:]))
+            padded = next((padded for key, padded in longer if key in self._ready), None)
         return self._plain(*arguments(None)) if padded is None else self._xla(*padded)
 
-    def _is_ready(self, padded):
-        inputs, *static = padded
-        return _shapes(inputs, static) in self._ready
-
-    def _with_xla(self, padded):
-        inputs, *static = padded
-        result = self._xla(inputs, *static)
-        self._ready.add(_shapes(inputs, static))
-        return result
-
-    def _count(self, padded):
+    def _count(self, key, padded):
         """Counts a shape; starts its compilation when it was met often, if nothing else is being compiled."""
-        inputs, *static = padded
-        shape = _shapes(inputs, static)
         if len(self._met) >= MOST_COUNTED:
             self._met.clear()
-        self._met[shape] += 1
-        often = self._met[shape] >= COMPILED_FROM and len(self._ready) < MOST_COMPILED
+        self._met[key] += 1
+        often = self._met[key] >= COMPILED_FROM and self._num_compiled < MOST_COMPILED
         if often and _compiling.acquire(blocking=False):
             # Not a daemon: Python must wait for it at the end. A process that ends within TensorFlow may crash.
-            threading.Thread(target=self._compile, args=(shape, padded), name="XLA").start()
+            threading.Thread(target=self._compile, args=(key, padded), name="XLA").start()
 
-    def _compile(self, shape, padded):
+    def _compile(self, key, padded):
         try:
-            self._with_xla(padded)
+            self._xla(*padded)
+            self._ready.add(key)
+            self._num_compiled += 1
         except Exception as error:
-            self._met[shape] = float("-inf")
+            self._met[key] = float("-inf")
             logging.getLogger(__name__).warning("XLA cannot compile this function; it runs without XLA. %s", error)
         finally:
             _compiling.release()

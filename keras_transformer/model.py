@@ -288,7 +288,9 @@ class Transformer(DistributedFit, keras.Model):
             return self.decoder_embedding.project(x), new_cache
         return ops.matmul(ops.cast(x, output_kernel.dtype), output_kernel), new_cache
 
-    def start_decoding(self, encoder_token_ids, max_length, num_beams: int = 1, cache: str = "growing"):
+    def start_decoding(
+        self, encoder_token_ids, max_length, num_beams: int = 1, cache: str = "growing", output_kernel=None
+    ):
         """The decoder of a batch of sources, for the search functions of `keras_transformer.decoding`.
 
         Args:
@@ -297,11 +299,12 @@ class Transformer(DistributedFit, keras.Model):
             num_beams: K. Defaults to 1.
             cache: `"growing"` or `"fixed"`, see `keras_transformer.caches`. Defaults to `"growing"`. JAX compiles
                 loops only with `"fixed"`.
+            output_kernel: see `decode_step`. Defaults to `PositionalEmbedding.output_kernel` where it saves time.
 
         Returns:
             A `Decoder`.
         """
-        return Decoder(self, encoder_token_ids, max_length, num_beams, cache)
+        return Decoder(self, encoder_token_ids, max_length, num_beams, cache, output_kernel)
 
 
 class Decoder:
@@ -309,14 +312,14 @@ class Decoder:
 
     Args:
         model: a `Transformer`.
-        encoder_token_ids, max_length, num_beams, cache: see `Transformer.start_decoding`.
+        encoder_token_ids, max_length, num_beams, cache, output_kernel: see `Transformer.start_decoding`.
 
     Attributes:
         cache: the cache of the first step, a dict with `self`, from `Transformer.init_cache`, and `cross`, from
             `Transformer.init_cross_cache`.
     """
 
-    def __init__(self, model, encoder_token_ids, max_length, num_beams=1, cache="growing"):
+    def __init__(self, model, encoder_token_ids, max_length, num_beams=1, cache="growing", output_kernel=None):
         self.model, self.num_beams = model, num_beams
         # A TensorFlow loop accepts a growing size only if its static size is unknown, so this 0 is computed.
         length = ops.sum(encoder_token_ids[:0]) if cache == "growing" else max_length
@@ -326,7 +329,9 @@ class Decoder:
         }
         # XLA and devices choose a layout for the product themselves. A single row needs no other one.
         rows = None if encoder_token_ids.shape[0] is None else encoder_token_ids.shape[0] * num_beams
-        self.output_kernel = model.decoder_embedding.output_kernel() if cache == "growing" and rows != 1 else None
+        if output_kernel is None and cache == "growing" and rows != 1:
+            output_kernel = model.decoder_embedding.output_kernel()
+        self.output_kernel = output_kernel
 
     def step(self, token_ids, cache, index, ancestors=None):
         """Logits (B * K, V) of the next token, and the cache for the next step; see `Transformer.decode_step`."""

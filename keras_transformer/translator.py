@@ -98,7 +98,7 @@ class Translator:
             128.
         jit_compile: whether XLA compiles the search on TensorFlow. The search is then several times faster, after
             seconds of compilation for each of at most 24 batch shapes. JAX always compiles. Defaults to `"auto"`: a
-            call with many texts compiles first, as do later calls with a quarter as many; all others never wait, and
+            call with 1,024 texts compiles first; after 1,024 texts, a call with 256 does. No other call waits: the
             shapes that they often have are compiled in the background. With and without XLA, scores may differ in the
             last digits.
         **settings: `keras_transformer.search.SearchSettings` by name, such as `num_beams=1`.
@@ -185,7 +185,7 @@ class Translator:
         rows = [i for i, ids in enumerate(sources) if len(ids) > 1]
         self._num_translated += len(rows)
         jit_compile = True if keras.backend.backend() == "jax" else self.jit_compile
-        if jit_compile == "auto" and self._num_translated >= XLA_PAYS_FROM <= 4 * len(rows):
+        if jit_compile == "auto" and self._num_translated >= XLA_PAYS_FROM and len(rows) >= XLA_PAYS_FROM // 4:
             jit_compile = True
         # Longest first: if the texts do not fit into memory, the call fails at once.
         rows.sort(key=lambda i: -len(sources[i]))

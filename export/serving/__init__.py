@@ -1,7 +1,8 @@
 """A translator in TensorFlow Serving: clients, and files for its deployment in the same folder."""
 
-# With models of up to this width, one sentence is 1.4 to 3 times as fast without oneDNN: its kernels take longer to
-# begin. Batches of wider models are faster with it. Measured on two cores, see docs/benchmarks.md.
+# With models of up to this width, one sentence is 1.4 to 5 times as fast without oneDNN: its kernels take longer to
+# begin. Batches of wider models are faster with it. Measured on two cores, see "Translation speed" in
+# docs/benchmarks.md.
 WIDTH_WITHOUT_ONEDNN = 256
 
 
