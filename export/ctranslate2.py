@@ -64,7 +64,8 @@ def export_ctranslate2(translator, path, quantize="float32", overwrite=False):
     tied = embedding.tie_weights
     spec.decoder.projection.weight = _array(embedding.embeddings if tied else embedding.reverse_embeddings, not tied)
     # CTranslate2's search would allow these tokens; the bias forbids them.
-    spec.decoder.projection.bias = np.zeros(model.target_vocabulary_size, "float32")
+    bias = model.decoder_embedding.bias
+    spec.decoder.projection.bias = np.zeros(model.target_vocabulary_size, "float32") if bias is None else _array(bias)
     spec.decoder.projection.bias[translator.settings.forbidden] = IMPOSSIBLE
     for side, norm in ((spec.encoder, model.encoder_norm), (spec.decoder, model.decoder_norm)):
         if norm:
@@ -116,6 +117,7 @@ def _array(variable, transposed=False):
 
 def _set_embedding(side, spec, embedding):
     spec.weight = _array(embedding.token_embedding.embeddings)
+    side.scale_embeddings = embedding.scale_embeddings
     if embedding.position_type == "learned":
         side.position_encodings.encodings = _array(embedding.position_table)
     else:

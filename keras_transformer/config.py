@@ -62,6 +62,12 @@ class ModelConfig(Settings):
         choices=("all", "target", "none"),
     )
     position_type: str = setting("sinusoidal", "kind of positions", choices=("sinusoidal", "learned"))
+    layout: str = setting(
+        "interleaved", "order of the sines and cosines of positions", choices=("interleaved", "concatenated")
+    )
+    max_wavelength: float = setting(10000.0, "largest wavelength of sinusoidal positions, divided by 2 pi", POSITIVE)
+    scale_embeddings: bool = setting(True, "multiply token embeddings by the square root of the width")
+    output_bias: bool = setting(False, "a bias in the output projection")
     dtype: str = setting(
         "float32", "dtype policy", choices=("float32", "mixed_bfloat16", "mixed_float16"), also=("--dtype-policy",)
     )

@@ -108,7 +108,9 @@ class PositionalEmbedding(keras.layers.Layer):
         layout: see `positional_encoding`. Defaults to `"interleaved"`.
         dropout: rate in [0, 1) on the output. Defaults to 0.
         pad_token_id: the id that is masked. Defaults to 0.
+        scale_embeddings: whether token embeddings are multiplied by sqrt(hidden_dim) (section 3.4). Defaults to True.
         tie_weights: whether `project` reuses the embedding matrix (section 3.4) or owns a second one. Defaults to True.
+        output_bias: whether `project` adds a bias to the logits. Defaults to False, as in the paper.
         embeddings_initializer: of the token embeddings. Defaults to `None`, a normal distribution with standard
             deviation hidden_dim^-0.5: after scaling, the rows have unit variance.
         embeddings_regularizer: of the token embeddings. Defaults to `None`.
@@ -152,7 +154,9 @@ class PositionalEmbedding(keras.layers.Layer):
         layout: str = "interleaved",
         dropout: float = 0.0,
         pad_token_id: int = 0,
+        scale_embeddings: bool = True,
         tie_weights: bool = True,
+        output_bias: bool = False,
         embeddings_initializer=None,
         embeddings_regularizer=None,
         **kwargs,
@@ -175,13 +179,15 @@ class PositionalEmbedding(keras.layers.Layer):
         self.layout = layout
         self.dropout = rate("dropout", dropout)
         self.pad_token_id = pad_token_id
+        self.scale_embeddings = scale_embeddings
         self.tie_weights = tie_weights
+        self.output_bias = output_bias
         self.embeddings_initializer = keras.initializers.get(embeddings_initializer)
         self.embeddings_regularizer = keras.regularizers.get(embeddings_regularizer)
         self.supports_masking = True
         # Features must not be rounded before the positions are added. The sublayers cast their own inputs.
         self.autocast = self.vocabulary_size is not None
-        self.token_embedding = None
+        self.token_embedding = self.bias = None
         if self.vocabulary_size is not None:
             # With variance 1 / hidden_dim, the logits of the tied projection start with unit variance, too.
             default = keras.initializers.RandomNormal(stddev=self.hidden_dim**-0.5)
@@ -207,6 +213,10 @@ class PositionalEmbedding(keras.layers.Layer):
                 shape=(self.max_length, self.hidden_dim),
                 initializer=keras.initializers.RandomNormal(stddev=0.02),
                 autocast=False,
+            )
+        if self.output_bias and self.token_embedding is not None:
+            self.bias = self.add_weight(
+                name="output_bias", shape=(self.vocabulary_size,), initializer="zeros", autocast=False
             )
 
     def __call__(self, token_ids, *args, positions=None, reverse=False, **kwargs):
@@ -265,21 +275,30 @@ class PositionalEmbedding(keras.layers.Layer):
                     f"Layer {self.name!r} has no vocabulary to project to. Received: vocabulary_size=None. "
                     "Use a keras.layers.Dense."
                 )
-            return self.token_embedding(token_ids, reverse=True)
+            logits = self.token_embedding(token_ids, reverse=True)
+            return logits if self.bias is None else logits + self.bias
         if self.token_embedding is None:
             x = ops.cast(token_ids, "float32")
         else:
-            x = ops.cast(self.token_embedding(token_ids), "float32") * self.hidden_dim**0.5
+            x = ops.cast(self.token_embedding(token_ids), "float32")
+            x = x * self.hidden_dim**0.5 if self.scale_embeddings else x
         x = x + self._positions(token_ids, start_index, positions)
         return self.dropout_layer(ops.cast(x, self.compute_dtype), training=training)
 
-    def project(self, hidden):
+    def project(self, hidden, output_kernel=None):
         """Logits (..., V) of hidden states (..., D): the pre-softmax projection (section 3.4).
 
         Logits have the dtype of the weights, float32 in mixed precision: a softmax over a vocabulary needs it.
+
+        Args:
+            hidden: (..., D).
+            output_kernel: the result of `output_kernel`, laid out before. Defaults to None.
         """
-        # Call this layer, not the inner one: a saved functional model must know which layer owns the weights.
-        return self(hidden, reverse=True)
+        if output_kernel is None:
+            # Call this layer, not the inner one: a saved functional model must know which layer owns the weights.
+            return self(hidden, reverse=True)
+        logits = ops.matmul(ops.cast(hidden, output_kernel.dtype), output_kernel)
+        return logits if self.bias is None else logits + self.bias
 
     def output_kernel(self):
         """The matrix (D, V) of `project`, in memory row by row.
@@ -373,7 +392,9 @@ class PositionalEmbedding(keras.layers.Layer):
             "layout": self.layout,
             "dropout": self.dropout,
             "pad_token_id": self.pad_token_id,
+            "scale_embeddings": self.scale_embeddings,
             "tie_weights": self.tie_weights,
+            "output_bias": self.output_bias,
             "embeddings_initializer": keras.initializers.serialize(self.embeddings_initializer),
             "embeddings_regularizer": keras.regularizers.serialize(self.embeddings_regularizer),
         }

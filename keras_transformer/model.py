@@ -57,6 +57,10 @@ class Transformer(DistributedFit, keras.Model):
             matrices. Defaults to `"all"`.
         position_type: `"sinusoidal"` or `"learned"`. Defaults to `"sinusoidal"`.
         max_length: number of learned positions. Sinusoidal positions do not need it and have no limit.
+        layout, max_wavelength: of sinusoidal positions, see `keras_transformer.positional_encoding`. Default to
+            `"interleaved"` and 10000.
+        scale_embeddings: whether token embeddings are multiplied by sqrt(hidden_dim). Defaults to True.
+        output_bias: whether the pre-softmax projection has a bias. Defaults to False.
         **kwargs: `name` and `dtype`, a dtype policy such as `"mixed_bfloat16"`.
 
     Call arguments:
@@ -92,6 +96,10 @@ class Transformer(DistributedFit, keras.Model):
         tie_embeddings: str = "all",
         position_type: str = "sinusoidal",
         max_length: int | None = None,
+        layout: str = "interleaved",
+        max_wavelength: float = 10000,
+        scale_embeddings: bool = True,
+        output_bias: bool = False,
         name: str = "transformer",
         dtype=None,
         **kwargs,
@@ -103,14 +111,18 @@ class Transformer(DistributedFit, keras.Model):
         num_decoder_layers = num_layers if num_decoder_layers is None else num_decoder_layers
         target_vocabulary_size = target_vocabulary_size or vocabulary_size
 
-        def embedding(vocabulary_size, tie_weights, name):
+        def embedding(vocabulary_size, tie_weights, output_bias, name):
             return PositionalEmbedding(
                 vocabulary_size,
                 hidden_dim,
                 position_type=position_type,
                 max_length=max_length,
+                max_wavelength=max_wavelength,
+                layout=layout,
                 dropout=dropout,
+                scale_embeddings=scale_embeddings,
                 tie_weights=tie_weights,
+                output_bias=output_bias,
                 dtype=dtype,
                 name=name,
             )
@@ -134,10 +146,11 @@ class Transformer(DistributedFit, keras.Model):
             return norm if normalize_first else None
 
         if tie_embeddings == "all":
-            encoder_embedding = decoder_embedding = embedding(vocabulary_size, True, "embedding")
+            encoder_embedding = decoder_embedding = embedding(vocabulary_size, True, output_bias, "embedding")
         else:
-            encoder_embedding = embedding(vocabulary_size, True, "encoder_embedding")
-            decoder_embedding = embedding(target_vocabulary_size, tie_embeddings == "target", "decoder_embedding")
+            encoder_embedding = embedding(vocabulary_size, True, False, "encoder_embedding")
+            tied = tie_embeddings == "target"
+            decoder_embedding = embedding(target_vocabulary_size, tied, output_bias, "decoder_embedding")
         encoder_blocks = [block(self.encoder_block_class, f"encoder_block_{i}") for i in range(num_layers)]
         decoder_blocks = [block(self.decoder_block_class, f"decoder_block_{i}") for i in range(num_decoder_layers)]
         encoder_norm, decoder_norm = final_norm("encoder_norm"), final_norm("decoder_norm")
@@ -284,9 +297,7 @@ class Transformer(DistributedFit, keras.Model):
             )
             new_cache.append(block_cache)
         x = self.decoder_norm(x) if self.decoder_norm else x
-        if output_kernel is None:
-            return self.decoder_embedding.project(x), new_cache
-        return ops.matmul(ops.cast(x, output_kernel.dtype), output_kernel), new_cache
+        return self.decoder_embedding.project(x, output_kernel), new_cache
 
     def start_decoding(
         self, encoder_token_ids, max_length, num_beams: int = 1, cache: str = "growing", output_kernel=None

@@ -500,7 +500,9 @@ CONFIG = {
     "layout": "concatenated",
     "dropout": 0.25,
     "pad_token_id": 4,
+    "scale_embeddings": False,
     "tie_weights": False,
+    "output_bias": True,
     "embeddings_initializer": None,
     "embeddings_regularizer": None,
 }

@@ -77,6 +77,7 @@ def test_n_best_lists_hold_what_theirs_hold_or_better(golden, tmp_path):
         {"activation": "silu", "layer_norm_epsilon": 1e-2},
         {"activation": "tanh", "position_type": "learned", "max_length": 40},
         {"activation": "sigmoid", "normalize_first": True, "tie_embeddings": "none"},
+        {"layout": "concatenated", "max_wavelength": 99.5, "scale_embeddings": False, "output_bias": True},
     ],
     ids=str,
 )

@@ -11,6 +11,7 @@ from arrays import to_numpy
 from keras import ops
 
 from keras_transformer.config import PRESETS
+from keras_transformer.embeddings import positional_encoding
 from keras_transformer.model import Transformer
 
 B, T, S, D, F, V, V_TARGET = 3, 5, 7, 22, 13, 23, 19
@@ -106,6 +107,7 @@ def expected_parameters(
         {"tie_embeddings": "none", "target_vocabulary_size": V_TARGET},
         {"position_type": "learned", "max_length": 11},
         {"position_type": "learned", "max_length": 11, "tie_embeddings": "none"},
+        {"layout": "concatenated", "max_wavelength": 99.5, "scale_embeddings": False},
     ],
     ids=lambda settings: " ".join(f"{key}={value}" for key, value in settings.items()) or "default",
 )
@@ -356,6 +358,49 @@ def test_dropout_is_active_in_training_only():
     assert np.abs(to_numpy(model(inputs, training=True)) - logits(model)).max() > 1e-2
 
 
+# The output bias, positions and scale
+
+
+def draw_output_bias(model):
+    bias = model.decoder_embedding.bias
+    if bias is not None:
+        bias.assign(np.random.default_rng(0).normal(size=bias.shape))
+
+
+@pytest.mark.parametrize("tie_embeddings", ["all", "target", "none"])
+def test_output_bias_is_added_to_the_logits_and_is_a_weight_of_the_decoder_embedding(tie_embeddings):
+    model = make(tie_embeddings=tie_embeddings, output_bias=True)
+    plain = make(tie_embeddings=tie_embeddings)
+    assert model.count_params() == plain.count_params() + V
+    bias = model.decoder_embedding.bias
+    assert bias.shape == (V,) and plain.decoder_embedding.bias is None
+    if tie_embeddings != "all":
+        assert model.encoder_embedding.bias is None
+    bias.assign(np.zeros(V))
+    before = logits(model)
+    draw_output_bias(model)
+    np.testing.assert_allclose(logits(model), before + to_numpy(bias), atol=1e-5)
+
+
+def test_layout_wavelength_and_scale_reach_both_embeddings():
+    model = make(tie_embeddings="target", layout="concatenated", max_wavelength=99.5, scale_embeddings=False)
+    for layer in (model.encoder_embedding, model.decoder_embedding):
+        expected = to_numpy(layer.token_embedding.embeddings)[TARGET] + positional_encoding(
+            T, SMALL["hidden_dim"], max_wavelength=99.5, layout="concatenated"
+        )
+        np.testing.assert_allclose(to_numpy(layer(TARGET)), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("cache", ["growing", "fixed"])
+def test_a_search_adds_the_output_bias(cache):
+    model = make(output_bias=True)
+    draw_output_bias(model)
+    decoder = model.start_decoding(SOURCE, T, cache=cache)
+    step_logits, _ = decoder.step(ops.convert_to_tensor(TARGET[:, 0]), decoder.cache, ops.convert_to_tensor(0))
+    real = TARGET[:, 0] != 0
+    np.testing.assert_allclose(to_numpy(step_logits)[real], logits(model)[real, 0], atol=1e-5)
+
+
 # Cached decoding
 
 
@@ -366,11 +411,13 @@ def test_dropout_is_active_in_training_only():
         {"num_layers": 2},
         {"normalize_first": True, "num_layers": 1, "num_decoder_layers": 3},
         {"position_type": "learned", "max_length": 11, "tie_embeddings": "none", "target_vocabulary_size": V_TARGET},
+        {"layout": "concatenated", "max_wavelength": 99.5, "scale_embeddings": False, "output_bias": True},
     ],
-    ids=["post-norm", "pre-norm, 1 and 3 layers", "learned positions"],
+    ids=["post-norm", "pre-norm, 1 and 3 layers", "learned positions", "output bias"],
 )
 def test_cached_steps_equal_the_full_forward_pass(settings, policy):
     model = make(dtype=policy, **settings)
+    draw_output_bias(model)
     expected = logits(model)
     encoder_sequence, mask = model.encode(SOURCE)
     np.testing.assert_array_equal(ops.convert_to_numpy(mask), SOURCE != 0)
@@ -463,6 +510,7 @@ SAVED = [
         "layer_norm_epsilon": 1e-3,
     },
     {"tie_embeddings": "target", "target_vocabulary_size": V_TARGET, "activation": keras.activations.silu},
+    {"layout": "concatenated", "max_wavelength": 99.5, "scale_embeddings": False, "output_bias": True},
 ]
 
 RELOAD = """
@@ -495,7 +543,7 @@ def test_a_saved_model_gives_exactly_the_same_logits_in_a_new_process(tmp_path):
         np.testing.assert_array_equal(np.load(path + ".npy"), logits(model))
 
 
-@pytest.mark.parametrize("settings", SAVED, ids=["default", "pre-norm", "learned", "target"])
+@pytest.mark.parametrize("settings", SAVED, ids=["default", "pre-norm", "learned", "target", "output bias"])
 def test_config_round_trip(settings):
     model = make(**settings)
     config = model.get_config()
