@@ -83,14 +83,17 @@ class Stage(NamedTuple):
     divisor: int = 1
 
 
-def length_penalty_divisor(length, length_penalty):
-    """((5 + length) / 6)^length_penalty, where `length` counts the end token.
+def length_penalty_divisor(length, length_penalty, length_penalty_type="gnmt"):
+    """By what the sum of log probabilities is divided: a function of the length, which counts the end token.
+
+    `"gnmt"`, of the paper: ((5 + length) / 6)^length_penalty. `"power"`, as in Marian and transformers:
+    length^length_penalty; with 1 the score is the mean over the tokens.
 
     Example:
-        >>> length_penalty_divisor(7.0, 1.0)
-        2.0
+        >>> length_penalty_divisor(7.0, 1.0), length_penalty_divisor(7.0, 1.0, "power")
+        (2.0, 7.0)
     """
-    return ((5.0 + length) / 6.0) ** length_penalty
+    return (length if length_penalty_type == "power" else (5.0 + length) / 6.0) ** length_penalty
 
 
 def greedy(
@@ -282,8 +285,8 @@ def beam_search(
         decoder: see the module's docstring; its steps get R = B * K rows, the beams of a sentence adjacent.
         batch_size: B, an integer or a scalar integer tensor.
         max_length: L, maximum number of tokens of a hypothesis, including the end token.
-        settings: as for `greedy`. Also uses `length_penalty` and `num_beams`, K, which may be larger than the
-            vocabulary. One beam without length penalty is greedy search.
+        settings: as for `greedy`. Also uses `length_penalty`, `length_penalty_type` and `num_beams`, K, which may be
+            larger than the vocabulary. One beam without length penalty is greedy search.
         num_hypotheses: number of hypotheses to return, at most K. Defaults to K. A scalar integer tensor is possible,
             too: then all K are returned, and only so many of them are final.
         limits, prefix, special_ids, jit_compile, stages: see `greedy`.
@@ -412,7 +415,9 @@ class _Beams:
         return ops.where(is_token, newest[..., None], paths)
 
     def _divisor(self, length):
-        return length_penalty_divisor(ops.cast(length, "float32"), self.settings.length_penalty)
+        settings = self.settings
+        length = ops.cast(length, "float32")
+        return length_penalty_divisor(length, settings.length_penalty, settings.length_penalty_type)
 
 
 def _best_tokens(logits, k, token_ids, index, prefix, settings, special_ids, jit_compile):

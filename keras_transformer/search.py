@@ -35,6 +35,11 @@ class SearchSettings(Settings):
         Rule(lambda value: value <= 256, "at most 256: each beam needs memory for its own logits and caches"),
     )
     length_penalty: float = changeable(0.6, "scores are divided by ((5 + length) / 6)^this")
+    length_penalty_type: str = changeable(
+        "gnmt",
+        "gnmt: divide by ((5 + length) / 6)^penalty; power: by length^penalty, as Marian and transformers do",
+        choices=("gnmt", "power"),
+    )
     max_length: int | None = changeable(
         None,
         "maximum tokens of a translation, including the end token (default: only the ratio limits it)",
@@ -169,7 +174,8 @@ def search(
             decoder, batch_size, max_length, settings, jit_compile=jit_compile, **shared
         )
     length = ops.cast(ops.sum(token_ids != PAD_TOKEN_ID, axis=-1), "float32")
-    return decoding.Hypotheses(token_ids, scores / decoding.length_penalty_divisor(length, settings.length_penalty))
+    divisor = decoding.length_penalty_divisor(length, settings.length_penalty, settings.length_penalty_type)
+    return decoding.Hypotheses(token_ids, scores / divisor)
 
 
 def _stages(encoder_token_ids, max_length):

@@ -74,7 +74,10 @@ def log_softmax(logits):
     return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
 
 
-def all_hypotheses(logits, sentence, length_penalty, limit=L):
+DIVISORS = {"gnmt": lambda length, a: ((5 + length) / 6) ** a, "power": lambda length, a: length**a}
+
+
+def all_hypotheses(logits, sentence, length_penalty, limit=L, divisor=DIVISORS["gnmt"]):
     """Every sequence that ends, or reaches `limit` tokens, with its score; best first."""
     log_probs = log_softmax(logits)
     hypotheses = []
@@ -84,7 +87,7 @@ def all_hypotheses(logits, sentence, length_penalty, limit=L):
                 continue
             context = (0, START, *tokens)
             total = sum(log_probs[sentence, context[i], context[i + 1], token] for i, token in enumerate(tokens))
-            hypotheses.append((total / ((5 + length) / 6) ** length_penalty, tokens))
+            hypotheses.append((total / divisor(length, length_penalty), tokens))
     return sorted(hypotheses, reverse=True)
 
 
@@ -111,13 +114,14 @@ def run_greedy(logits, **kwargs):
     return ops.convert_to_numpy(token_ids), ops.convert_to_numpy(scores)
 
 
+@pytest.mark.parametrize("kind", DIVISORS)
 @pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.5, -0.5])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_a_wide_beam_search_equals_enumeration(length_penalty, seed):
+def test_a_wide_beam_search_equals_enumeration(length_penalty, kind, seed):
     logits = table(seed)
-    token_ids, scores = run_beam(logits, num_beams=MOST_BEAMS, length_penalty=length_penalty)
+    token_ids, scores = run_beam(logits, num_beams=MOST_BEAMS, length_penalty=length_penalty, length_penalty_type=kind)
     for sentence in range(B):
-        expected = all_hypotheses(logits, sentence, length_penalty)
+        expected = all_hypotheses(logits, sentence, length_penalty, divisor=DIVISORS[kind])
         np.testing.assert_allclose(scores[sentence], [s for s, _ in expected][:MOST_BEAMS], atol=1e-4)
         for (_, tokens), row in zip(expected[:20], token_ids[sentence], strict=False):
             assert tuple(row[: len(tokens)]) == tokens
