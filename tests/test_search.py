@@ -32,6 +32,7 @@ WRONG = [
     ("max_length", "7", "int or null"),
     ("max_length_ratio", None, "float"),
     ("length_penalty", "0.6", "float"),
+    ("length_penalty_type", "log", r"one of \('gnmt', 'power'\)"),
     ("allow_unknown", 0, "bool"),
     ("sampling", 1, "bool"),
     ("seed", 0.5, "int"),
