@@ -8,6 +8,7 @@ setup(
         "keras_transformer",
         "keras_transformer.export",
         "keras_transformer.export.serving",
+        "keras_transformer.importing",
         "keras_transformer.web",
     ],
     package_dir={

@@ -242,14 +242,8 @@ def parse(argv):
                 "`subword_sampling_passes` needs `subword_sampling`: nothing is drawn without it. "
                 f"Received: subword_sampling_passes={passes} alone. Try --subword-sampling 0.5."
             )
-        writes = not resume and makes_the_run_folder(config.training.strategy)
-        if writes and not run.is_free():
-            if not overwrite:
-                raise ConfigError(
-                    f"{run} exists: a run folder is not overwritten by default. Continue that run with --resume, "
-                    "replace it with --overwrite, or choose another --run-dir."
-                )
-            run.check_replaceable()  # `set_up` replaces it later, when everything else is known to be right.
+        if not resume and makes_the_run_folder(config.training.strategy):
+            run.claim(overwrite)
         run.folder.mkdir(parents=True, exist_ok=True)
     return run, config, resume, not no_export
 

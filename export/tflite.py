@@ -103,11 +103,12 @@ def export_tflite(
             f"Received: source_length={source_length}, target_length={target_length}."
         )
     path = Path(path)
-    kinds = {tokenizer.kind for tokenizer in translator.tokenizers}
-    text_file = kinds == {"unigram"} if text_file is None else text_file
-    if text_file and kinds != {"unigram"}:
+    run_on_devices = all(tokenizer.runs_on_devices for tokenizer in translator.tokenizers)
+    text_file = run_on_devices if text_file is None else text_file
+    if text_file and not run_on_devices:
+        kinds = {tokenizer.kind for tokenizer in translator.tokenizers}
         raise ExportError(
-            "`text_file` needs unigram tokenizers: others do not exist as TFLite operations. "
+            "`text_file` needs unigram tokenizers without byte fallback: others do not exist as TFLite operations. "
             f"Received: text_file=True, tokenizer {', '.join(sorted(kinds))}."
         )
     settings = settings.within(target_length)

@@ -1,4 +1,4 @@
-"""The command line: `python -m keras_transformer train|launch|translate|score|plot|explore|export`."""
+"""The command line: `python -m keras_transformer train|launch|import|translate|score|plot|explore|export`."""
 
 import argparse
 import contextlib
@@ -52,6 +52,7 @@ def parser():
     one.add_argument("--workers", type=_positive, default=2, metavar="N", help="processes (default: 2)")
     one.add_argument("script", help="such as train_keras.py")
     one.add_argument("arguments", nargs=argparse.REMAINDER, help="its flags, such as --strategy multi_worker")
+    _import_flags(_command(commands, "import", import_, "make a run of a public model, such as OPUS-MT"))
     _translate_flags(_command(commands, "translate", translate, "translate a file, a pipe, or what you type"))
     _score_flags(_command(commands, "score", score, "score a run with sacreBLEU (BLEU and chrF)"))
     _plot_flags(_command(commands, "plot", plot, "draw positions, masks, attention, training and search"))
@@ -65,6 +66,24 @@ def _command(among, name, function, help):
     one = among.add_parser(name, help=help, description=help[0].upper() + help[1:] + ".")
     one.set_defaults(function=function)
     return one
+
+
+def _import_flags(one):
+    one.add_argument("family", choices=("opus-mt",), metavar="FAMILY", help="opus-mt: any Marian model")
+    one.add_argument(
+        "folder", help="folder of transformers (config.json, ...) or of a Marian release (decoder.yml, ...)"
+    )
+    one.add_argument("--run-dir", required=True, metavar="DIR", help="run folder to write, such as runs/opus-en-de")
+    one.add_argument("--overwrite", action="store_true", help="replace the run in the run folder")
+    one.add_argument(
+        "--trim-vocabulary",
+        action="store_true",
+        help="source and target get vocabularies of their own, with only the pieces that each can have",
+    )
+    for side in ("source", "target"):
+        one.add_argument(
+            f"--trim-{side}", metavar="FILE", help=f"text of the {side}: keep only the pieces that it needs"
+        )
 
 
 def _search_flags(one):
@@ -199,6 +218,28 @@ def _load(arguments):
     from keras_transformer.translator import Translator
 
     return Translator.load(arguments.run, **settings)
+
+
+def import_(arguments):
+    from keras_transformer.text import read_lines
+
+    run = Run(arguments.run_dir)
+    free = run.is_free()
+    if not free:
+        run.claim(arguments.overwrite)  # Before the model is read, which takes seconds; `write` does it again.
+    names = arguments.trim_source, arguments.trim_target
+    corpus = tuple(read_lines(name) if name else None for name in names)
+    trim = arguments.trim_vocabulary or any(names)
+    from keras_transformer import importing
+
+    imported = importing.read(arguments.family, arguments.folder, trim, corpus)
+    print("\n".join(importing.report(imported)), flush=True)
+    if trim:
+        whole = importing.read(arguments.family, arguments.folder)
+        print("\n".join(importing.trim_report(whole, imported, corpus[0])), flush=True)
+    importing.write(imported, run, arguments.overwrite)
+    print(f"Run folder: {run}\nTo translate with it:\n  python -m keras_transformer translate {run} --input FILE")
+    return 0
 
 
 def translate(arguments):

@@ -79,8 +79,8 @@ class DataConfig(Settings):
 
     dataset: str = setting(
         "phrasebook",
-        "phrasebook: embedded; multi30k: downloaded, or read from --data-dir",
-        choices=("phrasebook", "multi30k"),
+        "phrasebook: embedded; multi30k: downloaded, or read from --data-dir; none: only own files",
+        choices=("phrasebook", "multi30k", "none"),
     )
     data_dir: str | None = changeable(None, "folder with the Multi30k files (default: download and cache)")
     variant: str = setting("", "Multi30k text: empty for raw, lc.norm.tok for the lower-cased, tokenised form")
@@ -210,6 +210,7 @@ RECIPES = {
         "num_beams": 5,
         "length_penalty": 1.0,  # On validation up to 0.5 BLEU better than 0.6, because hypotheses are too short.
     },
+    "none": {},
 }
 
 

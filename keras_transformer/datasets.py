@@ -63,6 +63,11 @@ def load_corpus(data):
                 )
         train, validation = read_parallel(*own["train"]), read_parallel(*own["val"])
         return Corpus(train, validation, read_parallel(*own["test"]) if all(own["test"]) else validation)
+    if data.dataset == "none":
+        raise DataError(
+            "This run has no data set of its own, because its model was imported. Received: dataset='none'. Name the "
+            "text: --source and --reference to score, --text to draw, --train-source and the like to train."
+        )
     if data.dataset == "multi30k":
         return multi30k(data.data_dir, data.source_language, data.target_language, data.test_set, data.variant)
     return Corpus(*(ParallelText(pairs, 0, f"phrasebook {name}") for name, pairs in phrasebook().items()))

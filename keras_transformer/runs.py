@@ -101,8 +101,10 @@ class Run:
         Raises:
             ValueError: a file is missing or damaged.
         """
+        # Two files may have one vocabulary: an imported model splits source and target differently.
+        two = any(self.folder.glob("source_tokenizer.*")) and not any(self.folder.glob("tokenizer.*"))
         with _damage_named(self.folder):
-            return load_tokenizers(self.folder, self.config().tokenizer.separate_vocabularies)
+            return load_tokenizers(self.folder, two or self.config().tokenizer.separate_vocabularies)
 
     def model(self):
         """Its best model, a `Transformer` that is not compiled.
@@ -180,11 +182,15 @@ class Run:
         tokenizers = [
             Tokenizer.train(side, settings.vocabulary_size, settings.tokenizer, config.training.seed) for side in texts
         ]
+        self.write(config, tokenizers, _checksums(corpus))
+        print(f"tokenizer: {settings.tokenizer}, " + " and ".join(f"{t.vocabulary_size:,} ids" for t in tokenizers))
+
+    def write(self, config, tokenizers, checksums):
+        """Writes the tokenizers, the versions with checksums by name, and the settings."""
         save_tokenizers(self.folder, tokenizers)
         versions = {"python": platform.python_version(), **{name: metadata.version(name) for name in PACKAGES}}
-        write_json(self.folder / "versions.json", {**versions, **_checksums(corpus)})
+        write_json(self.folder / "versions.json", {**versions, **checksums})
         write_json(self.config_file, config.to_dict())
-        print(f"tokenizer: {settings.tokenizer}, " + " and ".join(f"{t.vocabulary_size:,} ids" for t in tokenizers))
 
     def check_text(self, corpus):
         """Raises a ConfigError unless a resumed run has the text that it began with."""
@@ -229,6 +235,22 @@ class Run:
             old.unlink()
 
     # Replacing a run.
+
+    def claim(self, overwrite):
+        """Makes the folder for a new run.
+
+        Raises:
+            ConfigError: something is there, and `overwrite` is False.
+            FileError: it is not a run, or contains other files.
+        """
+        if not self.is_free():
+            if not overwrite:
+                raise ConfigError(
+                    f"{self} exists: a run folder is not overwritten by default. Continue that run with --resume, "
+                    "replace it with --overwrite, or choose another --run-dir."
+                )
+            self.check_replaceable()  # `set_up` replaces it later, when everything else is known to be right.
+        self.folder.mkdir(parents=True, exist_ok=True)
 
     def check_replaceable(self):
         """Raises a `FileError` unless the folder holds a run and nothing else, so that no other file is deleted."""

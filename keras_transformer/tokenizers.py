@@ -59,6 +59,7 @@ class Tokenizer:
         kind: one of `KINDS`, or the name of your own kind.
         vocabulary_size: number of ids, including the four special ones.
         suffix: of the file that `save` writes.
+        runs_on_devices: whether its graph methods are operations of TFLite. Defaults to False.
 
     Example:
         >>> tokenizer = Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=17)
@@ -68,6 +69,7 @@ class Tokenizer:
     """
 
     suffix = None
+    runs_on_devices = False
 
     @staticmethod
     def train(texts, vocabulary_size=None, kind="unigram", seed=0):
@@ -236,6 +238,11 @@ class SentencePieceTokenizer(Tokenizer):
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         self.kind = _sentencepiece_kind(model)
         self.vocabulary_size = self._processor.vocab_size()
+        # FastSentencepiece always does a Viterbi segmentation: right for unigram, silently wrong for BPE and for models
+        # that write an unknown character as bytes.
+        self.runs_on_devices = self.kind == "unigram" and not any(
+            self._processor.is_byte(list(range(self.vocabulary_size)))
+        )
         special = tuple(getattr(self._processor, name)() for name in ("pad_id", "unk_id", "bos_id", "eos_id"))
         if special != (PAD_TOKEN_ID, UNKNOWN_TOKEN_ID, START_TOKEN_ID, END_TOKEN_ID):
             raise TokenizerError(
@@ -309,13 +316,9 @@ class SentencePieceTokenizer(Tokenizer):
             import tensorflow as tf
             import tensorflow_text
 
-            # FastSentencepiece is a constant in the graph and runs on devices. But it always does a Viterbi
-            # segmentation: right for unigram, silently wrong for BPE.
-            cls = (
-                tensorflow_text.FastSentencepieceTokenizer
-                if self.kind == "unigram"
-                else (tensorflow_text.SentencepieceTokenizer)
-            )
+            # FastSentencepiece is a constant in the graph and runs on devices.
+            cls = tensorflow_text.SentencepieceTokenizer
+            cls = tensorflow_text.FastSentencepieceTokenizer if self.runs_on_devices else cls
             with tf.init_scope():  # Not in the graph that happens to be traced first: it would die with that graph.
                 self._graph = cls(self.model)
         return self._graph
@@ -326,7 +329,7 @@ class SentencePieceTokenizer(Tokenizer):
     def graph_detokenize(self, token_ids):
         import tensorflow as tf
 
-        if self.kind != "unigram":
+        if not self.runs_on_devices:
             return self._graph_tokenizer().detokenize(without_special(token_ids))
         if isinstance(token_ids, tf.RaggedTensor):
             token_ids = token_ids.to_tensor(PAD_TOKEN_ID)
@@ -344,7 +347,7 @@ class SentencePieceTokenizer(Tokenizer):
         return self._graph_tokenizer().detokenize(tf.gather(token_ids, places, axis=1, batch_dims=1))
 
     def graph_resources(self):
-        return [] if self.kind == "unigram" else [self._graph_tokenizer()]
+        return [] if self.runs_on_devices else [self._graph_tokenizer()]
 
 
 def _learn(texts, vocabulary_size, kind, seed, exact):

@@ -279,7 +279,7 @@ def small(kind="unigram", **settings):
         ({"quantize": "int4"}, r"`quantize` must be one of \('none', 'float16', 'int8'\)\. Received: 'int4'"),
         ({"sampling": True}, "Sampling cannot be exported"),
         ({"source_length": 1}, r"must be at least 2\. Received: source_length=1"),
-        ({"text_file": True, "kind": "bpe"}, r"needs unigram tokenizers: .* tokenizer bpe"),
+        ({"text_file": True, "kind": "bpe"}, r"needs unigram tokenizers without byte fallback: .* tokenizer bpe"),
     ],
 )
 def test_what_cannot_be_exported_is_an_error(tmp_path, settings, message):

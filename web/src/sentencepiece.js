@@ -23,7 +23,9 @@ export class SentencePiece {
     this.pieces = pieces.map((piece) => utf8.decode(last(piece, 1, new Uint8Array())));
     this.scores = pieces.map((piece) => last(piece, 2, 0));
     this.types = pieces.map((piece) => last(piece, 3, NORMAL));
-    if (this.types.includes(BYTE)) throw new Error("SentencePiece models with byte fallback are not supported.");
+    // With byte fallback, unknown characters are written as the pieces <0x00> to <0xFF> of their bytes.
+    this.bytes = new Map(this.pieces.flatMap((piece, id) => (this.types[id] === BYTE ? [[parseInt(piece.slice(1, -1)), id]] : [])));
+    this.byteOf = new Map([...this.bytes].map(([byte, id]) => [id, byte]));
     const trainer = fields(last(file, 2, new Uint8Array()));
     this.unknownSurface = trainer.has(44) ? utf8.decode(last(trainer, 44)) : " ⁇ ";
     this.modelType = last(trainer, 3, UNIGRAM);
@@ -48,15 +50,27 @@ export class SentencePiece {
   /** The ids of a text, without start or end. */
   encode(text) {
     const characters = this.#split(this.normalize(text));
-    const ids = this.modelType === UNIGRAM ? this.#viterbi(characters) : this.#merge(characters);
+    const found = this.modelType === UNIGRAM ? this.#viterbi(characters) : this.#merge(characters);
+    if (this.bytes.size > 0) {
+      const bytes = (text) => [...toBytes.encode(text)].map((byte) => this.bytes.get(byte));
+      return found.flatMap(([id, text]) => (id === this.unknownId ? bytes(text) : [id]));
+    }
+    const ids = found.map(([id]) => id);
     return ids.filter((id, i) => id !== this.unknownId || ids[i - 1] !== id); // Consecutive unknown tokens become one.
   }
 
   /** The text of ids, without special ids. */
   decode(ids) {
-    let text = "";
-    for (const id of ids) {
-      if (this.types[id] === CONTROL) continue;
+    let text = "", bytes = [];
+    ids = ids.filter((id) => this.types[id] !== CONTROL);
+    for (const [i, id] of ids.entries()) {
+      if (this.types[id] === BYTE) {
+        bytes.push(this.byteOf.get(id));
+        if (this.types[ids[i + 1]] === BYTE) continue;
+        text += characters(bytes);
+        bytes = [];
+        continue;
+      }
       if (this.types[id] === UNKNOWN) {
         text += this.unknownSurface;
         continue;
@@ -147,7 +161,7 @@ export class SentencePiece {
       if (!single) offer(start, start + 1, unknown, this.unknownId);
     }
     const path = [];
-    for (let end = size; end > 0; end = from[end]) path.push(ids[end]);
+    for (let end = size; end > 0; end = from[end]) path.push([ids[end], characters.slice(from[end], end).join("")]);
     return path.reverse();
   }
 
@@ -178,7 +192,7 @@ export class SentencePiece {
     }
     const resolve = (text) => {
       const id = this.ids.get(text) ?? this.unknownId;
-      return this.types[id] === UNUSED && parts.has(text) ? parts.get(text).flatMap(resolve) : [id];
+      return this.types[id] === UNUSED && parts.has(text) ? parts.get(text).flatMap(resolve) : [[id, text]];
     };
     return symbols.filter((symbol) => symbol.text !== "").flatMap((symbol) => resolve(symbol.text));
   }
@@ -245,6 +259,19 @@ function fields(bytes) {
     found.get(number).push(value);
   }
   return found;
+}
+
+/** The text of UTF-8 bytes. As in the library, each byte that is not part of a character becomes "�". */
+function characters(bytes) {
+  let text = "";
+  for (let i = 0; i < bytes.length; ) {
+    const first = bytes[i], length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    const part = utf8.decode(Uint8Array.from(bytes.slice(i, i + length)));
+    const whole = [...part].length === 1 && toBytes.encode(part).length === length && part !== "\ufffd";
+    text += whole ? part : "\ufffd";
+    i += whole ? length : 1;
+  }
+  return text;
 }
 
 function last(message, number, otherwise) {

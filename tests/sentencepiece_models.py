@@ -1,0 +1,34 @@
+"""SentencePiece models as public translators have them, made here: our own ids are not theirs."""
+
+import io
+
+import sentencepiece
+
+from keras_transformer.importing import vocabulary
+from keras_transformer.phrasebook import phrasebook
+
+
+def texts(side):
+    return [pair[side] for pair in phrasebook()["train"]]
+
+
+def trained(side, kind="unigram", size=700, **settings):
+    """A model of one side of the phrasebook, bytes, with ids as SentencePiece gives them by default."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts(side)[:2000]),
+        model_writer=model,
+        model_type=kind,
+        vocab_size=size,
+        hard_vocab_limit=False,
+        minloglevel=2,
+        num_threads=1,
+        **settings,
+    )
+    return model.getvalue()
+
+
+def joint_tokens(models, tags=(">>deu<<", ">>nld<<"), pad=True):
+    """The list of tokens of such models, as in OPUS-MT: the end and the unknown token, then the sorted union."""
+    pieces = {piece for model in models for piece, _, kind in vocabulary.pieces_of(model) if kind != vocabulary.CONTROL}
+    return ["</s>", "<unk>", *sorted((pieces | set(tags)) - {"<unk>"}), *["<pad>"] * pad]

@@ -1,0 +1,389 @@
+"""Public models: folders of transformers and of Marian, made here with random weights, against transformers itself and
+against CTranslate2's own converter.
+"""
+
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+from marian_models import marian_folder, transformers_folder
+from sentencepiece_models import joint_tokens, texts, trained
+
+from keras_transformer import importing
+from keras_transformer.__main__ import main
+from keras_transformer.embeddings import positional_encoding
+from keras_transformer.importing import ModelImportError, vocabulary
+from keras_transformer.tokenizers import END_TOKEN_ID, START_TOKEN_ID, SentencePieceTokenizer, TokenizerError
+from keras_transformer.translator import Translator, pad
+
+torch = pytest.importorskip("torch")
+SOURCES = ["The cat is on the table.", "My sister buys a red coat tomorrow.", "Hello?", "a"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quiet_transformers():
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+
+
+def translator_of(imported, **settings):
+    return Translator(imported.model, *imported.tokenizers, **{**vars(imported.config.decoding), **settings})
+
+
+def new_ids(space):
+    """The id here of each id of the original."""
+    return {int(row): i for i, row in reversed(list(enumerate(space.rows)))}
+
+
+def assert_same_logits(model, tokenizer, imported):
+    """Logits of one decoder input for each source, teacher-forced; padding in the batch."""
+    rng, space = np.random.default_rng(0), imported.spaces[1]
+    batch = tokenizer(SOURCES, return_tensors="pt", padding=True)
+    start = model.config.decoder_start_token_id
+    decoder_ids = rng.choice(np.setdiff1d(np.arange(1, model.config.decoder_vocab_size), [start]), (len(SOURCES), 6))
+    decoder_ids[:, 0] = start
+    with torch.no_grad():
+        expected = model(**batch, decoder_input_ids=torch.tensor(decoder_ids)).logits.numpy()
+    inputs = {
+        "encoder_token_ids": pad(translator_of(imported).encode_sources(SOURCES)),
+        "decoder_token_ids": np.vectorize(new_ids(space).get)(decoder_ids).astype("int32"),
+    }
+    theirs = space.written | (np.arange(len(space.rows)) == START_TOKEN_ID)
+    assert theirs.sum() == model.config.decoder_vocab_size
+    np.testing.assert_allclose(
+        np.asarray(imported.model(inputs))[..., theirs], expected[..., space.rows[theirs]], atol=1e-4
+    )
+
+
+VARIANTS = {
+    "as OPUS-MT": {},
+    "relu, unscaled": {"activation_function": "relu", "scale_embedding": False},
+    "gelu": {"activation_function": "gelu"},
+    "separate vocabularies": {"separate": True},
+    "own output projection": {"tie_word_embeddings": False},
+    "deep encoder": {"encoder_layers": 4, "decoder_layers": 1, "d_model": 24, "encoder_attention_heads": 4,
+                     "decoder_attention_heads": 4},
+    "half precision": {"dtype": "float16"},
+    "bfloat16": {"dtype": "bfloat16"},
+    "pytorch_model.bin": {"pickle": True},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_logits_and_translations_are_those_of_transformers(variant, tmp_path):
+    model, tokenizer = transformers_folder(tmp_path / "model", **VARIANTS[variant])
+    imported = importing.read("opus-mt", tmp_path / "model")
+    assert_same_logits(model, tokenizer, imported)
+    translator = translator_of(imported, max_length_ratio=99.0, max_length=23)
+    batch = tokenizer(SOURCES, return_tensors="pt", padding=True)
+    ids = new_ids(imported.spaces[1])
+    for num_beams in (1, 4):
+        with torch.no_grad():
+            found = model.generate(
+                **batch,
+                num_beams=num_beams,
+                early_stopping="never" if num_beams > 1 else False,
+                max_length=24,
+                return_dict_in_generate=True,
+                output_scores=True,
+            )
+        ours = translator.translate(SOURCES, num_beams=num_beams, return_scores=True)
+        for row, translation in zip(found.sequences.tolist(), ours, strict=True):
+            row = [ids[i] for i in row[1:]]
+            row = row[: row.index(END_TOKEN_ID) + 1] if END_TOKEN_ID in row else row
+            assert list(translation.token_ids) == row
+        if num_beams > 1:
+            scores = [translation.score for translation in ours]
+            np.testing.assert_allclose(scores, found.sequences_scores.numpy(), rtol=1e-4)
+            decoded = tokenizer.batch_decode(found.sequences, skip_special_tokens=True, use_source_tokenizer=False)
+            assert [" ".join(translation.text.split()) for translation in ours] == [
+                " ".join(x.split()) for x in decoded
+            ]
+
+
+MARIAN = {
+    "post-norm": {},
+    "pre-norm, relu": {"pre_norm": True, "activation": "relu"},
+    "tied target": {"tied": "target"},
+    "untied": {"tied": "none", "pre_norm": True},
+}
+
+
+@pytest.mark.parametrize("variant", MARIAN)
+def test_translations_of_a_marian_release_are_those_of_ctranslate2(variant, tmp_path):
+    """CTranslate2 has other wavelengths than Marian; with its own, everything is the same."""
+    import ctranslate2
+    import sentencepiece
+    from ctranslate2.converters import MarianConverter
+
+    tokens = marian_folder(tmp_path / "model", **MARIAN[variant])
+    MarianConverter(str(tmp_path / "model" / "model.npz"), [str(tmp_path / "model" / "opus.vocab.yml")] * 2).convert(
+        str(tmp_path / "converted")
+    )
+    imported = importing.read("opus-mt", tmp_path / "model")
+    config = imported.model.get_config()
+    assert config["max_wavelength"] == pytest.approx(10000 ** (16 / 14))
+    weights = imported.model.get_weights()
+    model = type(imported.model).from_config({**config, "max_wavelength": 10000.0, "layer_norm_epsilon": 1e-5})
+    model.set_weights(weights)
+    imported = imported._replace(model=model)
+    translator = translator_of(imported, allow_unknown=True, max_length_ratio=99.0, max_length=22)
+    theirs = ctranslate2.Translator(str(tmp_path / "converted"))
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "model" / "source.spm"))
+    pieces = [[piece if piece in tokens else "<unk>" for piece in processor.encode(x, out_type=str)] for x in SOURCES]
+    for num_beams in (1, 3):
+        found = theirs.translate_batch(
+            pieces, beam_size=num_beams, length_penalty=0, max_decoding_length=22, return_scores=True
+        )
+        ours = translator.translate(SOURCES, num_beams=num_beams, length_penalty=0.0, return_scores=True)
+        for their, our in zip(found, ours, strict=True):
+            row = [imported.spaces[1].rows[i] for i in our.token_ids if i != END_TOKEN_ID]
+            assert [tokens[i] for i in row] == their.hypotheses[0]
+            if our.token_ids[-1] == END_TOKEN_ID:
+                assert our.score == pytest.approx(their.scores[0], rel=1e-4)
+
+
+def test_wavelengths_and_norms_of_marian():
+    """node_initializers.cpp: pos * 10000^(-i / (D/2 - 1)), sines before cosines."""
+    size = 16
+    angles = np.arange(50)[:, None] * 10000.0 ** (-np.arange(size // 2) / (size // 2 - 1))
+    expected = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    table = positional_encoding(50, size, max_wavelength=10000 ** (size / (size - 2)), layout="concatenated")
+    np.testing.assert_allclose(table, expected, atol=1e-6)
+
+
+def test_learned_positions_of_marian(tmp_path):
+    """Shared by both sides, and added to embeddings that are not scaled (transformer.h: addPositionalEmbeddings)."""
+    marian_folder(tmp_path / "model", learned=True)
+    imported = importing.read("opus-mt", tmp_path / "model")
+    with np.load(tmp_path / "model" / "model.npz") as arrays:
+        expected = imported.spaces[0].take(arrays["Wemb"])[[7, 9]] + arrays["Wpos"][:2]
+    np.testing.assert_allclose(np.asarray(imported.model.encoder_embedding(np.array([[7, 9]])))[0], expected, atol=1e-6)
+    assert imported.config.data.max_length == 50
+    assert len(translator_of(imported).translate(SOURCES)) == len(SOURCES)
+
+
+# Vocabularies
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+@pytest.mark.parametrize("byte_fallback", [False, True], ids=["", "bytes"])
+def test_ids_of_5000_strings_are_those_of_the_original(kind, byte_fallback):
+    """In Python and in the graph; also of texts that the model does not know."""
+    spm = [trained(side, kind, 900, byte_fallback=byte_fallback) for side in (0, 1)]
+    models = [vocabulary.parse(model, "model") for model in spm]
+    tokens = joint_tokens(models)
+    left_out = [token for token in tokens if token.endswith("ing")][:2]  # Pieces that the list lacks.
+    assert left_out
+    tokens = [token for token in tokens if token not in left_out]
+    space = vocabulary.id_space(tokens, 1, 0, len(tokens) - 1, models)
+    assert space.pieces[-len(left_out) :] == left_out or set(space.pieces[-len(left_out) :]) == set(left_out)
+    tokenizers = [
+        SentencePieceTokenizer(vocabulary.rewritten(model, space, tags=i == 0)) for i, model in enumerate(models)
+    ]
+    original = importing.Original({}, None, (tokens, tokens), tuple((x, "") for x in spm), (1, 1), (0, 0), None, {}, 99)
+    imported = importing.Imported(None, tokenizers, None, (space, space), original)
+    for side, tokenizer in enumerate(tokenizers):
+        assert tokenizer.runs_on_devices == (kind == "unigram" and not byte_fallback)
+        strings = [*texts(side)[:4980], ">>deu<< A tag." if side == 0 else "", *importing.HOSTILE]
+        different = importing.different_ids(imported, strings)[side]
+        # The original reads several unknown characters in a row as one unknown token, even if its list has them, and
+        # it splits off a tag at the beginning alone.
+        runs = [text for text in importing.HOSTILE if text.startswith(("UPPER", "3.14", "xxx"))]
+        assert set(different) <= {*runs, *importing.HOSTILE[-2:]}, different
+        assert len(strings) > 5000
+        ids = tokenizer.tokenize(strings)
+        assert tokenizer.graph_tokenize(strings).to_list() == ids
+        rows = ids[::50] + [[5, i, 6] for i in range(4, tokenizer.vocabulary_size, 7)]
+        graph = tokenizer.graph_detokenize(pad(rows)).numpy()
+        assert [text.decode() for text in graph] == tokenizer.detokenize(rows)
+
+
+def test_language_tags_are_read_at_the_beginning_of_a_source(tmp_path):
+    transformers_folder(tmp_path / "model", tags=[">>deu<<", ">>nld<<"])
+    imported = importing.read("opus-mt", tmp_path / "model")
+    source, target = imported.tokenizers
+    with_tag, without = source.tokenize([">>nld<< The cat is here.", "The cat is here."])
+    assert source.pieces(with_tag[:1]) == ["▁>>nld<<"] and with_tag[1:] == without
+    assert importing.different_ids(imported, [">>nld<< The cat is here."])[0] == []
+    assert len(target.tokenize([">>nld<< Hallo"])[0]) > 2
+    assert any(line.startswith("language tags") and ">>deu<<, >>nld<<" in line for line in importing.report(imported))
+
+
+def test_pieces_that_the_list_lacks_have_the_weights_of_the_unknown_token_and_are_never_written(tmp_path):
+    transformers_folder(tmp_path / "model")
+    ids = json.loads((tmp_path / "model" / "vocab.json").read_text())
+    tokens = sorted(ids, key=ids.get)
+    renamed = {("never" if token == "▁the" else token): i for token, i in ids.items()}
+    (tmp_path / "model" / "vocab.json").write_text(json.dumps(renamed))
+    imported = importing.read("opus-mt", tmp_path / "model")
+    space = imported.spaces[0]
+    (place,) = [i for i, piece in enumerate(space.pieces) if piece == "▁the"]
+    assert space.rows[place] == tokens.index("<unk>") and not space.written[place]
+    assert importing.different_ids(imported, ["The cat is on the table."])[0] == []
+    embeddings = np.asarray(imported.model.encoder_embedding.token_embedding.embeddings)
+    np.testing.assert_array_equal(embeddings[place], embeddings[1])
+    bias = np.asarray(imported.model.decoder_embedding.bias)
+    assert bias[place] == bias[0] == vocabulary.NEVER
+
+
+def test_trimming_keeps_what_each_side_can_have(tmp_path):
+    transformers_folder(tmp_path / "model", tags=[">>deu<<"])
+    whole = importing.read("opus-mt", tmp_path / "model")
+    trimmed = importing.read("opus-mt", tmp_path / "model", trim=True)
+    source, target = trimmed.spaces
+    assert len(source.pieces) < len(whole.spaces[0].pieces) > len(target.pieces)
+    assert ">>deu<<" in source.pieces and ">>deu<<" not in target.pieces
+    german, english = texts(1)[:50], texts(0)[:50]
+    for side, strings in enumerate((english, german)):
+        rows = [[trimmed.spaces[side].rows[i] for i in row] for row in trimmed.tokenizers[side].tokenize(strings)]
+        assert rows == [[whole.spaces[side].rows[i] for i in row] for row in whole.tokenizers[side].tokenize(strings)]
+    scores = [translator_of(one).score(english, german) for one in (whole, trimmed)]
+    assert all(b.log_prob > a.log_prob for a, b in zip(*scores, strict=True))  # Fewer tokens share the probability.
+    smaller = importing.read("opus-mt", tmp_path / "model", trim=True, corpus=(english, german))
+    assert len(smaller.spaces[1].pieces) < len(target.pieces)
+    assert smaller.tokenizers[1].detokenize(smaller.tokenizers[1].tokenize(german)) == german
+    lines = importing.trim_report(whole, smaller, english, count=5)
+    assert re.search(r"source 9\d\d -> \d+ ids, target 9\d\d -> \d+; .* MB; a step of greedy search .* ms", lines[0])
+    assert re.search(r"translations of 5 sentences, greedy: \d+% are the same; BLEU .* \d", lines[1])
+
+
+# The command, and folders that cannot be imported
+
+
+def test_the_command_writes_a_run(tmp_path, capsys):
+    transformers_folder(tmp_path / "model")
+    run = tmp_path / "runs" / "opus"
+    assert main(["import", "opus-mt", str(tmp_path / "model"), "--run-dir", str(run)]) == 0
+    printed = capsys.readouterr().out
+    assert "2 + 3 blocks of post-norm, width 16 and 11, 2 heads, silu" in printed
+    assert re.search(r"ids of the source: \d+ of 421 sample sentences as in the original", printed)
+    translator = Translator.load(run)
+    imported = importing.read("opus-mt", tmp_path / "model")
+    assert translator.translate(SOURCES, num_beams=1) == translator_of(imported).translate(SOURCES, num_beams=1)
+    assert (translator.settings.num_beams, translator.settings.length_penalty_type) == (4, "power")
+    with pytest.raises(SystemExit):
+        main(["import", "opus-mt", str(tmp_path / "model"), "--run-dir", str(run)])
+    assert "is not overwritten by default" in capsys.readouterr().err
+    command = ["import", "opus-mt", str(tmp_path / "model"), "--run-dir", str(run), "--overwrite"]
+    assert main([*command, "--trim-vocabulary"]) == 0
+    assert re.search(r"trimmed: source 9\d\d -> \d+ ids", capsys.readouterr().out)
+    with pytest.raises(SystemExit):
+        main(["score", str(run)])
+    assert "has no data set of its own" in capsys.readouterr().err
+
+
+def change_json(name, **changes):
+    def change(folder):
+        content = json.loads((folder / name).read_text())
+        (folder / name).write_text(json.dumps({**content, **changes}))
+
+    return change
+
+
+def cut_off(name):
+    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:-1000])
+
+
+def write(name, content):
+    return lambda folder: (folder / name).write_bytes(content)
+
+
+BROKEN = {
+    "no folder": (shutil.rmtree, r"is not a folder\. Download"),
+    "another family": (change_json("config.json", model_type="t5"), r"model_type must be 'marian'\. Received: t5"),
+    "embedding norm": (change_json("config.json", normalize_embedding=True), "normalize_embedding must be false"),
+    "learned": (change_json("config.json", static_position_embeddings=False), "positions must be sinusoidal"),
+    "other heads": (change_json("config.json", decoder_attention_heads=4), r"the same attention_heads.*\(2, 4\)"),
+    "activation": (change_json("config.json", activation_function="mish"), "the activation must be one of .* mish"),
+    "too deep": (change_json("config.json", encoder_layers=3), "lack model.encoder.layers.2"),
+    "more weights": (change_json("config.json", decoder_layers=1), "has weights that this package has no place for"),
+    "not JSON": (write("config.json", b"{"), "config.json cannot be read: it is damaged"),
+    "a list": (write("vocab.json", b"[]"), "it must be a JSON object"),
+    "holes": (write("vocab.json", b'{"</s>": 0, "<unk>": 2}'), "ids 0, 1, 2, ... once each"),
+    "no unknown": (write("vocab.json", b'{"</s>": 0}'), "vocab.json|decoder_start_token_id"),
+    "cut weights": (cut_off("model.safetensors"), "model.safetensors cannot be read: it is damaged"),
+    "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "has no weights: neither"),
+    "cut tokenizer": (cut_off("source.spm"), "source.spm is not a SentencePiece model"),
+    "no tokenizer": (lambda folder: (folder / "target.spm").unlink(), "has no target.spm"),
+}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole") / "model"
+    transformers_folder(folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_folder_that_cannot_be_imported_is_one_clear_line(name, whole, tmp_path):
+    change, message = BROKEN[name]
+    folder = tmp_path / "model"
+    shutil.copytree(whole, folder)
+    change(folder)
+    with pytest.raises((ModelImportError, TokenizerError), match=message) as raised:
+        importing.read("opus-mt", folder)
+    assert "\n" not in str(raised.value)
+
+
+MARIAN_BROKEN = {
+    "ssru": ({"transformer-decoder-autoreg": "rnn", "dec-cell": "ssru"}, r"recurrent one .*dec-cell: ssru"),
+    "s2s": ({"type": "s2s"}, "the option type must be one of"),
+    "factors": ({"lemma-dim-emb": 3}, "lemma-dim-emb"),
+    "right to left": ({"right-left": True}, "right-left"),
+    "highway": ({"transformer-postprocess": "dhn"}, "transformer-preprocess, -postprocess"),
+    "wide decoder": ({"transformer-decoder-dim-ffn": 99}, "the same transformer-dim-ffn"),
+    "gelu": ({"transformer-ffn-activation": "geglu"}, "the activation must be one of"),
+}
+
+
+@pytest.mark.parametrize("name", MARIAN_BROKEN)
+def test_a_marian_model_that_cannot_be_expressed_is_refused_by_name(name, tmp_path):
+    options, message = MARIAN_BROKEN[name]
+    marian_folder(tmp_path / "model", options=options)
+    with pytest.raises(ModelImportError, match=message):
+        importing.read("opus-mt", tmp_path / "model")
+
+
+def test_pickled_code_is_not_executed(whole, tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(whole, folder)
+    (folder / "model.safetensors").unlink()
+    marker = tmp_path / "executed"
+
+    class Harmful:
+        def __reduce__(self):
+            return (type(marker).touch, (marker,))
+
+    torch.save({"x": Harmful()}, folder / "pytorch_model.bin")
+    with pytest.raises(ModelImportError, match=r"pytorch_model\.bin cannot be read"):
+        importing.read("opus-mt", folder)
+    (folder / "config.json").unlink()
+    np.savez(folder / "model.npz", x=np.array([Harmful()], dtype=object))
+    (folder / "opus.vocab.yml").write_text("</s>: 0\n<unk>: 1\n")
+    with pytest.raises(ModelImportError, match=r"model\.npz cannot be read"):
+        importing.read("opus-mt", folder)
+    assert not marker.exists()
+
+
+def test_vocabularies_of_marian_keep_words_that_yaml_reads_as_other_values(tmp_path):
+    path = tmp_path / "x.vocab.yml"
+    path.write_text(
+        '</s>: 0\n<unk>: 1\nno: 2\n"1.5": 3\nnull: 4\n"\\x85": 5\n~: 6\n"\\"": 7\n0x10: 8\n', encoding="utf-8"
+    )
+    from keras_transformer.importing.opus_mt import _marian_vocabulary
+
+    assert _marian_vocabulary(path) == ["</s>", "<unk>", "no", "1.5", "null", "\x85", "~", '"', "0x10"]
+
+
+def test_the_start_token_of_the_original_counts_in_its_softmax():
+    """The original forbids its start token after the softmax: its logit is part of every log probability."""
+    space = vocabulary.id_space(["</s>", "<unk>", "a", "<pad>"], 1, 0, 3, [])
+    bias = space.bias(np.array([1.0, 2.0, 3.0, 0.5]), start_bias=0.5)
+    np.testing.assert_array_equal(bias, np.array([vocabulary.NEVER, 2.0, 0.5, 1.0, 3.0], "float32"))
+    assert bias[START_TOKEN_ID] == 0.5
