@@ -53,8 +53,11 @@ def train(run, config, resume, export):
             prepared.prepare(config, corpus)
         barrier(strategy)  # The other workers read what the first one has written.
         tokenizers = prepared.tokenizers()
-        train, validation = (encode(text, tokenizers, config.data) for text in (corpus.train, corpus.validation))
+        texts = [text for text in (corpus.train, corpus.validation, corpus.general) if text]
+        train, validation, *general = (encode(text, tokenizers, config.data) for text in texts)
         model = compiled_model(config, tokenizers)
+        if recipe.init_from and not resume:
+            model.set_weights(Run(recipe.init_from).model().get_weights())
 
         limits = recipe.monitor, recipe.patience, recipe.max_minutes
         checkpoint = training.RunCheckpoint(run, *limits, write=chief, agree=lambda value: agree(strategy, value))
@@ -62,7 +65,7 @@ def train(run, config, resume, export):
         if resume and chief:
             run.go_on(config, epochs_done)
         batches = make_batches(
-            resampler(corpus.train, train, tokenizers, config) if recipe.subword_sampling else train,
+            passes(corpus, train, general, tokenizers, config) if recipe.subword_sampling or general else train,
             config.data.tokens_per_batch,
             shuffle=True,
             seed=recipe.seed,
@@ -81,7 +84,7 @@ def train(run, config, resume, export):
     if epochs_done:
         print(f"resuming: {epochs_done} of {recipe.epochs} epochs are done", flush=True)
     elif chief:  # Saved now: a resumed run cannot measure it again.
-        run.save_scores({"before_training": score(translator, corpus.test, config, "before training")._asdict()})
+        run.save_scores(scores_of_tests(translator, corpus, config, "before training"))
     over = checkpoint.reason_to_stop()  # For a resumed run that was already finished.
     if over and chief:
         print(f"No more epochs: {over}.", flush=True)
@@ -123,6 +126,9 @@ def compiled_model(config, tokenizers):
         **vars(config.model),
     )
     recipe = config.training
+    for part in filter(None, recipe.freeze.split(",")):
+        for layer in layers_of(model, part):
+            layer.trainable = False
     schedule = training.make_schedule(config.model.hidden_dim, recipe.warmup_steps, recipe.learning_rate)
     model.compile(
         optimizer=training.make_optimizer(schedule, recipe.clip_norm, recipe.ema_momentum),
@@ -132,6 +138,14 @@ def compiled_model(config, tokenizers):
         gradient_accumulation_steps=recipe.gradient_accumulation_steps,
     )
     return model
+
+
+def layers_of(model, part):
+    """The layers of a part of a `Transformer`: `"embeddings"`, `"encoder"` or `"decoder"`."""
+    if part == "embeddings":
+        return [model.encoder_embedding, model.decoder_embedding]
+    blocks, norm = getattr(model, f"{part}_blocks"), getattr(model, f"{part}_norm")
+    return blocks + ([norm] if norm else [])
 
 
 @contextmanager
@@ -174,8 +188,9 @@ def finish(run, config, corpus, checkpoint, export, began):
         )
         return 1
     translator = Translator.load(run.folder)  # The best epoch, loaded the same way as users load it.
-    after = score(translator, corpus.test, config, "after training")._asdict()
-    run.save_scores({**run.scores(), "after_training": after})
+    run.save_scores({**run.scores(), **scores_of_tests(translator, corpus, config, "after training")})
+    if corpus.general_test:
+        show_table(run.scores(), corpus)
     show_samples(translator, corpus.test)
     exported = export_saved_model(translator, run.export_folder("saved_model"), overwrite=True) if export else "none"
     print(f"\n{(time.monotonic() - began) / 60:.1f} minutes in all. Run folder: {run}   SavedModel: {exported}")
@@ -224,7 +239,10 @@ def parse(argv):
     run_dir, file, resume, overwrite, no_export = (flags.pop(name) for name in names)
     with user_errors():
         file = read_config_file(file) if file else {}
-        config = RunConfig.make(flags, file)
+        init = Run(init) if (init := {**file, **flags}.get("init_from")) and not resume else None
+        if init:
+            init.check_trained()
+        config = RunConfig.make(flags, file, init and init.config())
         own = "own" if config.data.train_source else config.data.dataset
         run = Run(run_dir or Path("runs", f"{own}-{config.preset}"))
         if resume:
@@ -263,23 +281,30 @@ def encode(text, tokenizers, data):
     return pairs
 
 
-def resampler(text, plain, tokenizers, config):
-    """A function that returns the `EncodedPairs` of a pass: first with sampled subwords, later the `plain` ones."""
+def passes(corpus, train, general, tokenizers, config):
+    """A function that returns the `EncodedPairs` of a pass.
+
+    With subword sampling, the first passes have sampled subwords and later ones those of `train`. If there is general
+    text, a list of one `EncodedPairs`, every pass has another selection of it.
+    """
     import numpy as np
 
-    from keras_transformer.data import encode_pairs
+    from keras_transformer.data import encode_pairs, mixed
 
     recipe = config.training
-    passes = math.inf if recipe.subword_sampling_passes is None else recipe.subword_sampling_passes
+    sampled = 0 if not recipe.subword_sampling else recipe.subword_sampling_passes or math.inf
 
-    def resample(number):
-        if number >= passes:
-            return plain
-        seed = np.random.SeedSequence((recipe.seed, number)).generate_state(1).item()
-        settings = config.data.max_length, config.data.over_long, recipe.subword_sampling, seed
-        return encode_pairs(text.pairs, tokenizers[0], tokenizers[-1], *settings)
+    def pairs(number):
+        own = train
+        if number < sampled:
+            seed = np.random.SeedSequence((recipe.seed, number)).generate_state(1).item()
+            settings = config.data.max_length, config.data.over_long, recipe.subword_sampling, seed
+            own = encode_pairs(corpus.train.pairs, tokenizers[0], tokenizers[-1], *settings)
+        for more in general:
+            own = mixed(own, more, config.data.general_weight, np.random.default_rng((recipe.seed, number, 1)))
+        return own
 
-    return resample
+    return pairs
 
 
 def score(translator, text, config, title=None):
@@ -295,6 +320,21 @@ def score(translator, text, config, title=None):
         note = f", {cut:,} of them cut at {translator.max_source_length} tokens" if cut else ""
         print(f"\n{title}, {text.name}, {len(sources):,} sentences{note}:\n{scores}", flush=True)
     return scores
+
+
+def scores_of_tests(translator, corpus, config, title):
+    """The scores of the test set and of the general test set, as `scores.json` has them."""
+    key, tests = title.replace(" ", "_"), {"": corpus.test, "general_": corpus.general_test}
+    return {f"{name}{key}": score(translator, text, config, title)._asdict() for name, text in tests.items() if text}
+
+
+def show_table(scores, corpus):
+    """Prints the scores of both test sets before and after training."""
+    print(f"\n{'BLEU / chrF':40} {'before':>13} {'after':>13}")
+    for name, text in (("", corpus.test), ("general_", corpus.general_test)):
+        row = [scores.get(f"{name}{when}_training", {}) for when in ("before", "after")]
+        row = [f"{one['bleu']:.1f} / {one['chrf']:.1f}" if one else "-" for one in row]
+        print(f"{text.name[-40:]:40} {row[0]:>13} {row[1]:>13}", flush=True)
 
 
 def show_samples(translator, text, count=5):

@@ -26,6 +26,7 @@ from keras_transformer.settings import (
     RATE,
     SEED,
     ConfigError,
+    Rule,
     Settings,
     allowed_types,
     changeable,
@@ -36,6 +37,8 @@ from keras_transformer.settings import (
 )
 
 # Settings that name the user's own texts. If they are given, they replace the data set.
+# Parts of a model that `freeze` can name.
+PARTS = ("embeddings", "encoder", "decoder")
 OWN_FILES = ("train_source", "train_target", "val_source", "val_target", "test_source", "test_target")
 # What `plot` draws, and the kinds that need no trained run.
 PICTURES = ("positions", "embeddings", "masks", "attention", "schedule", "curves", "beam")
@@ -94,6 +97,13 @@ class DataConfig(Settings):
     test_source: str | None = changeable(None, "own test text (default: the validation text)")
     test_target: str | None = changeable(None, "its translation")
     max_length: int = setting(128, "longest sentence, in tokens, the end token included", AT_LEAST_1)
+    general_source: str | None = changeable(
+        None, "general text that is mixed into every pass, so that fine-tuning does not forget"
+    )
+    general_target: str | None = changeable(None, "its translation, line by line")
+    general_weight: float = setting(1.0, "pairs of the general text per own pair", POSITIVE)
+    general_test_source: str | None = changeable(None, "general test text, scored before and after training")
+    general_test_target: str | None = changeable(None, "its translation")
     over_long: str = setting("drop", "what to do with longer training pairs", choices=("drop", "cut"))
     tokens_per_batch: int = setting(
         4096, "padded target tokens of a batch; source tokens may be up to twice as many", AT_LEAST_1
@@ -122,6 +132,14 @@ class TokenizerConfig(Settings):
 class TrainingConfig(Settings):
     """The recipe; the values are those of section 5 of the paper, with exceptions for small corpora."""
 
+    init_from: str | None = setting(
+        None, "fine-tune: run folder whose architecture, vocabulary, search settings and weights this run begins with"
+    )
+    freeze: str = setting(
+        "",
+        "parts that are not trained, separated by commas: embeddings, encoder, decoder",
+        Rule(lambda value: not value or set(value.split(",")) < set(PARTS), f"some but not all of {', '.join(PARTS)}"),
+    )
     epochs: int = changeable(30, "maximum number of passes over the training pairs", AT_LEAST_1)
     steps_per_epoch: int | None = setting(
         None,
@@ -212,6 +230,10 @@ RECIPES = {
     },
     "none": {},
 }
+# How fine-tuning differs from the defaults. A higher learning rate forgets more; see docs/training.md.
+FINE_TUNING = {"epochs": 5, "learning_rate": 5e-4, "warmup_steps": 100, "tokens_per_batch": 2048}
+# What a fine-tuned model may have of its own; the rest of its architecture and its vocabulary are given.
+OWN_TO_FINE_TUNING = ("dropout", "attention_dropout", "dtype")
 
 
 @dataclass(frozen=True)
@@ -232,12 +254,40 @@ class RunConfig:
     decoding: SearchSettings = SearchSettings()
 
     @classmethod
-    def make(cls, settings, file=None):
-        """A config from flat settings of the command line and of a file; for priorities see the top of this module."""
-        file = _said(file or {})
+    def make(cls, settings, file=None, init=None):
+        """A config from flat settings of the command line and of a file; for priorities see the top of this module.
+
+        Args:
+            settings: of the command line.
+            file: of a file. Defaults to None.
+            init: the `RunConfig` of the run that is fine-tuned. Defaults to None.
+
+        Raises:
+            ConfigError: a setting is invalid, or differs from what the weights of `init` need.
+        """
+        file = _said(file or {}, init)
         if "dataset" in settings and not settings.keys() & {"train_source", "train_target"}:
             file = {key: value for key, value in file.items() if key not in OWN_FILES}
-        return cls.of_flat(_completed({**file, **settings}))
+        config = cls.of_flat(_completed({**file, **settings}, init))
+        if init is not None:
+            config.check_fits(init)
+        return config
+
+    def check_fits(self, init):
+        """Raises a ConfigError unless the weights and the vocabulary of the run `init` fit this config."""
+        fixed = {flat_name(f) for name in ("model", "tokenizer") for f in dataclasses.fields(SECTIONS[name])}
+        fixed -= set(OWN_TO_FINE_TUNING)
+        if init.model.position_type == "learned":
+            fixed.add("max_length")
+        old, new = init.flat(), self.flat()
+        others = sorted(name for name in fixed if old[name] != new[name])
+        if others:
+            raise ConfigError(
+                f"{', '.join(f'`{name}`' for name in others)} must be as in the run that is fine-tuned: its weights "
+                "and its vocabulary need it. Received: "
+                f"{', '.join(f'{name}={new[name]!r} (the run has {old[name]!r})' for name in others)}. Leave out "
+                f"{', '.join('--' + name.replace('_', '-') for name in others)}."
+            )
 
     @classmethod
     def of_flat(cls, flat):
@@ -338,8 +388,12 @@ def section_settings(name, flat):
     return {f.name: checked(section, f, flat[flat_name(f)], flat_name(f)) for f in given}
 
 
-def _completed(settings):
-    """`settings`; those that are missing are taken from the preset and the recipe that they name."""
+def _completed(settings, init=None):
+    """`settings`; those that are missing are taken from the preset and the recipe that they name, or from `init`."""
+    if init is not None:
+        recipe = {**FINE_TUNING}
+        recipe["learning_rate"] *= PRESETS["tiny"]["hidden_dim"] / init.model.hidden_dim
+        return {**recipe, **_inherited(init), **settings}
     preset = one_of("preset", settings.get("preset", "tiny"), PRESETS)
     dataset = one_of("dataset", settings.get("dataset", "phrasebook"), RECIPES)
     own = settings.get("train_source") or settings.get("train_target")  # There is no recipe for these.
@@ -349,20 +403,31 @@ def _completed(settings):
     return completed
 
 
+def _inherited(init):
+    """The settings that fine-tuning takes from the run `init`."""
+    names = {flat_name(f) for name in ("model", "tokenizer", "decoding") for f in dataclasses.fields(SECTIONS[name])}
+    names |= {"preset", "max_length", "source_language", "target_language", "bleu_tokenize"}
+    return {name: value for name, value in init.flat().items() if name in names}
+
+
 def _recipe(dataset, preset, settings):
     """The recipe of the data set, adapted to the preset and the tokenizer."""
     recipe = dict(RECIPES[dataset])
     # With Adam, wider models need smaller steps ("Tensor Programs V", Yang et al., 2022, table 3).
-    recipe["learning_rate"] *= PRESETS["tiny"]["hidden_dim"] / PRESETS[preset]["hidden_dim"]
+    if "learning_rate" in recipe:
+        recipe["learning_rate"] *= PRESETS["tiny"]["hidden_dim"] / PRESETS[preset]["hidden_dim"]
     if settings.get("tokenizer", "unigram") != "unigram":
         recipe.pop("subword_sampling", None)  # Other tokenizers have no probabilities of segmentations.
     return recipe
 
 
-def _said(file):
+def _said(file, init=None):
     """The chosen settings of a file: if it names a preset and a data set, those that differ from what these give."""
     if not {"preset", "dataset"} <= file.keys():
         return file
+    if init is not None:
+        given = RunConfig.of_flat(_completed({}, init)).flat()
+        return {key: value for key, value in file.items() if key == "dataset" or value != given.get(key)}
     kept = {"preset", "dataset", "tokenizer", *OWN_FILES}  # The values of the other settings depend on these.
     named = {key: value for key, value in file.items() if key in kept}
     drawn = {key: file[key] for key in ("epochs", "steps_per_epoch", "subword_sampling") if key in file}

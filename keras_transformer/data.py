@@ -77,6 +77,23 @@ def encode_pairs(pairs, source_tokenizer, target_tokenizer, max_length, over_lon
     return EncodedPairs(*sides, over_long=[place for place, fit in enumerate(fits) if not fit])
 
 
+def mixed(pairs, general, weight, rng):
+    """Pairs, and behind them a random selection of general ones, without repetition while there are enough.
+
+    Args:
+        pairs, general: `EncodedPairs`.
+        weight: number of general pairs per pair.
+        rng: a `numpy.random.Generator`.
+
+    Returns:
+        `EncodedPairs`.
+    """
+    wanted, size = round(weight * len(pairs.source)), len(general.source)
+    rows = np.concatenate([rng.permutation(size) for _ in range(-(-wanted // size))])[:wanted]
+    sides = [own + [more[i] for i in rows] for own, more in zip(pairs[:2], general[:2], strict=True)]
+    return EncodedPairs(*sides, over_long=[])
+
+
 def plan_batches(source_lengths, target_lengths, tokens_per_batch, rng=None):
     """Groups pairs of similar lengths into batches.
 

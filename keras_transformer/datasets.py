@@ -39,11 +39,13 @@ class ParallelText(NamedTuple):
 
 
 class Corpus(NamedTuple):
-    """The three splits, each a `ParallelText`."""
+    """The three splits, each a `ParallelText`; for fine-tuning also general text to train and to test with."""
 
     train: ParallelText
     validation: ParallelText
     test: ParallelText
+    general: ParallelText | None = None
+    general_test: ParallelText | None = None
 
 
 def load_corpus(data):
@@ -52,6 +54,18 @@ def load_corpus(data):
     Raises:
         DataError: see `read_parallel` and `multi30k`.
     """
+    general = {}
+    for name in ("general", "general_test"):
+        paths = getattr(data, f"{name}_source"), getattr(data, f"{name}_target")
+        if any(paths) != all(paths):
+            flags = " and ".join(f"--{name.replace('_', '-')}-{side}" for side in ("source", "target"))
+            raise DataError(f"{flags} must be given together. Received: source={paths[0]}, target={paths[1]}.")
+        if all(paths):
+            general[name] = read_parallel(*paths)
+    return _splits(data)._replace(**general)
+
+
+def _splits(data):
     splits = ("train", "val", "test")
     own = {split: (getattr(data, f"{split}_source"), getattr(data, f"{split}_target")) for split in splits}
     if any(path for paths in own.values() for path in paths):

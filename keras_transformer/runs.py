@@ -175,13 +175,15 @@ class Run:
             new.replace(self.folder / new.name)
 
     def prepare(self, config, corpus):
-        """Trains the tokenizers; writes them, the versions and the settings."""
+        """Trains the tokenizers, or takes those of the run that is fine-tuned; writes them, versions and settings."""
         settings = config.tokenizer
-        sides = list(zip(*corpus.train.pairs, strict=True))
-        texts = sides if settings.separate_vocabularies else [sides[0] + sides[1]]
-        tokenizers = [
-            Tokenizer.train(side, settings.vocabulary_size, settings.tokenizer, config.training.seed) for side in texts
-        ]
+        if config.training.init_from:
+            tokenizers = Run(config.training.init_from).tokenizers()
+        else:
+            sides = list(zip(*corpus.train.pairs, strict=True))
+            texts = sides if settings.separate_vocabularies else [sides[0] + sides[1]]
+            arguments = settings.vocabulary_size, settings.tokenizer, config.training.seed
+            tokenizers = [Tokenizer.train(side, *arguments) for side in texts]
         self.write(config, tokenizers, _checksums(corpus))
         print(f"tokenizer: {settings.tokenizer}, " + " and ".join(f"{t.vocabulary_size:,} ids" for t in tokenizers))
 
@@ -301,8 +303,8 @@ def _read(path):
 
 def _checksums(corpus):
     """SHA-256 of the training and validation text; file names do not matter."""
-    texts = {"training text": corpus.train, "validation text": corpus.validation}
-    return {name: hashlib.sha256(json.dumps(text.pairs).encode()).hexdigest() for name, text in texts.items()}
+    texts = {"training text": corpus.train, "validation text": corpus.validation, "general text": corpus.general}
+    return {name: hashlib.sha256(json.dumps(text.pairs).encode()).hexdigest() for name, text in texts.items() if text}
 
 
 @contextmanager

@@ -21,7 +21,7 @@ import train_keras
 from keras_transformer import __main__ as command_line
 from keras_transformer.config import RunConfig
 from keras_transformer.data import encode_pairs
-from keras_transformer.datasets import ParallelText
+from keras_transformer.datasets import Corpus, ParallelText
 from keras_transformer.runs import SETTING_UP
 
 ROOT = Path(__file__).parent.parent
@@ -515,7 +515,7 @@ def plain_and_resampled(golden, **settings):
     text = ParallelText([(text, text) for text in golden.texts], 0, "texts")
     plain = encode_pairs(text.pairs, *[golden.tokenizer] * 2, 128)
     config = RunConfig.make({"subword_sampling": 0.1, **settings})
-    return plain, train_keras.resampler(text, plain, [golden.tokenizer], config)
+    return plain, train_keras.passes(Corpus(text, text, text), plain, [], [golden.tokenizer], config)
 
 
 def test_the_last_passes_have_the_segmentations_of_translation(golden):

@@ -1,0 +1,230 @@
+"""Public models, made here: what importing costs, and that an imported model translates as the original does.
+
+    python benchmarks/imported.py train FOLDER --data-dir MULTI30K --minutes 12
+    python benchmarks/imported.py random FOLDER
+    python benchmarks/imported.py compare FOLDER RUN --source FILE --reference FILE
+
+`train` trains a small Marian-shaped model of transformers on Multi30k and saves it as transformers does. `random` saves
+one of OPUS-MT's size with random weights: 6 + 6 blocks, 512 / 2048, 58,101 ids. Import either with
+`python -m keras_transformer import opus-mt FOLDER --run-dir RUN`. `compare` translates a file with transformers, with
+CTranslate2's own conversion of the folder, and with the run, and prints BLEU and the time of a sentence.
+"""
+
+import argparse
+import json
+import random
+import time
+from pathlib import Path
+
+import numpy as np
+import sentencepiece
+
+from keras_transformer.datasets import multi30k
+from keras_transformer.text import read_lines
+
+
+def save_tokenizers(folder, sides, size):
+    """source.spm, target.spm and vocab.json, as OPUS-MT makes them; returns the number of ids."""
+    pieces = set()
+    for name, lines in zip(("source", "target"), sides, strict=True):
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines),
+            model_prefix=str(folder / name),
+            vocab_size=size,
+            character_coverage=1.0,
+            hard_vocab_limit=False,
+            minloglevel=2,
+        )
+        (folder / f"{name}.model").rename(folder / f"{name}.spm")
+        (folder / f"{name}.vocab").unlink()
+        processor = sentencepiece.SentencePieceProcessor(model_file=str(folder / f"{name}.spm"))
+        pieces |= {processor.id_to_piece(i) for i in range(3, processor.vocab_size())}
+    return ["</s>", "<unk>", *sorted(pieces)]
+
+
+def save_model(folder, tokens, **settings):
+    """A `MarianMTModel` with new weights, and vocab.json."""
+    import torch
+    from transformers import MarianConfig, MarianMTModel, MarianTokenizer
+
+    tokens = [*tokens, "<pad>"]
+    (folder / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate(tokens)}), encoding="utf-8")
+    torch.manual_seed(0)
+    start = len(tokens) - 1
+    config = MarianConfig(
+        vocab_size=len(tokens),
+        pad_token_id=start,
+        decoder_start_token_id=start,
+        eos_token_id=0,
+        forced_eos_token_id=None,
+        activation_function="swish",
+        scale_embedding=True,
+        max_position_embeddings=512,
+        init_std=settings["d_model"] ** -0.5,
+        **settings,
+    )
+    model = MarianMTModel(config)
+    files = [str(folder / name) for name in ("source.spm", "target.spm", "vocab.json")]
+    model.generation_config.update(num_beams=4, max_length=512, bad_words_ids=[[start]], forced_eos_token_id=None)
+    return model, MarianTokenizer(*files, source_lang="en", target_lang="de")
+
+
+def train(arguments):
+    import torch
+
+    folder = Path(arguments.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    pairs = multi30k(arguments.data_dir).train.pairs
+    tokens = save_tokenizers(folder, list(zip(*pairs, strict=True)), 4000)
+    sizes = {"d_model": 128, "encoder_ffn_dim": 512, "decoder_ffn_dim": 512}
+    layers = {f"{side}_{name}": 4 for side in ("encoder", "decoder") for name in ("layers", "attention_heads")}
+    model, tokenizer = save_model(folder, tokens, **sizes, **layers, dropout=0.1)
+    encoded = tokenizer([s for s, _ in pairs], text_target=[t for _, t in pairs])
+    lengths = [len(ids) for ids in encoded["labels"]]
+    optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
+    shuffle, began, step = random.Random(0), time.monotonic(), 0
+    total, peak, warmup = 60 * arguments.minutes, 3e-3, 400
+    model.train()
+    while (spent := time.monotonic() - began) < total:
+        order = sorted(range(len(pairs)), key=lambda i: lengths[i] + shuffle.random())
+        batches = [order[i : i + 128] for i in range(0, len(order), 128)]
+        shuffle.shuffle(batches)
+        for batch in batches:
+            spent = time.monotonic() - began
+            if spent >= total:
+                break
+            step += 1
+            for group in optimizer.param_groups:
+                group["lr"] = peak * min(step / warmup, 1) * max(1 - spent / total, 0.02)
+            inputs = tokenizer.pad({"input_ids": [encoded["input_ids"][i] for i in batch]}, return_tensors="pt")
+            labels = tokenizer.pad({"input_ids": [encoded["labels"][i] for i in batch]}, return_tensors="pt")
+            decoder_ids = torch.nn.functional.pad(labels.input_ids[:, :-1], (1, 0), value=len(tokens))
+            logits = model(**inputs, decoder_input_ids=decoder_ids).logits
+            wanted = labels.input_ids.masked_fill(labels.attention_mask == 0, -100)
+            loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), wanted.flatten(), label_smoothing=0.1)
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            if step % 100 == 0:
+                print(f"step {step}, {spent:.0f} s, loss {loss.item():.3f}", flush=True)
+    model.eval().save_pretrained(folder)
+    print(f"{folder}: {step} steps")
+
+
+def random_model(arguments):
+    folder = Path(arguments.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    pairs = multi30k(arguments.data_dir).train.pairs
+    tokens = save_tokenizers(folder, list(zip(*pairs, strict=True)), 16000)
+    tokens += [f"filler{i}" for i in range(58_100 - len(tokens))]
+    sizes = {"d_model": 512, "encoder_ffn_dim": 2048, "decoder_ffn_dim": 2048}
+    blocks = {f"{side}_layers": 6 for side in ("encoder", "decoder")}
+    heads = {f"{side}_attention_heads": 8 for side in ("encoder", "decoder")}
+    model, _ = save_model(folder, tokens, **sizes, **blocks, **heads)
+    model.half().save_pretrained(folder)  # As the public models are.
+    print(f"{folder}: {sum(p.numel() for p in model.parameters()):,} weights")
+
+
+def seconds(function, texts):
+    """The median time of one text, after one call that builds what is built once."""
+    function(texts[:1])
+    times = []
+    for text in texts:
+        began = time.perf_counter()
+        function([text])
+        times.append(time.perf_counter() - began)
+    return np.median(times)
+
+
+def compare(arguments):
+    import sacrebleu
+
+    sources, references = read_lines(arguments.source), read_lines(arguments.reference)
+    sources, references = sources[: arguments.sentences], references[: arguments.sentences]
+    searches = {
+        "transformers": with_transformers(arguments),
+        "CTranslate2's conversion": with_ctranslate2(arguments),
+        "the run": with_run(arguments, "auto"),
+        "the run, XLA": with_run(arguments, True),
+    }
+    print(f"{'':26} {'BLEU':>6} {'same':>6} {'ms':>7}   ({len(sources)} sentences, {arguments.num_beams} beams)")
+    first = None
+    for name, translate in searches.items():
+        found = [text for i in range(0, len(sources), 100) for text in translate(sources[i : i + 100])]
+        first = first or found
+        same = np.mean([a == b for a, b in zip(found, first, strict=True)])
+        bleu = sacrebleu.corpus_bleu(found, [references]).score
+        ms = 1000 * seconds(translate, sources[:20])
+        print(f"{name:26} {bleu:6.2f} {same:6.1%} {ms:7.1f}", flush=True)
+
+
+def with_transformers(arguments):
+    import torch
+    from transformers import MarianMTModel, MarianTokenizer
+
+    folder = Path(arguments.folder)
+    model = MarianMTModel.from_pretrained(folder, dtype=torch.float32).eval()
+    tokenizer = MarianTokenizer(*(str(folder / name) for name in ("source.spm", "target.spm", "vocab.json")))
+
+    def translate(texts):
+        with torch.no_grad():
+            batch = tokenizer(texts, return_tensors="pt", padding=True)
+            ids = model.generate(**batch, num_beams=arguments.num_beams, early_stopping=arguments.early_stopping)
+        return tokenizer.batch_decode(ids, skip_special_tokens=True, use_source_tokenizer=False)
+
+    return translate
+
+
+def with_ctranslate2(arguments):
+    import tempfile
+
+    import ctranslate2
+
+    folder = Path(arguments.folder)
+    with tempfile.TemporaryDirectory() as converted:
+        converter = ctranslate2.converters.TransformersConverter(str(folder), copy_files=[])
+        converter.convert(converted, force=True)
+        translator = ctranslate2.Translator(converted, intra_threads=2)
+    source, target = (
+        sentencepiece.SentencePieceProcessor(model_file=str(folder / f"{side}.spm")) for side in ("source", "target")
+    )
+
+    def translate(texts):
+        rows = [[*row, "</s>"] for row in source.encode(texts, out_type=str)]
+        found = translator.translate_batch(rows, beam_size=arguments.num_beams, length_penalty=1.0)
+        return [target.decode_pieces(one.hypotheses[0]) for one in found]
+
+    return translate
+
+
+def with_run(arguments, jit_compile):
+    from keras_transformer.translator import Translator
+
+    translator = Translator.load(arguments.run, num_beams=arguments.num_beams, jit_compile=jit_compile)
+    return translator.translate
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for name, function in (("train", train), ("random", random_model), ("compare", compare)):
+        one = commands.add_parser(name)
+        one.set_defaults(function=function)
+        one.add_argument("folder", help="folder of the model, as transformers saves it")
+        if name == "compare":
+            one.add_argument("run", help="run folder of the imported model")
+            one.add_argument("--source", required=True, help="text to translate")
+            one.add_argument("--reference", required=True, help="its translation")
+            one.add_argument("--num-beams", type=int, default=4)
+            one.add_argument("--sentences", type=int, default=1000)
+            one.add_argument("--early-stopping", default="never", help="of transformers (default: never, as here)")
+        else:
+            one.add_argument("--data-dir", help="folder with the Multi30k files (default: download)")
+            one.add_argument("--minutes", type=float, default=12)
+    arguments = parser.parse_args()
+    arguments.function(arguments)
+
+
+if __name__ == "__main__":
+    main()

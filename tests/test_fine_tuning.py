@@ -1,0 +1,137 @@
+"""Training that begins with the weights of another run."""
+
+import re
+
+import numpy as np
+import pytest
+from keras import ops
+from marian_models import transformers_folder
+
+import train_keras
+from keras_transformer.__main__ import main
+from keras_transformer.config import ConfigError, RunConfig
+from keras_transformer.data import EncodedPairs, encode_pairs, mixed
+from keras_transformer.datasets import Corpus, DataError, ParallelText, load_corpus
+from keras_transformer.phrasebook import phrasebook
+from keras_transformer.runs import Run
+from keras_transformer.translator import Translator
+
+PAIRS = phrasebook()["train"]
+
+
+def files(folder, **splits):
+    """Flags for texts written to `folder`: a list of pairs by the name of the split."""
+    flags = []
+    for split, pairs in splits.items():
+        for name, side in (("source", 0), ("target", 1)):
+            path = folder / f"{split}.{name}"
+            path.write_text("".join(pair[side] + "\n" for pair in pairs), encoding="utf-8")
+            flags += [f"--{split.replace('_', '-')}-{name}", str(path)]
+    return flags
+
+
+def fine_tune(golden, folder, *flags, **splits):
+    folder.mkdir(exist_ok=True)
+    splits = {"train": PAIRS[100:140], "val": PAIRS[140:150], **splits}
+    common = f"--init-from {golden.run_dir} --epochs 2 --tokens-per-batch 100 --no-export --num-beams 1"
+    argv = [*files(folder, **splits), *common.split(), *flags, "--run-dir", str(folder / "run")]
+    return folder / "run", train_keras.main(argv)
+
+
+def weights_by_part(model):
+    parts = {part: train_keras.layers_of(model, part) for part in ("embeddings", "encoder", "decoder")}
+    return {
+        part: [ops.convert_to_numpy(w) for layer in dict.fromkeys(layers) for w in layer.weights]
+        for part, layers in parts.items()
+    }
+
+
+def test_a_run_begins_with_the_weights_the_vocabulary_and_the_settings_of_another(golden, tmp_path, capsys):
+    flags = ["--freeze", "embeddings,encoder", "--dropout", "0.2"]
+    run_dir, status = fine_tune(golden, tmp_path, *flags, general=PAIRS[:16], general_test=PAIRS[:16])
+    assert status == 0
+    run = Run(run_dir)
+    config, old = run.config(), Run(golden.run_dir).config()
+    assert config.model.hidden_dim == old.model.hidden_dim and config.model.dropout == 0.2 != old.model.dropout
+    assert (config.training.learning_rate, config.training.warmup_steps) == (5e-4 * 128 / 64, 100)
+    assert run.tokenizers()[0].tokenize(golden.texts) == golden.tokenizer.tokenize(golden.texts)
+    before, after = (weights_by_part(model) for model in (golden.model, run.model()))
+    for part, changed in (("embeddings", False), ("encoder", False), ("decoder", True)):
+        same = [np.array_equal(a, b) for a, b in zip(before[part], after[part], strict=True)]
+        assert not any(same) if changed else all(same), part
+    # Before training, the general text is the one that the golden model has learned by heart.
+    scores = run.scores()
+    assert scores["general_before_training"]["bleu"] > 90 > scores["before_training"]["bleu"]
+    assert set(scores) == {f"{x}{when}_training" for x in ("", "general_") for when in ("before", "after")}
+    table = capsys.readouterr().out.split("BLEU / chrF")[1].splitlines()
+    assert table[0].split() == ["before", "after"] and "val.target" in table[1]
+    assert f"{scores['general_after_training']['bleu']:.1f} / " in table[2]
+
+
+def test_a_fine_tuned_run_is_resumed_exactly(golden, tmp_path):
+    general = {"general": PAIRS[:16]}
+    whole, _ = fine_tune(golden, tmp_path / "whole", **general)
+    part, _ = fine_tune(golden, tmp_path / "part", "--epochs", "1", **general)
+    assert train_keras.main(["--resume", "--epochs", "2", "--run-dir", str(part)]) == 0
+    for a, b in zip(Run(whole).model().get_weights(), Run(part).model().get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    text = tmp_path / "part" / "general.source"
+    text.write_text(text.read_text().replace("e", "a"))
+    with pytest.raises(SystemExit, match="2"):
+        train_keras.main(["--resume", "--epochs", "3", "--run-dir", str(part)])
+
+
+def test_an_imported_model_is_fine_tuned_and_exported(tmp_path):
+    transformers_folder(tmp_path / "model", max_position_embeddings=64)
+    imported = tmp_path / "imported"
+    assert main(["import", "opus-mt", str(tmp_path / "model"), "--run-dir", str(imported)]) == 0
+    argv = [*files(tmp_path, train=PAIRS[:40], val=PAIRS[40:45]), "--init-from", str(imported), "--epochs", "1"]
+    assert train_keras.main([*argv, "--num-beams", "1", "--run-dir", str(tmp_path / "run")]) == 0
+    run = Run(tmp_path / "run")
+    assert len(run.tokenizers()) == 2 and run.config().model == Run(imported).config().model
+    assert (tmp_path / "run" / "export" / "saved_model" / "1").is_dir()
+    translator = Translator.load(tmp_path / "run")
+    bias = ops.convert_to_numpy(translator.model.decoder_embedding.bias)
+    assert bias[0] < -900  # Label smoothing raises it a little; its probability stays 0.
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--hidden-dim", "32"], r"`hidden_dim` must be as in the run .*hidden_dim=32 \(the run has 64\)\. Leave out"),
+        (["--tokenizer", "bpe"], "`tokenizer` must be as in the run"),
+        (["--freeze", "decoder,head"], "`freeze` must be some but not all of embeddings, encoder, decoder"),
+        (["--freeze", "embeddings,encoder,decoder"], "`freeze` must be some but not all"),
+        (["--init-from", "nowhere"], "nowhere is not the folder of a trained run"),
+    ],
+)
+def test_what_does_not_fit_the_weights_is_an_error(golden, tmp_path, capsys, flags, message):
+    with pytest.raises(SystemExit, match="2"):
+        fine_tune(golden, tmp_path, *flags)
+    assert re.search(message, capsys.readouterr().err)
+
+
+def test_general_text_comes_in_pairs(tmp_path):
+    config = RunConfig.make({"general_source": "x"})
+    with pytest.raises(DataError, match="--general-source and --general-target must be given together"):
+        load_corpus(config.data)
+    with pytest.raises(ConfigError, match="`general_weight` must be positive"):
+        RunConfig.make({"general_weight": 0.0})
+
+
+def test_every_pass_mixes_other_general_pairs(golden):
+    own, general = (encode_pairs(PAIRS[a:b], golden.tokenizer, golden.tokenizer, 128) for a, b in ((0, 10), (20, 50)))
+    assert isinstance(own, EncodedPairs)
+    rows = [mixed(own, general, 1.5, np.random.default_rng(seed)) for seed in (0, 1, 0)]
+    assert [len(one.source) for one in rows] == [25, 25, 25]
+    ids = [[(s.tolist(), t.tolist()) for s, t in zip(one.source, one.target, strict=True)] for one in rows]
+    assert ids[0] == ids[2] != ids[1] and ids[0][:10] == ids[1][:10]
+    known = [(s.tolist(), t.tolist()) for s, t in zip(general.source, general.target, strict=True)]
+    assert all(pair in known for pair in ids[0][10:])
+    many = mixed(own, general, 9.0, np.random.default_rng(0))  # More than there are: each about equally often.
+    assert len(many.source) == 100
+    text = ParallelText(PAIRS[:10], 0, "own")
+    config = RunConfig.make({"general_weight": 1.5})
+    passes = train_keras.passes(Corpus(text, text, text), own, [general], [golden.tokenizer], config)
+    assert [len(passes(number).source) for number in range(2)] == [25, 25]
+    assert [x.tolist() for x in passes(0).source] != [x.tolist() for x in passes(1).source]
