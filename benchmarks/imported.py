@@ -170,7 +170,12 @@ def with_transformers(arguments):
     def translate(texts):
         with torch.no_grad():
             batch = tokenizer(texts, return_tensors="pt", padding=True)
-            ids = model.generate(**batch, num_beams=arguments.num_beams, early_stopping=arguments.early_stopping)
+            ids = model.generate(
+                **batch,
+                num_beams=arguments.num_beams,
+                early_stopping=arguments.early_stopping,
+                max_length=arguments.max_length + 1,  # With the start token.
+            )
         return tokenizer.batch_decode(ids, skip_special_tokens=True, use_source_tokenizer=False)
 
     return translate
@@ -192,7 +197,8 @@ def with_ctranslate2(arguments):
 
     def translate(texts):
         rows = [[*row, "</s>"] for row in source.encode(texts, out_type=str)]
-        found = translator.translate_batch(rows, beam_size=arguments.num_beams, length_penalty=1.0)
+        limits = {"max_decoding_length": arguments.max_length}
+        found = translator.translate_batch(rows, beam_size=arguments.num_beams, length_penalty=1.0, **limits)
         return [target.decode_pieces(one.hypotheses[0]) for one in found]
 
     return translate
@@ -201,7 +207,8 @@ def with_ctranslate2(arguments):
 def with_run(arguments, jit_compile):
     from keras_transformer.translator import Translator
 
-    translator = Translator.load(arguments.run, num_beams=arguments.num_beams, jit_compile=jit_compile)
+    settings = {"num_beams": arguments.num_beams, "max_length": arguments.max_length, "jit_compile": jit_compile}
+    translator = Translator.load(arguments.run, max_source_length=128, **settings)
     return translator.translate
 
 
@@ -218,6 +225,7 @@ def main():
             one.add_argument("--reference", required=True, help="its translation")
             one.add_argument("--num-beams", type=int, default=4)
             one.add_argument("--sentences", type=int, default=1000)
+            one.add_argument("--max-length", type=int, default=64, help="maximum tokens of a translation (default: 64)")
             one.add_argument("--early-stopping", default="never", help="of transformers (default: never, as here)")
         else:
             one.add_argument("--data-dir", help="folder with the Multi30k files (default: download)")

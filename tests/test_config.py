@@ -52,6 +52,8 @@ def flag(f):
 def other_value(section, f):
     """A legal value that is not the default, as the command line spells it, and as Python has it."""
     choices = f.metadata["choices"]
+    if f.name == "freeze":
+        return "encoder", "encoder"
     if choices:
         value = next(choice for choice in choices if choice != f.default)
         return value, value

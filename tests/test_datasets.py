@@ -67,8 +67,8 @@ def test_the_phrasebook_is_the_default():
     corpus = load_corpus(DataConfig())
     splits = phrasebook()
     assert (corpus.train.pairs, corpus.validation.pairs, corpus.test.pairs) == tuple(splits.values())
-    assert [text.name for text in corpus] == ["phrasebook train", "phrasebook validation", "phrasebook test"]
-    assert [text.num_empty for text in corpus] == [0, 0, 0]
+    assert [text.name for text in corpus[:3]] == ["phrasebook train", "phrasebook validation", "phrasebook test"]
+    assert [text.num_empty for text in corpus[:3]] == [0, 0, 0]
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def own(tmp_path):
 
 def test_own_files_are_three_splits(own):
     corpus = load_corpus(DataConfig(**own))
-    assert [text.pairs for text in corpus] == [[(f"{s} source", f"{s} target")] for s in ("train", "val", "test")]
+    assert [text.pairs for text in corpus[:3]] == [[(f"{s} source", f"{s} target")] for s in ("train", "val", "test")]
 
 
 def test_own_files_win_over_the_data_set(own):
@@ -127,7 +127,7 @@ def fill(folder, stem="{split}.{language}", languages=("en", "de"), compress=Tru
 
 
 def first_pairs(corpus):
-    return [text.pairs[0] for text in corpus]
+    return [text.pairs[0] for text in corpus[:3]]
 
 
 def expected(source="en", target="de", test="test_2016_flickr"):

@@ -4,6 +4,8 @@ import doctest
 import importlib
 import json
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 MODULES = sorted(path.stem for path in (ROOT / "keras_transformer").glob("*.py") if path.stem != "__main__")
+MODULES += ["importing", "importing.opus_mt", "importing.vocabulary"]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
@@ -53,6 +56,7 @@ def test_command_lines_of_the_pages_have_flags_that_exist():
     known = {}
     for command in (
         "train_keras.py",
+        "import opus-mt",
         "translate",
         "score",
         "export saved_model",
@@ -63,7 +67,8 @@ def test_command_lines_of_the_pages_have_flags_that_exist():
         "plot",
         "explore",
     ):
-        call = [str(ROOT / command)] if command.endswith(".py") else ["-m", "keras_transformer", *command.split()]
+        call = command.split()[:1] if command.startswith("import") else command.split()
+        call = [str(ROOT / command)] if command.endswith(".py") else ["-m", "keras_transformer", *call]
         text = subprocess.run([sys.executable, *call, "--help"], capture_output=True, text=True, check=True).stdout
         known[command] = set(re.findall(r"--[a-z0-9-]+", text))
     shown = 0
@@ -92,4 +97,33 @@ def test_the_tour_says_how_a_notebook_is_made_of_it(tmp_path):
 def test_the_api_page_has_every_module():
     listed = re.findall(r"automodule:: keras_transformer\.(\w+)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
     internal = {"__init__", "phrasebook_lexicon", "phrasebook_grammar", "bulk"}
+    internal |= {"importing.opus_mt", "importing.vocabulary"}
     assert set(listed) == set(MODULES) - internal
+
+
+def test_the_commands_of_the_page_about_opus_mt_run_on_a_small_model(tmp_path, monkeypatch, capsys):
+    """In order, in a folder with the files that the page names."""
+    from marian_models import transformers_folder
+
+    import train_keras
+    from keras_transformer.__main__ import main
+    from keras_transformer.phrasebook import phrasebook
+
+    page = (ROOT / "docs" / "opus-mt.md").read_text(encoding="utf-8")
+    commands = [shlex.split(line) for line in re.findall(r"^    (python .*)$", page, re.MULTILINE)]
+    transformers_folder(tmp_path / "opus-mt-en-de", d_model=8, encoder_layers=1, decoder_layers=1)
+    pairs = phrasebook()["train"][:40]
+    for name, rows in {"domain": pairs, "general": pairs[:9], "val": pairs[:3], "sentences": pairs[:2]}.items():
+        for language, side in (("en", 0), ("de", 1)):
+            (tmp_path / f"{name}.{language}").write_text("".join(pair[side] + "\n" for pair in rows), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    ran = set()
+    for _, *words in commands:
+        if words[0] == "train_keras.py":
+            assert train_keras.main(words[1:]) == 0
+        elif words[3] != "web" or shutil.which("npm"):
+            assert main(words[2:]) == 0
+        ran.add(words[3] if words[2] == "export" else words[2])
+    assert {"import", "translate", "saved_model", "tflite", "web", "ctranslate2"} <= ran and len(commands) == 8
+    assert len((tmp_path / "sentences.de").read_text(encoding="utf-8").splitlines()) == 2
+    assert re.search(r"BLEU / chrF +before +after", capsys.readouterr().out)

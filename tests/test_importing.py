@@ -285,6 +285,15 @@ def change_json(name, **changes):
     return change
 
 
+def change_tokens(old, new):
+    def change(folder):
+        content = json.loads((folder / "vocab.json").read_text())
+        content = {new if token == old else token: i for token, i in content.items()}
+        (folder / "vocab.json").write_text(json.dumps(content))
+
+    return change
+
+
 def cut_off(name):
     return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:-1000])
 
@@ -305,7 +314,8 @@ BROKEN = {
     "not JSON": (write("config.json", b"{"), "config.json cannot be read: it is damaged"),
     "a list": (write("vocab.json", b"[]"), "it must be a JSON object"),
     "holes": (write("vocab.json", b'{"</s>": 0, "<unk>": 2}'), "ids 0, 1, 2, ... once each"),
-    "no unknown": (write("vocab.json", b'{"</s>": 0}'), "vocab.json|decoder_start_token_id"),
+    "no start": (change_json("config.json", decoder_start_token_id=9999), "decoder_start_token_id must be an id"),
+    "no unknown": (change_tokens("<unk>", "else"), "must have the token '<unk>'"),
     "cut weights": (cut_off("model.safetensors"), "model.safetensors cannot be read: it is damaged"),
     "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "has no weights: neither"),
     "cut tokenizer": (cut_off("source.spm"), "source.spm is not a SentencePiece model"),
@@ -348,6 +358,20 @@ def test_a_marian_model_that_cannot_be_expressed_is_refused_by_name(name, tmp_pa
     marian_folder(tmp_path / "model", options=options)
     with pytest.raises(ModelImportError, match=message):
         importing.read("opus-mt", tmp_path / "model")
+
+
+def test_settings_that_are_not_carried_over_are_named(whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "model")
+    change_json("generation_config.json", early_stopping=True, bad_words_ids=[[5]])(tmp_path / "model")
+    imported = importing.read("opus-mt", tmp_path / "model")
+    notes = [line for line in importing.report(imported) if line.startswith("note: ")]
+    assert notes[0].startswith("note: bad_words_ids is not carried over: [[5]]") and "early_stopping=True" in notes[1]
+    marian_folder(tmp_path / "marian")
+    decoder = tmp_path / "marian" / "decoder.yml"
+    decoder.write_text(decoder.read_text().replace("- model.npz", "- model.npz\n- other.npz") + "word-penalty: 0.5\n")
+    (tmp_path / "marian" / "other.npz").write_bytes(b"")
+    notes = importing.read("opus-mt", tmp_path / "marian").original.notes
+    assert "an ensemble of 2 models; only model.npz is read" in notes[0] and "word-penalty" in notes[1]
 
 
 def test_pickled_code_is_not_executed(whole, tmp_path):

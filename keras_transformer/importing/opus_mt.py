@@ -25,7 +25,6 @@ _CONFIG = {
     "share_encoder_decoder_embeddings": True,
     "tie_word_embeddings": True,
     "max_position_embeddings": 1024,
-    "eos_token_id": 0,
     "normalize_before": False,
     "normalize_embedding": False,
     "add_final_layer_norm": False,
@@ -96,13 +95,8 @@ def _read_transformers(folder):
     tokenizer = _json(folder / "tokenizer_config.json", optional=True)
     generation = {**_generation(config), **_generation(_json(folder / "generation_config.json", optional=True))}
     start = config.get("decoder_start_token_id", config.get("pad_token_id"))
-    end = config["eos_token_id"]
-    if not isinstance(start, int) or not 0 <= start < len(tokens[1]) or tokens[1][end] != "</s>":
-        raise _unfit(
-            folder / "config.json",
-            "decoder_start_token_id and eos_token_id must be ids of the vocabulary, the latter of '</s>'",
-            (start, end),
-        )
+    if not isinstance(start, int) or not 0 <= start < len(tokens[1]):
+        raise _unfit(folder / "config.json", "decoder_start_token_id must be an id of the vocabulary", start)
     return Original(
         architecture={
             "num_layers": config["encoder_layers"],
@@ -128,7 +122,20 @@ def _read_transformers(folder):
         search=_search(generation),
         max_length=min(int(generation.get("max_length") or 512), config["max_position_embeddings"]),
         languages=(tokenizer.get("source_lang"), tokenizer.get("target_lang")),
+        notes=_left_out(generation, start),
     )
+
+
+def _left_out(generation, start):
+    """Sentences about settings of transformers' search that are not carried over."""
+    notes = []
+    if generation.get("bad_words_ids", [[start]]) != [[start]]:
+        notes.append(f"bad_words_ids is not carried over: {generation['bad_words_ids']}.")
+    if generation.get("forced_bos_token_id") is not None:
+        notes.append(f"forced_bos_token_id is not carried over: {generation['forced_bos_token_id']}; use a prefix.")
+    if generation.get("early_stopping"):
+        notes.append(f"early_stopping={generation['early_stopping']!r} is not carried over: the search ends exactly.")
+    return tuple(notes)
 
 
 def _transformers_weights(folder):
@@ -179,6 +186,7 @@ def _transformers_block(arrays, name):
 def _generation(config):
     """The settings of a search in config.json or generation_config.json that are not null."""
     names = ("num_beams", "max_length", "length_penalty", "no_repeat_ngram_size", "repetition_penalty")
+    names += ("bad_words_ids", "forced_bos_token_id", "early_stopping")
     return {name: config[name] for name in names if config.get(name) is not None}
 
 
@@ -205,7 +213,11 @@ def _read_marian(folder):
     model = _named(folder, decoder, "models", "*.npz")
     if len(decoder.get("models", [])) > 1:
         notes.append(f"decoder.yml names an ensemble of {len(decoder['models'])} models; only {model.name} is read.")
-    vocabularies = [folder / name for name in decoder.get("vocabs", [])] or sorted(folder.glob("*.vocab.yml"))[:1]
+    if decoder.get("word-penalty"):
+        notes.append(f"word-penalty is not carried over: {decoder['word-penalty']}.")
+    vocabularies = [folder / str(name).split("/")[-1] for name in decoder.get("vocabs", [])] or sorted(
+        folder.glob("*.vocab.yml")
+    )[:1]
     if not vocabularies:
         raise ModelImportError(f"{folder} has no vocabulary: decoder.yml names none, and there is no *.vocab.yml.")
     arrays = _Arrays(folder, _loaded(model, _npz))
