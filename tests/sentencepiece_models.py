@@ -6,6 +6,7 @@ import sentencepiece
 
 from keras_transformer.importing import vocabulary
 from keras_transformer.phrasebook import phrasebook
+from keras_transformer.tokenizers import SentencePieceTokenizer
 
 
 def texts(side):
@@ -32,3 +33,11 @@ def joint_tokens(models, tags=(">>deu<<", ">>nld<<"), pad=True):
     """The list of tokens of such models, as in OPUS-MT: the end and the unknown token, then the sorted union."""
     pieces = {piece for model in models for piece, _, kind in vocabulary.pieces_of(model) if kind != vocabulary.CONTROL}
     return ["</s>", "<unk>", *sorted((pieces | set(tags)) - {"<unk>"}), *["<pad>"] * pad]
+
+
+def imported_tokenizer(kind="unigram", **settings):
+    """The tokenizer of the source of such a model, as importing makes it."""
+    models = [vocabulary.parse(trained(side, kind, **settings), "model") for side in (0, 1)]
+    tokens = joint_tokens(models)
+    space = vocabulary.id_space(tokens, 1, 0, len(tokens) - 1, models)
+    return SentencePieceTokenizer(vocabulary.rewritten(models[0], space, tags=True))

@@ -16,6 +16,7 @@ from http.server import SimpleHTTPRequestHandler
 
 import numpy as np
 import pytest
+from sentencepiece_models import imported_tokenizer
 
 from keras_transformer.export import ExportError, web
 from keras_transformer.export.verify import ODD
@@ -100,9 +101,13 @@ def test_the_page_translates_as_python_does(golden, site, opened):
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
-def test_the_tokenizer_in_javascript_has_the_ids_of_sentencepiece(opened, tmp_path, kind):
+@pytest.mark.parametrize("origin", ["trained", "imported", "bytes"])
+def test_the_tokenizer_in_javascript_has_the_ids_of_sentencepiece(opened, tmp_path, kind, origin):
     sentences = [text for pair in phrasebook()["train"][:500] for text in pair]
-    tokenizer = Tokenizer.train(sentences, vocabulary_size=400, kind=kind)
+    if origin == "trained":
+        tokenizer = Tokenizer.train(sentences, vocabulary_size=400, kind=kind)
+    else:
+        tokenizer = imported_tokenizer(kind, byte_fallback=origin == "bytes")
     tokenizer.save(tmp_path / "tokenizer")
     shutil.copy(SOURCES / "src" / "sentencepiece.js", tmp_path)
     (tmp_path / "index.html").write_text("")
@@ -110,8 +115,9 @@ def test_the_tokenizer_in_javascript_has_the_ids_of_sentencepiece(opened, tmp_pa
     noise = [rng.integers(1, high, rng.integers(1, 30)) for high in (0x7F, 0x250, 0x3100, 0xD800, 0x1F9FF) * 40]
     texts = [text.decode(errors="replace") for text in ODD] + sentences[::10]
     texts += ["".join(map(chr, codes[(codes < 0xD800) | (codes > 0xDFFF)])) for codes in noise]
-    texts += ["ﬁ ﬂ ①", "a▁b  ▁", "<s> </s>", "\ufeff\u200b　全角", "A" + "bc" * 300]
-    rows = [rng.integers(0, 400, rng.integers(0, 9)).tolist() for _ in range(300)]
+    texts += ["ﬁ ﬂ ①", "a▁b  ▁", "<s> </s>", "\ufeff\u200b　全角", "A" + "bc" * 300, ">>deu<< A tag", "x >>nld<<"]
+    rows = [rng.integers(0, tokenizer.vocabulary_size, rng.integers(0, 9)).tolist() for _ in range(300)]
+    rows += tokenizer.tokenize(texts)
     code = """async ([texts, rows]) => {
         const { SentencePiece } = await import("/sentencepiece.js");
         const model = new SentencePiece(await (await fetch("/tokenizer.spm")).arrayBuffer());
