@@ -101,8 +101,10 @@ def test_the_api_page_has_every_module():
     assert set(listed) == set(MODULES) - internal
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_about_opus_mt_run_on_a_small_model(tmp_path, monkeypatch, capsys):
     """In order, in a folder with the files that the page names."""
+    pytest.importorskip("transformers")
     from marian_models import transformers_folder
 
     import train_keras

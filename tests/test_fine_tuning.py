@@ -82,6 +82,7 @@ def test_a_fine_tuned_run_is_resumed_exactly(golden, tmp_path):
 
 
 def test_an_imported_model_is_fine_tuned_and_exported(tmp_path):
+    pytest.importorskip("transformers")
     transformers_folder(tmp_path / "model", max_position_embeddings=64)
     imported = tmp_path / "imported"
     assert main(["import", "opus-mt", str(tmp_path / "model"), "--run-dir", str(imported)]) == 0
