@@ -3,11 +3,13 @@
     python benchmarks/imported.py train FOLDER --data-dir MULTI30K --minutes 12
     python benchmarks/imported.py random FOLDER
     python benchmarks/imported.py compare FOLDER RUN --source FILE --reference FILE
+    python benchmarks/imported.py quantize RUN --source FILE --reference FILE
 
 `train` trains a small Marian-shaped model of transformers on Multi30k and saves it as transformers does. `random` saves
 one of OPUS-MT's size with random weights: 6 + 6 blocks, 512 / 2048, 58,101 ids. Import either with
 `python -m keras_transformer import opus-mt FOLDER --run-dir RUN`. `compare` translates a file with transformers, with
-CTranslate2's own conversion of the folder, and with the run, and prints BLEU and the time of a sentence.
+CTranslate2's own conversion of the folder, and with the run, and prints BLEU and the time of a sentence. `quantize`
+rounds the weights of one part after the other to int8, as dynamic-range quantisation does, and prints what it costs.
 """
 
 import argparse
@@ -212,14 +214,78 @@ def with_run(arguments, jit_compile):
     return translator.translate
 
 
+def rounded(matrix, axis):
+    """A matrix whose columns (axis 0) or rows (axis 1) have 255 levels each."""
+    scale = np.maximum(np.abs(matrix).max(axis=axis, keepdims=True), 1e-12) / 127
+    return np.round(matrix / scale) * scale
+
+
+def quantize(arguments):
+    import sacrebleu
+
+    from keras_transformer.model import Transformer
+    from keras_transformer.translator import Translator
+
+    sources, references = read_lines(arguments.source), read_lines(arguments.reference)
+    sources, references = sources[: arguments.sentences], references[: arguments.sentences]
+    translator = Translator.load(arguments.run, num_beams=arguments.num_beams, max_length=64, max_source_length=128)
+    tied = translator.model
+    model = Transformer.from_config({**tied.get_config(), "tie_embeddings": "none"})  # To round each matrix alone.
+    for name in ("encoder_blocks", "decoder_blocks"):
+        for mine, other in zip(getattr(model, name), getattr(tied, name), strict=True):
+            mine.set_weights(other.get_weights())
+    for name in ("encoder_norm", "decoder_norm"):
+        if getattr(model, name):
+            getattr(model, name).set_weights(getattr(tied, name).get_weights())
+    encoder, decoder = model.encoder_embedding, model.decoder_embedding
+    encoder.token_embedding.embeddings.assign(tied.encoder_embedding.token_embedding.embeddings)
+    decoder.token_embedding.embeddings.assign(tied.decoder_embedding.token_embedding.embeddings)
+    decoder.token_embedding.reverse_embeddings.assign(tied.decoder_embedding.output_kernel())
+    if decoder.bias is not None:
+        decoder.bias.assign(tied.decoder_embedding.bias)
+
+    def kernels(layers):
+        dense = [dense for layer in layers for dense in layer._flatten_layers() if hasattr(dense, "kernel")]
+        return [(one.kernel, 0) for one in dense]
+
+    blocks = model.encoder_blocks + model.decoder_blocks
+    parts = {
+        "nothing": [],
+        "embedding of the source": [(encoder.token_embedding.embeddings, 1)],
+        "embedding of the target": [(decoder.token_embedding.embeddings, 1)],
+        "output projection": [(decoder.token_embedding.reverse_embeddings, 0)],
+        "self-attention": kernels([block.self_attention for block in blocks]),
+        "cross-attention": kernels([block.cross_attention for block in model.decoder_blocks]),
+        "feed-forward": kernels([block.feed_forward for block in blocks]),
+    }
+    parts["everything"] = [one for some in parts.values() for one in some]
+    translator = Translator(
+        model, *translator.tokenizers, max_source_length=128, **{**vars(translator.settings), "max_length": 64}
+    )
+    first = None
+    print(f"{'int8':26} {'BLEU':>6} {'same':>6}   ({len(sources)} sentences, {arguments.num_beams} beams)")
+    for name, variables in parts.items():
+        before = [np.array(variable) for variable, _ in variables]
+        for (variable, axis), matrix in zip(variables, before, strict=True):
+            variable.assign(rounded(matrix, axis))
+        found = translator.translate(sources)
+        first = first or found
+        same = np.mean([a == b for a, b in zip(found, first, strict=True)])
+        print(f"{name:26} {sacrebleu.corpus_bleu(found, [references]).score:6.2f} {same:6.1%}", flush=True)
+        for (variable, _), matrix in zip(variables, before, strict=True):
+            variable.assign(matrix)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for name, function in (("train", train), ("random", random_model), ("compare", compare)):
+    functions = {"train": train, "random": random_model, "compare": compare, "quantize": quantize}
+    for name, function in functions.items():
         one = commands.add_parser(name)
         one.set_defaults(function=function)
-        one.add_argument("folder", help="folder of the model, as transformers saves it")
-        if name == "compare":
+        if name != "quantize":
+            one.add_argument("folder", help="folder of the model, as transformers saves it")
+        if name in ("compare", "quantize"):
             one.add_argument("run", help="run folder of the imported model")
             one.add_argument("--source", required=True, help="text to translate")
             one.add_argument("--reference", required=True, help="its translation")

@@ -73,7 +73,12 @@ VARIANTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+def some_slow(names, *quick):
+    """All names as parameters; those that are not quick run in `pytest -m slow`."""
+    return [pytest.param(name, marks=[] if name in quick else pytest.mark.slow) for name in names]
+
+
+@pytest.mark.parametrize("variant", some_slow(VARIANTS, "as OPUS-MT", "separate vocabularies", "half precision"))
 def test_logits_and_translations_are_those_of_transformers(variant, tmp_path):
     model, tokenizer = transformers_folder(tmp_path / "model", **VARIANTS[variant])
     imported = importing.read("opus-mt", tmp_path / "model")
@@ -113,7 +118,7 @@ MARIAN = {
 }
 
 
-@pytest.mark.parametrize("variant", MARIAN)
+@pytest.mark.parametrize("variant", some_slow(MARIAN, "post-norm", "untied"))
 def test_translations_of_a_marian_release_are_those_of_ctranslate2(variant, tmp_path):
     """CTranslate2 has other wavelengths than Marian; with its own, everything is the same."""
     import ctranslate2
@@ -170,10 +175,10 @@ def test_learned_positions_of_marian(tmp_path):
 # Vocabularies
 
 
-@pytest.mark.parametrize("kind", ["unigram", "bpe"])
-@pytest.mark.parametrize("byte_fallback", [False, True], ids=["", "bytes"])
-def test_ids_of_5000_strings_are_those_of_the_original(kind, byte_fallback):
+@pytest.mark.parametrize("name", some_slow(["unigram", "bpe", "unigram, bytes", "bpe, bytes"], "unigram"))
+def test_ids_of_5000_strings_are_those_of_the_original(name):
     """In Python and in the graph; also of texts that the model does not know."""
+    kind, byte_fallback = name.split(",")[0], "bytes" in name
     spm = [trained(side, kind, 900, byte_fallback=byte_fallback) for side in (0, 1)]
     models = [vocabulary.parse(model, "model") for model in spm]
     tokens = joint_tokens(models)

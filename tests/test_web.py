@@ -101,7 +101,7 @@ def test_the_page_translates_as_python_does(golden, site, opened):
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
-@pytest.mark.parametrize("origin", ["trained", "imported", "bytes"])
+@pytest.mark.parametrize("origin", ["trained", pytest.param("imported", marks=pytest.mark.slow), "bytes"])
 def test_the_tokenizer_in_javascript_has_the_ids_of_sentencepiece(opened, tmp_path, kind, origin):
     sentences = [text for pair in phrasebook()["train"][:500] for text in pair]
     if origin == "trained":
