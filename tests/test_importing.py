@@ -78,7 +78,7 @@ def some_slow(names, *quick):
     return [pytest.param(name, marks=[] if name in quick else pytest.mark.slow) for name in names]
 
 
-@pytest.mark.parametrize("variant", some_slow(VARIANTS, "as OPUS-MT", "separate vocabularies", "half precision"))
+@pytest.mark.parametrize("variant", some_slow(VARIANTS, "as OPUS-MT", "separate vocabularies"))
 def test_logits_and_translations_are_those_of_transformers(variant, tmp_path):
     model, tokenizer = transformers_folder(tmp_path / "model", **VARIANTS[variant])
     imported = importing.read("opus-mt", tmp_path / "model")
@@ -274,9 +274,6 @@ def test_the_command_writes_a_run(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["import", "opus-mt", str(tmp_path / "model"), "--run-dir", str(run)])
     assert "is not overwritten by default" in capsys.readouterr().err
-    command = ["import", "opus-mt", str(tmp_path / "model"), "--run-dir", str(run), "--overwrite"]
-    assert main([*command, "--trim-vocabulary"]) == 0
-    assert re.search(r"trimmed: source 9\d\d -> \d+ ids", capsys.readouterr().out)
     with pytest.raises(SystemExit):
         main(["score", str(run)])
     assert "has no data set of its own" in capsys.readouterr().err
