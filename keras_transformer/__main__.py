@@ -224,8 +224,7 @@ def import_(arguments):
     from keras_transformer.text import read_lines
 
     run = Run(arguments.run_dir)
-    free = run.is_free()
-    if not free:
+    if not run.is_free():
         run.claim(arguments.overwrite)  # Before the model is read, which takes seconds; `write` does it again.
     names = arguments.trim_source, arguments.trim_target
     corpus = tuple(read_lines(name) if name else None for name in names)

@@ -126,11 +126,11 @@ class AutoCompiled:
             shapes: the shapes that they can be padded to, the best first, see `filled_shapes`.
             jit_compile: True for XLA, False for no XLA, or `"auto"`: XLA if it is ready. Defaults to `"auto"`.
         """
-        if jit_compile is False:
+        if not jit_compile:
             return self._plain(*arguments(None))
         padded = arguments(shapes[0])
         key = _shapes(*padded)
-        if jit_compile is True:
+        if jit_compile != "auto":
             result = self._xla(*padded)
             self._ready.add(key)
             return result

@@ -370,7 +370,7 @@ def trim_report(whole, trimmed, texts=None, count=100):
     return [
         f"trimmed: source {whole.model.vocabulary_size:,} -> {trimmed.model.vocabulary_size:,} ids, target "
         f"{whole.model.target_vocabulary_size:,} -> {trimmed.model.target_vocabulary_size:,}; "
-        f"{sizes[0]:,.0f} -> {sizes[1]:,.0f} MB; a step of greedy search {steps[0]:.1f} -> {steps[1]:.1f} ms",
+        f"{sizes[0]:,.1f} -> {sizes[1]:,.1f} MB; a step of greedy search {steps[0]:.1f} -> {steps[1]:.1f} ms",
         f"translations of {len(texts)} sentences, greedy: {same:.0%} are the same; "
         f"BLEU against those of the whole vocabulary {corpus_scores(after, before).bleu:.1f}",
     ]

@@ -17,6 +17,8 @@ from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN
 
 # Types of pieces in a SentencePiece model.
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
+# Those that encoding may give.
+PRODUCED = (NORMAL, USER_DEFINED, BYTE)
 UNIGRAM, BPE = 1, 2
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 # A tag at the beginning of a source chooses the target language of a multilingual model, such as >>deu<<.
@@ -103,10 +105,6 @@ def trimmed(space, model, texts=None, tags=False):
         if i < len(SPECIAL) or piece in own or (tags and LANGUAGE_TAG.fullmatch(piece))
     ]
     return IdSpace([space.pieces[i] for i in kept], space.rows[kept], space.written[kept])
-
-
-# The types of pieces that encoding may give.
-PRODUCED = (NORMAL, USER_DEFINED, BYTE)
 
 
 def _unique(token):
@@ -213,5 +211,5 @@ def _message_class():
                 field.type_name = f".{package}.{of[0]}"
             if name in defaults:
                 field.default_value = defaults[name]
-    pool.Add(file) if hasattr(pool, "Add") else pool.AddSerializedFile(file.SerializeToString())
+    pool.AddSerializedFile(file.SerializeToString())
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.ModelProto"))
