@@ -317,8 +317,8 @@ class SentencePieceTokenizer(Tokenizer):
             import tensorflow_text
 
             # FastSentencepiece is a constant in the graph and runs on devices.
-            cls = tensorflow_text.SentencepieceTokenizer
-            cls = tensorflow_text.FastSentencepieceTokenizer if self.runs_on_devices else cls
+            fast, plain = tensorflow_text.FastSentencepieceTokenizer, tensorflow_text.SentencepieceTokenizer
+            cls = fast if self.runs_on_devices else plain
             with tf.init_scope():  # Not in the graph that happens to be traced first: it would die with that graph.
                 self._graph = cls(self.model)
         return self._graph
