@@ -67,6 +67,7 @@ def test_every_strategy_ends_with_the_weights_of_one_device(kind, one, tmp_path)
             np.testing.assert_allclose(values, expected_history[key], rtol=tolerance, err_msg=f"{name}, {key}")
 
 
+@pytest.mark.slow
 def test_jax_with_two_devices_ends_with_the_weights_of_one(tmp_path):
     # With as many threads as cores, two devices can wait for each other on a busy machine until XLA gives up.
     flags = f"{FAST_TO_COMPILE} --xla_force_host_platform_device_count=2"

@@ -220,8 +220,15 @@ ACCUMULATED = pytest.param(
 )
 
 
-@pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
-@pytest.mark.parametrize("steps", [1, ACCUMULATED])
+@pytest.mark.parametrize(
+    ("steps", "dtype"),
+    [
+        (1, "float32"),
+        (ACCUMULATED, "mixed_float16"),
+        pytest.param(ACCUMULATED, "float32", marks=pytest.mark.slow),
+        pytest.param(1, "mixed_float16", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("kind", ["transformer", "own"])
 def test_a_saved_compiled_model_continues_training_exactly(kind, steps, dtype, tmp_path):
     """Three epochs at once equal two epochs, saving, loading and one more epoch, with ModelCheckpoint.
@@ -304,7 +311,13 @@ def weights_of(model):
 
 
 @pytest.mark.parametrize(
-    ("ema_momentum", "dtype"), [(None, "float32"), (0.9, "float32"), (None, "mixed_float16"), (0.9, "mixed_float16")]
+    ("ema_momentum", "dtype"),
+    [
+        (None, "float32"),
+        (0.9, "mixed_float16"),
+        pytest.param(0.9, "float32", marks=pytest.mark.slow),
+        pytest.param(None, "mixed_float16", marks=pytest.mark.slow),
+    ],
 )
 def test_resumed_training_ends_with_the_same_weights(tmp_path, ema_momentum, dtype):
     """Three epochs at once equal two and then one, bit for bit: weights, optimizer, random states of dropout."""
