@@ -25,6 +25,7 @@ from keras_transformer.export.serving import server_environment
 from keras_transformer.export.verify import longest_target, sentences, verify_saved_model
 from keras_transformer.files import full_disk_named, new_folder
 from keras_transformer.search import search
+from keras_transformer.sentences import graph_fitted, graph_joined, graph_plain, graph_split, sentence_places
 from keras_transformer.tokenizers import (
     END_TOKEN_ID,
     PAD_TOKEN_ID,
@@ -52,17 +53,19 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, j
     |---|---|---|
     | `translate` (`serving_default`, too) | `text` string (B,) | `translation` string (B,), `score` float32 (B,), |
     | | | `length` int32 (B,), `truncated` bool (B,) |
+    | `translate_document` | `text` string (B,) | `translation` string (B,): whole texts, sentence by sentence |
     | `translate_nbest` | `text` string (B,) | `hypotheses` string (B, K), `scores` float32 (B, K), best first |
     | `translate_ids` | `token_ids` int32 (B, S) | `translation_ids` int32 (B, L), `score`, `length`, `truncated` |
     | `tokenize` | `text` string (B,) | `token_ids` int32 (B, S) |
     | `detokenize` | `token_ids` int32 (B, S) | `text` string (B,) |
     | `score` | `source`, `target` string (B,) | `log_prob` float32 (B,), `token_log_probs` float32 (B, T) |
 
-    The output `score` is the sum of log probabilities divided by the length penalty, and 0 for an empty text. `length`
-    counts the tokens of the translation and its end token. `truncated` says that a text had more tokens than
-    `translator.max_source_length` and was cut. The signature `score` cuts targets at twice as many, or at the model's
-    `max_length`. Token ids are padded with 0; ids outside the vocabulary are taken as the unknown token. If fewer than
-    K hypotheses exist, the others are empty, with scores below -1e8.
+    `translate_document` does what `Translator.translate_text` does. The output `score` is the sum of log probabilities
+    divided by the length penalty, and 0 for an empty text. `length` counts the tokens of the translation and its end
+    token. `truncated` says that a text had more tokens than `translator.max_source_length` and was cut. The signature
+    `score` cuts targets at twice as many, or at the model's `max_length`. Token ids are padded with 0; ids outside the
+    vocabulary are taken as the unknown token. If fewer than K hypotheses exist, the others are empty, with scores below
+    -1e8.
 
     Args:
         translator: a `keras_transformer.translator.Translator` on the TensorFlow backend.
@@ -127,6 +130,7 @@ def servable(translator, settings, num_hypotheses, jit_compile=False):
     pair = [tf.TensorSpec([None], tf.string, name=name) for name in ("source", "target")]
     functions = {
         "translate": (signatures.translate, [text]),
+        "translate_document": (signatures.translate_document, [text]),
         "translate_nbest": (signatures.translate_nbest, [text]),
         "translate_ids": (signatures.translate_ids, [ids]),
         "tokenize": (signatures.tokenize, [text]),
@@ -161,6 +165,15 @@ class _Signatures:
     def translate(self, text):
         token_ids, empty, outputs = self._best(self.source_tokenizer.graph_tokenize(text))
         return {"translation": tf.where(empty, "", self.target_tokenizer.graph_detokenize(token_ids)), **outputs}
+
+    def translate_document(self, text):
+        def fits(sentences):
+            lengths = self.source_tokenizer.graph_tokenize(sentences).row_lengths()
+            return lengths < self.translator.max_source_length
+
+        parts = graph_fitted(graph_split(text, self.translator.source_language), fits)
+        sentences = graph_plain(tf.gather(parts.flat_values, sentence_places(parts)))
+        return {"translation": graph_joined(parts, self.translate(sentences)["translation"])}
 
     def translate_nbest(self, text):
         ids = self.source_tokenizer.graph_tokenize(text)

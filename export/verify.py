@@ -5,6 +5,7 @@ people and machines send by mistake.
 """
 
 import ctypes
+import itertools
 import json
 import sysconfig
 from pathlib import Path
@@ -17,8 +18,9 @@ from keras_transformer.export import ExportError
 from keras_transformer.export.run_tflite import TFLiteTranslator
 from keras_transformer.scoring import corpus_scores
 from keras_transformer.search import SearchSettings
+from keras_transformer.sentences import plain
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID
-from keras_transformer.translator import Translator, pad
+from keras_transformer.translator import Translation, Translator, pad
 
 # Empty, blanks, one word, emoji, right to left, combining and control characters, NUL, not UTF-8, over-long.
 ODD = (
@@ -86,8 +88,8 @@ def verify_saved_model(path, translator):
         if refused and not metadata.get("jit_compile"):
             raise ExportError(f"A stock TensorFlow Serving refuses operations of the graph: {', '.join(refused)}.")
         answers = served.answers(requests)
+        problems = list(_problems_with_documents(served, translator, strings))
     log_probs = [target.log_prob for target in translator.score(strings, targets)]
-    problems = []
     for i, text in enumerate(strings):
         if text.encode() != texts[i]:  # Not UTF-8, so no Python string is equal. It only has to be answered.
             continue
@@ -112,6 +114,20 @@ def verify_saved_model(path, translator):
     if problems:
         raise ExportError(f"{path} does not give the translator's answers:\n  " + "\n  ".join(problems))
     return len(texts)
+
+
+def _problems_with_documents(served, translator, texts):
+    """Whether `translate_document` splits and joins as Python does, around its own translations of the sentences."""
+    documents = [f" {one}.\n\n- {other}!{one}? {other}\n" for one, other in itertools.pairwise(texts[:6])]
+    documents += ["", " ".join(texts[:8])]  # The last one has a sentence that is too long.
+    answers = served("translate_document", text=np.array([document.encode() for document in documents], object))
+    for document, answer in zip(documents, answers["translation"], strict=True):
+        parts = translator.split_text(document)
+        found = served("translate", text=np.array([plain(one).encode() for one in parts[1::2]], object))
+        translations = [Translation(text.decode(), 0.0) for text in found["translation"]]
+        wanted = translator.join_text(parts, translations).text
+        if answer.decode() != wanted:
+            yield f"`translate_document` of {document[:60]!r}: {wanted[:300]!r} became {answer.decode()[:300]!r}"
 
 
 def verify_tflite(folder, translator):

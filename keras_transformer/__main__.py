@@ -105,6 +105,11 @@ def _translate_flags(one):
         help="write a tab and source-target pairs of token indices after every translation",
     )
     one.add_argument("--prefix", type=_text, metavar="TEXT", help="text that every translation must begin with")
+    one.add_argument(
+        "--document",
+        action="store_true",
+        help="translate the input as one text: split it into sentences, keep line breaks and bullets",
+    )
 
 
 def _score_flags(one):
@@ -246,6 +251,8 @@ def translate(arguments):
 
     from keras_transformer.text import Problems, lines, open_input
 
+    if arguments.document:
+        return _translate_document(arguments)
     name = arguments.input or "standard input"
     problems, count = Problems(name), 0
     with open_input(arguments.input) as file, contextlib.ExitStack() as stack:
@@ -270,6 +277,30 @@ def translate(arguments):
             output.flush()
             progress.update(len(chunk))
     return int(problems.summary())
+
+
+def _translate_document(arguments):
+    from tqdm import tqdm
+
+    from keras_transformer.text import read_text
+
+    others = {"--scores": arguments.scores, "--alignments": arguments.alignments, "--prefix": arguments.prefix}
+    others["--num-hypotheses"] = arguments.num_hypotheses > 1
+    received = [name for name, given in others.items() if given]
+    if received:
+        raise ValueError(
+            f"--document writes one text, so it takes none of {', '.join(others)}. Received: {received[0]}."
+        )
+    text = read_text(arguments.input)
+    translator = _load(arguments)
+    parts = translator.split_text(text)
+    with _output(arguments.output) as output, tqdm(total=len(parts) // 2, unit=" sentences", disable=None) as progress:
+        translations = []
+        for translation in translator.stream_sentences(parts):
+            translations.append(translation)
+            progress.update()
+        output.write(translator.join_text(parts, translations).text)
+    return 0
 
 
 def _row(translation, arguments):

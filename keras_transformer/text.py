@@ -117,6 +117,28 @@ def read_lines(path):
     return text
 
 
+def read_text(path=None):
+    """The whole text of a file, or of standard input, unchanged but for a byte order mark.
+
+    Raises:
+        DataError: the file cannot be read, or is not UTF-8; the message names the line.
+    """
+    name = path or "standard input"
+    with open_input(path) as file:
+        try:
+            data = file.read()
+        except (OSError, EOFError, zlib.error) as error:
+            raise DataError(f"Cannot read {name}: {str(error).rstrip('.')}.") from error
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line, byte = data.count(b"\n", 0, error.start) + 1, data[error.start]
+        raise DataError(
+            f"{name}, line {line}: not UTF-8 (byte {byte:#04x}). Convert it, for example with: iconv -f ISO-8859-1 "
+            "-t UTF-8."
+        ) from error
+
+
 @contextlib.contextmanager
 def open_input(path=None):
     """Standard input, or a file, plain or gzip, in binary.

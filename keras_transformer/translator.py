@@ -6,6 +6,7 @@ Reference: "Attention Is All You Need" (Vaswani et al., 2017), section 6.1 (beam
 import functools
 import itertools
 import os
+import reprlib
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -14,7 +15,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer import decoding
+from keras_transformer import decoding, sentences
 from keras_transformer.compiled import FORWARD_ROWS, AutoCompiled, batches, compile_function, filled_shapes
 from keras_transformer.model import Transformer
 from keras_transformer.runs import Run
@@ -71,6 +72,32 @@ class Translation(NamedTuple):
     truncated: bool = False
 
 
+class SentenceTranslation(NamedTuple):
+    """A sentence of a text, and its translation.
+
+    Attributes:
+        source_span: where the sentence is in the source: the places of its first character and behind its last one.
+        target_span: where its translation is in the translated text.
+        translation: `Translation`.
+    """
+
+    source_span: tuple
+    target_span: tuple
+    translation: Translation
+
+
+class TextTranslation(NamedTuple):
+    """A translated text.
+
+    Attributes:
+        text: a string.
+        sentences: a list of `SentenceTranslation`s.
+    """
+
+    text: str
+    sentences: list
+
+
 class TargetScore(NamedTuple):
     """How probable a given translation is.
 
@@ -101,6 +128,8 @@ class Translator:
             call with 1,024 texts compiles first; after 1,024 texts, a call with 256 does. No other call waits: the
             shapes that they often have are compiled in the background. With and without XLA, scores may differ in the
             last digits.
+        source_language: language code of the sources, such as `"de"`, for `translate_text`; see
+            `keras_transformer.sentences.rules`. Defaults to None.
         **settings: `keras_transformer.search.SearchSettings` by name, such as `num_beams=1`.
 
     Example:
@@ -111,7 +140,14 @@ class Translator:
     """
 
     def __init__(
-        self, model, source_tokenizer, target_tokenizer=None, max_source_length=128, jit_compile="auto", **settings
+        self,
+        model,
+        source_tokenizer,
+        target_tokenizer=None,
+        max_source_length=128,
+        jit_compile="auto",
+        source_language=None,
+        **settings,
     ):
         if not isinstance(model, Transformer):
             raise TypeError(
@@ -123,6 +159,7 @@ class Translator:
         self.target_tokenizer = target_tokenizer or source_tokenizer
         self.max_source_length = max_source_length
         self.jit_compile = one_of("jit_compile", jit_compile, ("auto", True, False))
+        self.source_language = source_language
         self.settings = SearchSettings().replace(**settings)
         self.run = None  # `load` sets it to the `Run`.
         self._compiled = {}
@@ -153,8 +190,8 @@ class Translator:
         run = Run(folder)
         run.check_trained()
         config = run.config()
-        settings = {"max_source_length": config.data.max_length, **vars(config.decoding)}
-        translator = cls(run.model(), *run.tokenizers(), **{**settings, **kwargs})
+        data = {"max_source_length": config.data.max_length, "source_language": config.data.source_language}
+        translator = cls(run.model(), *run.tokenizers(), **{**data, **vars(config.decoding), **kwargs})
         translator.run = run
         return translator
 
@@ -233,6 +270,58 @@ class Translator:
         texts = iter(texts)
         while chunk := list(itertools.islice(texts, chunk_size)):
             yield from self.translate(chunk, **kwargs)
+
+    def translate_text(self, text, return_sentences=False, **kwargs):
+        """Translates a whole text sentence by sentence: paragraphs, lists, mails.
+
+        What stands between the sentences comes back unchanged: spaces, line breaks, indentation, bullets. A sentence of
+        more than `max_source_length` tokens is cut at a clause, then at a space. `keras_transformer.sentences` has the
+        rules.
+
+        Args:
+            text: a string.
+            return_sentences: whether to return a `TextTranslation` instead of a string. Defaults to False.
+            **kwargs: `return_attention` and `SearchSettings` for `translate`.
+
+        Returns:
+            A string, or a `TextTranslation`.
+
+        Example:
+            >>> tokenizer = Tokenizer.train(["a small dog", "a big cat"] * 9, vocabulary_size=17)
+            >>> model = Transformer(17, num_layers=1, num_heads=1, hidden_dim=8, intermediate_dim=8)
+            >>> found = Translator(model, tokenizer).translate_text("- A dog. A cat.\n", return_sentences=True)
+            >>> [sentence.source_span for sentence in found.sentences]
+            [(2, 8), (9, 15)]
+        """
+        parts = self.split_text(text)
+        found = self.join_text(parts, self.stream_sentences(parts, **kwargs))
+        return found if return_sentences else found.text
+
+    def split_text(self, text):
+        """The separators and sentences of a text, in turn; every sentence fits into `max_source_length`."""
+        if not isinstance(text, str):
+            raise TypeError(
+                f"`text` must be one string. Received: {reprlib.repr(text)}. For a list of sentences, use `translate`."
+            )
+
+        def fits(plain):
+            return [len(ids) < self.max_source_length for ids in self.source_tokenizer.tokenize(plain)]
+
+        return sentences.fitted(sentences.split(text, self.source_language), fits)
+
+    def stream_sentences(self, parts, **kwargs):
+        """Yields the `Translation` of each sentence of the result of `split_text`; see `stream`."""
+        plain = (sentences.plain(sentence) for sentence in parts[1::2])
+        return self.stream(plain, **{"return_scores": True, **kwargs})
+
+    def join_text(self, parts, translations):
+        """The `TextTranslation` of the result of `split_text` and the `Translation`s of its sentences."""
+        translations = list(translations)
+        texts = [sentences.without_marks(translation.text) for translation in translations]
+        target = [texts[i // 2] if i % 2 else part for i, part in enumerate(parts)]
+        target = sentences.spaced(target)
+        spans = zip(_spans(parts), _spans(target), translations, strict=True)
+        return TextTranslation("".join(target), list(itertools.starmap(SentenceTranslation, spans)))
 
     def score(self, sources, targets):
         """How probable given translations are, computed by a full forward pass.
@@ -395,6 +484,12 @@ def available_cpus():
     if not hasattr(os, "process_cpu_count") and hasattr(os, "sched_getaffinity"):  # Python before 3.13, on Linux.
         return len(os.sched_getaffinity(0))
     return getattr(os, "process_cpu_count", os.cpu_count)() or 1
+
+
+def _spans(parts):
+    """Where the sentences are in the text of `parts`."""
+    ends = list(itertools.accumulate(map(len, parts)))
+    return [(ends[i - 1], ends[i]) for i in range(1, len(parts), 2)]
 
 
 def _best_first(token_ids, scores):

@@ -75,6 +75,23 @@ def test_translate_reads_and_writes_files(golden, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "out.txt"]
 
 
+def test_translate_keeps_a_document_together(golden, tmp_path, capsys):
+    source, target = tmp_path / "in.txt", tmp_path / "out.txt"
+    document = f"\ufeff- {golden.texts[0]} {golden.texts[1]}\r\n\r\n  {golden.texts[2]}\n\n"
+    source.write_bytes(document.encode())
+    flags = ["translate", str(golden.run_dir), "--document", "--input", str(source)]
+    assert command_line.main([*flags, "--output", str(target)]) == 0
+    a, b, c = golden.translator.translate(golden.texts[:3])
+    assert target.read_bytes().decode() == f"- {a} {b}\r\n\r\n  {c}\n\n"
+    with pytest.raises(SystemExit, match="2"):
+        command_line.main([*flags, "--scores"])
+    assert "--document writes one text, so it takes none of --scores" in capsys.readouterr().err
+    source.write_bytes(b"One.\nTwo \xff.")
+    with pytest.raises(SystemExit, match="2"):
+        command_line.main(flags)
+    assert f"{source}, line 2: not UTF-8 (byte 0xff). Convert it" in capsys.readouterr().err
+
+
 def test_translate_prints_scores_and_n_best(golden, tmp_path, capsys):
     source = tmp_path / "in.txt"
     source.write_text(golden.texts[0], encoding="utf-8")

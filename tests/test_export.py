@@ -165,6 +165,7 @@ def test_signatures_are_those_that_are_promised(served):
     assert signatures == {
         "serving_default": translate,
         "translate": translate,
+        "translate_document": ({"text": (string, 1)}, {"translation": (string, 1)}),
         "translate_nbest": ({"text": (string, 1)}, {"hypotheses": (string, 2), "scores": (number, 2)}),
         "translate_ids": ({"token_ids": (integer, 2)}, {"translation_ids": (integer, 2), **outputs}),
         "tokenize": ({"text": (string, 1)}, {"token_ids": (integer, 2)}),
@@ -211,6 +212,8 @@ def test_over_long_texts_are_cut_and_say_so(served):
     [
         ("translate", {"text": texts()}, {"translation": (0,), "score": (0,), "length": (0,), "truncated": (0,)}),
         ("translate_nbest", {"text": texts()}, {"hypotheses": (0, 4), "scores": (0, 4)}),
+        ("translate_document", {"text": texts()}, {"translation": (0,)}),
+        ("translate_document", {"text": texts("", "\xff\n\1", "a b " * 9000)}, {"translation": (3,)}),
         ("tokenize", {"text": texts()}, {"token_ids": (0, 1)}),
         ("translate_ids", {"token_ids": np.zeros((0, 0), "int32")}, {"score": (0,)}),
         ("translate_ids", {"token_ids": np.zeros((3, 0), "int32")}, {"score": (3,)}),

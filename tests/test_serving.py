@@ -170,6 +170,8 @@ def assert_answers(client, golden):
     nbest = client.translate_nbest(golden.texts[:2])
     assert [row[0][0] for row in nbest] == [one.text for one in expected[:2]]
     assert all(len(row) == 4 for row in nbest)
+    document = f"- {sources[0]} {sources[1]}\n\n{sources[2]}\n"
+    assert client.translate_document(document) == golden.translator.translate_text(document)
     ids = client.predict("tokenize", {"text": golden.texts[:1]})["token_ids"]
     assert ids == golden.translator.encode_sources(golden.texts[:1])
 
@@ -186,6 +188,9 @@ def test_the_command_prints_translations(flag, rest_address, grpc_address, golde
     assert capsys.readouterr().out.splitlines() == golden.translator.translate(golden.texts[:2])
     assert main([flag, address, "a", "word " * 300]) == 0
     assert capsys.readouterr().err == "text 2 is too long: only its beginning was translated.\n"
+    document = "\n- ".join(golden.texts[:3])
+    assert main([flag, address, "--document", document]) == 0
+    assert capsys.readouterr().out == golden.translator.translate_text(document) + "\n"
     assert main([flag, address, "--model", "other", "a"]) == 1
     assert "error: " in capsys.readouterr().err
 
@@ -206,6 +211,8 @@ def test_what_is_no_list_of_strings_is_an_error(client):
                 call(text)
         with pytest.raises(TypeError, match=r"must be a list of strings\. Received: 7 in the list\."):
             call(["a", 7])
+    with pytest.raises(TypeError, match=r"`text` must be one string. Received: \['a'\]"):
+        client().translate_document(["a"])
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), "3", None, True])

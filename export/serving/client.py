@@ -21,6 +21,7 @@ from typing import NamedTuple
 # The outputs of every signature: the type of their values and the number of axes, the batch first.
 _OUTPUTS = {
     "translate": {"translation": (str, 1), "score": (float, 1), "length": (int, 1), "truncated": (bool, 1)},
+    "translate_document": {"translation": (str, 1)},
     "translate_nbest": {"hypotheses": (str, 2), "scores": (float, 2)},
     "translate_ids": {"translation_ids": (int, 2), "score": (float, 1), "length": (int, 1), "truncated": (bool, 1)},
     "tokenize": {"token_ids": (int, 2)},
@@ -75,6 +76,17 @@ class _Client:
         return [
             ServedTranslation(*row) for row in zip(*(outputs[name] for name in ServedTranslation._fields), strict=True)
         ]
+
+    def translate_document(self, text):
+        """The translation of a whole text; line breaks and bullets are kept.
+
+        Raises:
+            ServingError: the server gave no right answer.
+            TypeError: `text` is not a string.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"`text` must be one string. Received: {reprlib.repr(text)}.")
+        return self.predict("translate_document", {"text": [text]})["translation"][0]
 
     def translate_nbest(self, texts):
         """For each of a list of strings, pairs (translation, score), best first. Raises the same as `translate`."""
@@ -350,6 +362,9 @@ def main(argv=None):
     parser.add_argument("--grpc", metavar="TARGET", help="gRPC instead, such as 127.0.0.1:8500")
     parser.add_argument("--model", default="translator", metavar="NAME", help="(default: translator)")
     parser.add_argument("--label", metavar="NAME", help="version label, such as stable (default: the newest version)")
+    parser.add_argument(
+        "--document", action="store_true", help="each TEXT is a whole text: split it into sentences, keep line breaks"
+    )
     parser.add_argument("--timeout", type=float, default=30.0, metavar="SECONDS", help="(default: 30)")
     arguments = parser.parse_args(argv)
     kind, address = (GrpcClient, arguments.grpc) if arguments.grpc else (RestClient, arguments.url)
@@ -358,6 +373,10 @@ def main(argv=None):
     except ValueError as error:
         parser.error(str(error))
     try:
+        if arguments.document:
+            for text in arguments.texts:
+                print(client.translate_document(text))
+            return 0
         answers = client.translate(arguments.texts)
     except ServingError as error:
         print(f"error: {error}", file=sys.stderr)
