@@ -3,6 +3,7 @@
     python -m keras_transformer.export.run_tflite FOLDER/translator.tflite "a sentence"
 
 Needs `ai-edge-litert`, `numpy` and `sentencepiece`, and `translator.json` and the tokenizer in the folder of the file.
+Whole texts also need `regex` and keras_transformer/sentences.py: copy it, too, beside this file.
 """
 
 import argparse
@@ -74,6 +75,21 @@ class TFLiteTranslator:
         special = {self.settings[f"{name}_token_id"] for name in ("pad", "start", "end")}
         return [(target.decode([i for i in ids if i not in special]), score) for ids, score in hypotheses]
 
+    def translate_document(self, text, beam=True):
+        """The translation of a whole text, sentence by sentence; line breaks and bullets are kept."""
+        try:
+            from keras_transformer import sentences
+        except ImportError:  # This file was copied.
+            import sentences
+
+        def fits(plain):
+            return [not self.is_cut(sentence) for sentence in plain]
+
+        parts = sentences.fitted(sentences.split(text, self.settings["source_language"]), fits)
+        for i in range(1, len(parts), 2):
+            parts[i] = sentences.without_marks(self.translate(sentences.plain(parts[i]), beam)[0][0])
+        return sentences.joined(parts)
+
     def is_cut(self, text):
         """Whether a text has more tokens than the model takes, so that only its beginning is translated."""
         return len(self.tokenizers()[0].encode(text)) >= self.settings["source_length"]
@@ -118,6 +134,7 @@ def _settings(file):
         return isinstance(x, list) and len(x) in (1, 2) and all(isinstance(y, str) and Path(y).name == y for y in x)
 
     need("tokenizers", names, "the names of one or two files beside it")
+    need("source_language", lambda x: x is None or isinstance(x, str), "a language code or null")
     return settings
 
 
@@ -133,11 +150,17 @@ def main(argv=None):
     parser.add_argument("text", nargs="+", help="sentences")
     parser.add_argument("--greedy", action="store_true", help="greedy search instead of beam search")
     parser.add_argument("--nbest", action="store_true", help="all hypotheses, with their scores")
+    parser.add_argument(
+        "--document", action="store_true", help="each text is a whole text: split it into sentences, keep line breaks"
+    )
     parser.add_argument("--num-threads", type=int, default=1, metavar="N", help="(default: 1)")
     arguments = parser.parse_args(argv)
     try:
         translator = TFLiteTranslator(arguments.file, arguments.num_threads)
         for text in arguments.text:
+            if arguments.document:
+                print(translator.translate_document(text, beam=not arguments.greedy))
+                continue
             hypotheses = translator.translate(text, beam=not arguments.greedy)
             for translation, score in hypotheses if arguments.nbest else hypotheses[:1]:
                 print(f"{score:.4f}\t{translation}" if arguments.nbest else translation)

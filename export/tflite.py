@@ -20,6 +20,7 @@ from keras_transformer.export.saved_model import graph_functions, mask_empty_inp
 from keras_transformer.export.verify import verify_tflite
 from keras_transformer.files import new_folder
 from keras_transformer.search import LENGTH_MARGIN, search
+from keras_transformer.sentences import specification
 from keras_transformer.tokenizers import (
     END_TOKEN_ID,
     PAD_TOKEN_ID,
@@ -124,6 +125,8 @@ def export_tflite(
             "start_token_id": START_TOKEN_ID,
             "end_token_id": END_TOKEN_ID,
             "settings": vars(settings),
+            "source_language": translator.source_language,
+            "sentences": specification(translator.source_language),
             "length_margin": LENGTH_MARGIN,
             "no_hypothesis_score": decoding.NO_HYPOTHESIS,
             "versions": {name: version(name) for name in ("keras_transformer", "tensorflow", "keras")},

@@ -205,6 +205,7 @@ def tflite_reference(translator, settings):
         translator.target_tokenizer,
         max_source_length=settings["source_length"],
         jit_compile=False,
+        source_language=settings["source_language"],
         **settings["settings"],
     )
 

@@ -112,6 +112,26 @@ AFTER_CUT = (f"{CUT}([{SPACES}>]*)", f"{CUT}\\1{CUT}")
 JOIN = (f"([^{BEGIN}。！？｡、，」』）]){END}{BEGIN}", f"\\1{END} {BEGIN}")
 
 
+def specification(language=None):
+    """All that splits and joins texts of a language, as JSON takes it; web/src/sentences.js reads it."""
+    return {
+        "before": [NO_MARKS],
+        "rules": rules(language),
+        "unwrap": [UNWRAP],
+        "after_cut": [AFTER_CUT],
+        "join": [JOIN],
+        "to_cuts": [TO_CUTS],
+        "frame": FRAME,
+        "cut_off": CUT_OFF,
+        "cut": CUT,
+        "begin": BEGIN,
+        "end": END,
+        "spaces": SPACES,
+        "clause_ends": CLAUSE_ENDS,
+        "wide_clause_ends": WIDE_CLAUSE_ENDS,
+    }
+
+
 def split(text, language=None):
     """Splits a text.
 

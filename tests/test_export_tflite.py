@@ -13,12 +13,12 @@ from ai_edge_litert.compiled_model import CompiledModel
 from ai_edge_litert.interpreter import Interpreter, InterpreterWithCustomOps
 from tensorflow.lite.tools import flatbuffer_utils
 
-from keras_transformer import decoding
+from keras_transformer import decoding, sentences
 from keras_transformer.__main__ import main as keras_transformer_main
-from keras_transformer.export import ExportError
+from keras_transformer.export import ExportError, run_tflite
 from keras_transformer.export.run_tflite import TFLiteTranslator, main
 from keras_transformer.export.tflite import export_tflite
-from keras_transformer.export.verify import verify_tflite
+from keras_transformer.export.verify import tflite_reference, verify_tflite
 from keras_transformer.files import FileError
 from keras_transformer.model import Transformer
 from keras_transformer.search import LENGTH_MARGIN
@@ -44,6 +44,20 @@ def test_the_runner_translates_as_python_does(golden, exported, num_beams):
         translation, score = translator.translate(text, beam=num_beams > 1)[0]
         assert translation == wanted.text
         assert score == pytest.approx(wanted.score, rel=1e-3, abs=1e-4)
+
+
+def test_the_copied_runner_translates_a_text_as_python_does(golden, exported, tmp_path):
+    """Without the package: with the two files that the docstring names."""
+    for file in (run_tflite.__file__, sentences.__file__):
+        shutil.copy(file, tmp_path)
+    long = ", and ".join(golden.texts * 3)
+    document = f"- {golden.texts[0]} {golden.texts[1]}\n\n  {long}\n"
+    code = "import sys; sys.modules['keras_transformer'] = None; import run_tflite; sys.exit(run_tflite.main())"
+    call = [sys.executable, "-c", code, str(exported / "translator.tflite"), "--document", document]
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    settings = json.loads((exported / "translator.json").read_text())
+    assert done.stdout == tflite_reference(golden.translator, settings).translate_text(document) + "\n"
 
 
 def test_hypotheses_come_best_first_and_nothing_is_translated_to_nothing(golden, exported):
@@ -215,6 +229,7 @@ def changed(**values):
             lambda file: file.write_text("[1]"),
             r"source_length must be .* from 1 on\. Received: None\.",
         ),
+        ("translator.json", changed(source_language=3), r"source_language must be a language .* Received: 3\."),
         ("translator.json", changed(source_length="40"), r"source_length must be .* from 1 on\. Received: '40'\."),
         (
             "translator.json",

@@ -17,7 +17,9 @@ from http.server import SimpleHTTPRequestHandler
 import numpy as np
 import pytest
 from sentencepiece_models import imported_tokenizer
+from test_sentences import LANGUAGES, VECTORS, random_texts
 
+from keras_transformer import sentences
 from keras_transformer.export import ExportError, web
 from keras_transformer.export.verify import ODD
 from keras_transformer.export.web import POLICY, SOURCES, built_page, export_web, server
@@ -103,9 +105,9 @@ def test_the_page_translates_as_python_does(golden, site, opened):
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 @pytest.mark.parametrize("origin", ["trained", pytest.param("imported", marks=pytest.mark.slow), "bytes"])
 def test_the_tokenizer_in_javascript_has_the_ids_of_sentencepiece(opened, tmp_path, kind, origin):
-    sentences = [text for pair in phrasebook()["train"][:500] for text in pair]
+    lines = [text for pair in phrasebook()["train"][:500] for text in pair]
     if origin == "trained":
-        tokenizer = Tokenizer.train(sentences, vocabulary_size=400, kind=kind)
+        tokenizer = Tokenizer.train(lines, vocabulary_size=400, kind=kind)
     else:
         tokenizer = imported_tokenizer(kind, byte_fallback=origin == "bytes")
     tokenizer.save(tmp_path / "tokenizer")
@@ -113,7 +115,7 @@ def test_the_tokenizer_in_javascript_has_the_ids_of_sentencepiece(opened, tmp_pa
     (tmp_path / "index.html").write_text("")
     rng = np.random.default_rng(0)
     noise = [rng.integers(1, high, rng.integers(1, 30)) for high in (0x7F, 0x250, 0x3100, 0xD800, 0x1F9FF) * 40]
-    texts = [text.decode(errors="replace") for text in ODD] + sentences[::10]
+    texts = [text.decode(errors="replace") for text in ODD] + lines[::10]
     texts += ["".join(map(chr, codes[(codes < 0xD800) | (codes > 0xDFFF)])) for codes in noise]
     texts += ["ﬁ ﬂ ①", "a▁b  ▁", "<s> </s>", "\ufeff\u200b　全角", "A" + "bc" * 300, ">>deu<< A tag", "x >>nld<<"]
     rows = [rng.integers(0, tokenizer.vocabulary_size, rng.integers(0, 9)).tolist() for _ in range(300)]
@@ -134,7 +136,8 @@ def test_the_translation_grows_piece_by_piece_and_hypotheses_can_be_chosen_by_ke
     page.evaluate("""() => {
         window.seen = [];
         const shown = document.getElementById("translation");
-        new MutationObserver(() => seen.push(shown.textContent)).observe(shown, { childList: true });
+        const changes = { childList: true, subtree: true };
+        new MutationObserver(() => seen.push(shown.textContent)).observe(shown, changes);
     }""")
     found = translate(page, golden.texts[0])
     greedy = golden.translator.translate(golden.texts[:1], num_beams=1)[0]
@@ -172,12 +175,74 @@ def test_nothing_too_much_and_strange_text(golden, site, opened):
     page = opened(site)
     translate(page, golden.texts[0])
     translate(page, "  ")
-    assert page.inner_text("#translation") == "" and page.is_hidden("#results")
-    translate(page, "\x00 😀 שלום " + golden.texts[0] * 20)
-    page.wait_for_selector("#count.over")
-    assert re.fullmatch(r"\d+ of 39 tokens: too long, the end will not be translated", page.inner_text("#count"))
-    assert page.inner_text("#status") == "Done. Only the first 39 tokens were translated."
+    assert page.inner_text("#translation").strip() == "" and page.is_hidden("#results")
+    translate(page, "\x00\x01 😀 שלום " + golden.texts[0].rstrip(".") * 20)
+    assert re.fullmatch(r"[2-9] sentences, \d+ tokens", page.inner_text("#count"))  # A long one is cut.
+    assert page.inner_text("#status") == "Done."
     assert page.errors == []
+
+
+def test_a_text_is_translated_sentence_by_sentence(golden, site, opened):
+    page = opened(site)
+    text = f"  {golden.texts[0]} {golden.texts[1]}\n\n- {golden.texts[2]}\n"
+    best = translate(page, text)
+    translations = golden.translator.translate(golden.texts[:3], num_hypotheses=4, return_scores=True)
+    assert [hypothesis for hypothesis, _ in best] == [hypothesis.text for hypothesis in translations[0]]
+    shown = "document.getElementById('translation').textContent"
+    assert page.evaluate(shown) == golden.translator.translate_text(text)
+    assert page.inner_text("#count").startswith("3 sentences, ")
+    # The sentence under the pointer is marked on both sides.
+    for place in ("#translation .sentence >> nth=1", "#mirror .sentence >> nth=1"):
+        first_line = page.locator(place).evaluate("(element) => element.getClientRects()[0].toJSON()")
+        page.mouse.move(first_line["x"] + 3, first_line["y"] + 3)
+        marked = page.locator(".sentence.marked").all_text_contents()
+        assert marked == [golden.texts[1], translations[1][0].text]
+    page.mouse.move(1, 1)
+    assert page.locator(".sentence.marked").count() == 0
+    # Each sentence has hypotheses and attention of its own.
+    page.click("#translation .sentence >> nth=2")
+    assert page.inner_text("#chosen") == f"Sentence 3: {golden.texts[2]}"
+    page.wait_for_function("(text) => document.getElementById('attention').textContent.includes(text)", arg="▁")
+    rows = page.locator("#hypotheses button span:first-child").all_text_contents()
+    assert rows == [hypothesis.text for hypothesis in translations[2]]
+    page.click("#hypotheses button >> nth=1")
+    assert page.evaluate(shown).endswith(f"\n\n- {translations[2][1].text}\n")
+    page.locator("#translation .sentence >> nth=0").press("Enter")
+    assert page.inner_text("#chosen") == f"Sentence 1: {golden.texts[0]}"
+    page.locator("#translation .sentence >> nth=2").press("Enter")
+    assert page.locator("#hypotheses button").nth(1).get_attribute("aria-pressed") == "true"
+    page.fill("#source", "")
+    assert page.locator("#mirror .sentence").count() == 0
+    assert page.errors == []
+
+
+def test_the_rules_in_javascript_split_as_in_python(opened, tmp_path):
+    shutil.copy(SOURCES / "src" / "sentences.js", tmp_path)
+    (tmp_path / "index.html").write_text("")
+    languages = [*LANGUAGES, "en"]
+    texts = {language: random_texts(500, seed=7) for language in languages}
+    for one in VECTORS:
+        texts[one.get("language", "")].append(one["text"])
+    code = """async ([specifications, texts]) => {
+        const { Sentences } = await import("/sentences.js");
+        return specifications.map((specification, i) => {
+            const rules = new Sentences(specification);
+            return texts[i].map((text) => {
+                const parts = rules.split(text);
+                const cut = rules.fitted(parts, (sentence) => Array.from(sentence).length <= 9);
+                const translated = cut.map((part, i) => (i % 2 ? `<${part}>.` : part));
+                return [parts, cut, rules.spaced(translated)];
+            });
+        });
+    }"""
+    specifications = [sentences.specification(language) for language in languages]
+    found = opened(tmp_path).evaluate(code, [specifications, [texts[language] for language in languages]])
+    for language, rows in zip(languages, found, strict=True):
+        for text, row in zip(texts[language], rows, strict=True):
+            parts = sentences.split(text, language)
+            cut = sentences.fitted(parts, lambda plain: [len(x) <= 9 for x in plain])
+            translated = [sentences.without_marks(f"<{part}>.") if i % 2 else part for i, part in enumerate(cut)]
+            assert row == [parts, cut, sentences.spaced(translated)]
 
 
 def test_another_model_can_be_chosen(golden, site, opened):
@@ -242,6 +307,8 @@ LISTS = [
         (change(tokenizers="tokenizer.spm"), "cannot be used: tokenizers must be one or two files"),
         (change(settings=None), "cannot be used: settings must have a max_length_ratio of more than 0."),
         (change(length_margin="x"), "cannot be used: length_margin must be a whole number from 0 on."),
+        (change(sentences=None), "cannot be used: sentences must hold the rules that split texts."),
+        (change(sentences={"rules": [["(", ""]]}), "cannot be used: sentences must hold the rules that split texts."),
         (change(no_hypothesis_score=None), "cannot be used: no_hypothesis_score must be a number."),
         (remove("models/float32/translator.tflite"), "float32/translator.tflite could not be loaded (404"),
         (damage("models/float32/translator.tflite", 3000), "translator.tflite cannot be used"),
@@ -267,14 +334,20 @@ WORKER = """
 const text = TEXT;
 const attention = { source: [text], target: [text], layers: 1, heads: 1, scores: [[[[1]]]] };
 const times = { greedy: 1, search: 1, attention: 1 };
+const hypotheses = [{ ids: [3], text, score: -1 }];
 const answers = {
-  load: { seconds: 1, longest: 9 },
-  count: 1,
-  translate: { ids: [3], hypotheses: [{ ids: [3], text, score: -1 }], attention, times },
+  load: { seconds: 1 },
+  count: { sentences: 1, tokens: 1 },
+  translate: { sentences: [{ source: text, ids: [3], hypotheses }], separators: ["", ""], times },
+  attention,
 };
+let asked = 0;
 self.onmessage = ({ data: { id, kind } }) => {
-  if (kind === "translate") self.postMessage({ id, progress: { text } });
-  self.postMessage(kind === "attention" ? { id, error: text } : { id, result: answers[kind] });
+  if (kind === "translate") {
+    self.postMessage({ id, progress: { parts: ["", text, ""] } });
+    self.postMessage({ id, progress: { index: 0, text } });
+  }
+  self.postMessage(kind === "attention" && asked++ ? { id, error: text } : { id, result: answers[kind] });
 };
 """
 

@@ -7,7 +7,7 @@ const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
 const ms = (x) => `${x < 10 ? x.toFixed(1) : Math.round(x)} ms`;
 
 const calls = new Map();
-let worker, broken, count = 0, longest, shown, attention, models, loading;
+let worker, broken, count = 0, shown, current = 0, attention, models, loading;
 
 /** Sends a request to the worker; `onProgress` is called with each progress message before the answer. */
 function ask(kind, content = {}, onProgress = () => {}) {
@@ -68,7 +68,6 @@ async function load() {
   try {
     const loaded = await ask("load", { folder: model.folder }, ({ loaded }) => (bar.value = Math.min(1, loaded / model.bytes)));
     if (mine !== loading) return;
-    longest = loaded.longest;
     model.seconds = loaded.seconds;
     $("status").textContent = "Ready.";
     $("translate").disabled = false;
@@ -83,13 +82,10 @@ async function load() {
 }
 
 async function countTokens() {
-  if (longest === undefined) return;
-  const text = $("source").value;
-  const tokens = await ask("count", { text });
-  if (text !== $("source").value) return;
-  const over = tokens > longest;
-  $("count").textContent = `${tokens} of ${longest} tokens${over ? ": too long, the end will not be translated" : ""}`;
-  $("count").classList.toggle("over", over);
+  if (models[$("model").value].seconds === undefined) return; // Not loaded yet.
+  const { superseded, sentences, tokens } = await ask("count", { text: $("source").value });
+  const some = (number, what) => `${number.toLocaleString("en")} ${what}${number === 1 ? "" : "s"}`;
+  if (!superseded) $("count").textContent = `${some(sentences, "sentence")}, ${some(tokens, "token")}`;
 }
 
 async function translate() {
@@ -100,17 +96,28 @@ async function translate() {
   $("status").textContent = "Translating …";
   $("translation").classList.add("unfinished");
   try {
-    const result = await ask("translate", { text }, (progress) => ($("translation").textContent = progress.text));
+    let number = 0;
+    const result = await ask("translate", { text }, ({ parts, index, text, done }) => {
+      if (parts) {
+        number = (parts.length - 1) / 2;
+        lay($("mirror"), parts);
+        lay($("translation"), parts.map((part, i) => (i % 2 ? "" : part)));
+      } else sentence($("translation"), index).textContent = text;
+      if (done && number > 1) $("status").textContent = `Translating … ${index + 1} of ${number}`;
+    });
     if (result.superseded) return;
-    shown = result.empty ? undefined : result;
+    shown = result.sentences.length ? result : undefined;
     $("results").hidden = !shown;
     if (shown) {
-      hypotheses(0);
-      picture(result.attention);
-    } else show("");
+      for (const one of shown.sentences) one.chosen = 0;
+      const best = shown.sentences.map(({ hypotheses }) => hypotheses[0].text);
+      lay($("translation"), shown.separators.flatMap((separator, i) => (i < best.length ? [separator, best[i]] : [separator])));
+      await select(0);
+    }
+    $("translation").classList.remove("unfinished");
+    $("copy").disabled = !shown;
     times();
-    const cut = result.truncated ? ` Only the first ${longest} tokens were translated.` : "";
-    $("status").textContent = `Done.${cut}`;
+    $("status").textContent = "Done.";
     document.body.dataset.state = "done";
   } catch (error) {
     problem(error.message);
@@ -118,29 +125,73 @@ async function translate() {
   }
 }
 
-/** Shows a finished translation. */
-function show(text) {
-  $("translation").textContent = text;
-  $("translation").classList.remove("unfinished");
-  $("copy").disabled = !text;
+/** Fills an element with separators and sentences in turn. */
+function lay(place, parts) {
+  const choosable = place === $("translation") && parts.length > 3;
+  const nodes = parts.map((part, i) => {
+    if (i % 2 === 0) return document.createTextNode(part);
+    const one = element("span", { className: "sentence", textContent: part });
+    one.dataset.sentence = (i - 1) / 2;
+    if (choosable) {
+      one.setAttribute("role", "button");
+      one.tabIndex = 0;
+    }
+    return one;
+  });
+  place.replaceChildren(...nodes);
 }
 
-/** Shows the list of hypotheses, and one of them as the translation. */
+const sentence = (place, index) => place.querySelectorAll(".sentence")[index];
+
+/** Marks a sentence on both sides, or none. */
+function mark(index) {
+  for (const one of document.querySelectorAll(".sentence.marked")) one.classList.remove("marked");
+  if (index === undefined || !$("translation").querySelector("[role]")) return;
+  for (const place of [$("mirror"), $("translation")]) sentence(place, index)?.classList.add("marked");
+}
+
+/** The index of the sentence under the pointer. The one in the mirror is under the text area. */
+function under(event) {
+  const found = document.elementsFromPoint(event.clientX, event.clientY).find((one) => one.dataset.sentence !== undefined);
+  return found && Number(found.dataset.sentence);
+}
+
+/** Shows the hypotheses and the attention of a sentence. */
+async function select(index) {
+  if (!shown?.sentences[index]) return;
+  current = index;
+  const several = shown.sentences.length > 1;
+  $("translation").querySelector(".current")?.classList.remove("current");
+  sentence($("translation"), index).classList.toggle("current", several);
+  $("chosen").textContent = `Sentence ${index + 1}: ${shown.sentences[index].source}`;
+  $("chosen").hidden = !several;
+  hypotheses(shown.sentences[index].chosen);
+  await look();
+}
+
+/** Draws the attention of the chosen hypothesis. */
+async function look() {
+  const mine = shown.sentences[current], { ids } = mine.hypotheses[mine.chosen], chosen = mine.chosen;
+  if (!ids.length) return $("attention").replaceChildren();
+  const began = performance.now();
+  const found = await ask("attention", { source: mine.ids, target: ids });
+  if (mine !== shown?.sentences[current] || chosen !== mine.chosen) return;
+  shown.times.attention ??= performance.now() - began;
+  picture(found);
+}
+
+/** Shows the list of hypotheses of the current sentence, and one of them in the translation. */
 function hypotheses(chosen) {
-  show(shown.hypotheses[chosen].text);
-  const rows = shown.hypotheses.map(({ text, score, ids }, i) => {
+  const mine = shown.sentences[current];
+  mine.chosen = chosen;
+  sentence($("translation"), current).textContent = mine.hypotheses[chosen].text;
+  const rows = mine.hypotheses.map(({ text, score }, i) => {
     const button = element("button", { type: "button", ariaPressed: String(i === chosen) });
     button.append(element("span", { textContent: text, dir: "auto" }), element("span", { className: "score", textContent: score.toFixed(3) }));
-    button.onclick = async () => {
-      const mine = shown;
+    button.onclick = () => {
       hypotheses(i);
       $("hypotheses").children[i].firstChild.focus();
-      try {
-        const found = await ask("attention", { source: shown.ids, target: ids });
-        if (mine === shown && $("hypotheses").children[i].firstChild.ariaPressed === "true") picture(found);
-      } catch (error) {
-        problem(error.message);
-      }
+      void look().catch((error) => problem(error.message));
     };
     const row = element("li");
     row.append(button);
@@ -191,8 +242,10 @@ function times() {
   const parts = [`${model.name}: ${megabytes(model.bytes)}, loaded in ${model.seconds.toFixed(1)} s`];
   if (shown) {
     const { greedy, search, attention } = shown.times;
-    const kind = shown.hypotheses.length > 1 ? "beam search" : "search";
-    parts.push(`token by token ${ms(greedy)}`, `${kind} ${ms(search)}`, `attention ${ms(attention)}`);
+    const kind = shown.sentences[0].hypotheses.length > 1 ? "beam search" : "search";
+    if (greedy !== undefined) parts.push(`token by token ${ms(greedy)}`);
+    if (search !== undefined) parts.push(`${kind} ${ms(search)}`);
+    if (attention !== undefined) parts.push(`attention ${ms(attention)}`);
   }
   $("timing").textContent = parts.join(" · ");
 }
@@ -222,7 +275,23 @@ async function start() {
   }
   options($("model"), models.map((model) => `${model.name} (${megabytes(model.bytes)})`), 0);
   $("model").onchange = load;
-  $("source").oninput = () => void countTokens().catch((error) => problem(error.message));
+  $("source").oninput = () => {
+    $("mirror").replaceChildren(); // Its sentences are those of the text before.
+    void countTokens().catch((error) => problem(error.message));
+  };
+  $("source").onscroll = () => ($("mirror").scrollTop = $("source").scrollTop);
+  for (const id of ["source", "translation"]) {
+    $(id).onpointermove = (event) => mark(under(event));
+    $(id).onpointerleave = () => mark();
+  }
+  const choose = (event) => {
+    const index = event.target.closest("[role]")?.dataset.sentence;
+    if (index !== undefined) void select(Number(index)).catch((error) => problem(error.message));
+  };
+  $("translation").onclick = choose;
+  $("translation").onkeydown = (event) => {
+    if (event.key === "Enter") choose(event);
+  };
   $("source").onkeydown = (event) => {
     if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
     event.preventDefault();

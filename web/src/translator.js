@@ -2,6 +2,7 @@
 
 import { loadAndCompile, loadLiteRt, Tensor } from "@litertjs/core";
 import { SentencePiece } from "./sentencepiece.js";
+import { Sentences } from "./sentences.js";
 
 let runtime;
 
@@ -15,7 +16,7 @@ export class Translator {
    */
   static async load(folder, litert, onProgress = () => {}) {
     const translator = new Translator();
-    translator.settings = await settings(`${folder}/translator.json`);
+    [translator.settings, translator.sentences] = await settings(`${folder}/translator.json`);
     const [bytes, ...tokenizers] = await Promise.all([
       download(`${folder}/translator.tflite`, onProgress),
       ...translator.settings.tokenizers.map((name) => tokenizer(`${folder}/${name}`)),
@@ -38,15 +39,20 @@ export class Translator {
     this.#model.delete();
   }
 
-  /** The maximum number of tokens of a text; longer texts are cut. */
+  /** The maximum number of tokens of a sentence; `split` cuts longer sentences. */
   get longest() {
     return this.settings.source_length - 1;
   }
 
-  /** The token ids of a text, the end token last, and whether it was cut. */
-  encode(text) {
-    const ids = this.source.encode(text);
-    return { ids: [...ids.slice(0, this.longest), this.settings.end_token_id], truncated: ids.length > this.longest };
+  /** The token ids of a sentence, the end token last. */
+  encode(sentence) {
+    const ids = this.source.encode(this.sentences.plain(sentence));
+    return [...ids.slice(0, this.longest), this.settings.end_token_id];
+  }
+
+  /** Separators and sentences of a text, in turn. Every sentence fits into the model. */
+  split(text) {
+    return this.sentences.fitted(this.sentences.split(text), (sentence) => this.source.encode(sentence).length <= this.longest);
   }
 
   /** The text of token ids. */
@@ -161,7 +167,7 @@ async function get(address) {
   return answer;
 }
 
-/** The content of translator.json, after a check that the export wrote it. */
+/** The content of translator.json, after a check that the export wrote it, and its `Sentences`. */
 async function settings(address) {
   const answer = await get(address);
   try {
@@ -177,9 +183,17 @@ async function settings(address) {
     const named = Array.isArray(tokenizers) && [1, 2].includes(tokenizers.length) && tokenizers.every((name) => /^[\w.-]+\.spm$/.test(name));
     if (!named) throw new Error("tokenizers must be one or two files of SentencePiece");
     if (!(settings?.max_length_ratio > 0)) throw new Error("settings must have a max_length_ratio of more than 0");
-    return found;
+    return [found, sentences(found)];
   } catch (error) {
     throw new Error(`${address} cannot be used: ${error.message}.`);
+  }
+}
+
+function sentences(found) {
+  try {
+    return new Sentences(found.sentences);
+  } catch {
+    throw new Error("sentences must hold the rules that split texts");
   }
 }
 

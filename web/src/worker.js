@@ -8,7 +8,8 @@ import { Translator } from "./translator.js";
 
 const here = new URL(".", self.location.href).href;
 let translator; // A promise.
-let newest = 0; // The id of the last request for a translation; earlier ones are stopped.
+const newest = {}; // The id of the last request of a kind; earlier translations are stopped.
+const STREAMED = 20; // Of longer texts, whole sentences are shown, not the pieces of a sentence as they come.
 let queue = Promise.resolve();
 
 const requests = {
@@ -17,43 +18,58 @@ const requests = {
     await translator?.then((model) => model.delete(), () => {});
     translator = Translator.load(here + folder, `${here}litert/`, (loaded) => progress({ loaded }));
     const loaded = await translator;
-    return { seconds: (performance.now() - began) / 1000, longest: loaded.longest, settings: loaded.settings };
+    return { seconds: (performance.now() - began) / 1000, settings: loaded.settings };
   },
 
-  async count({ text }) {
-    return (await translator).source.encode(text).length;
+  /** The numbers of sentences and of tokens. */
+  async count({ id, text }) {
+    await otherMessages();
+    if (id !== newest.count) return { superseded: true };
+    const model = await translator, sentences = sentencesOf(model.split(text));
+    return { sentences: sentences.length, tokens: sentences.reduce((sum, one) => sum + model.encode(one).length - 1, 0) };
   },
 
   async translate({ id, text }, progress) {
-    const model = await translator;
-    const { ids, truncated } = model.encode(text);
-    if (ids.length <= 1) return { empty: true }; // Empty input gives empty output.
-    const times = {};
+    const model = await translator, parts = model.split(text), times = {}, sentences = [];
     const timed = async (name, work) => {
       const began = performance.now();
       const result = await work();
-      times[name] = performance.now() - began;
+      times[name] = (times[name] ?? 0) + performance.now() - began;
       return result;
     };
-    await timed("greedy", async () => {
-      const tokens = [];
-      for await (const token of model.steps(ids)) {
-        tokens.push(token);
-        progress({ text: model.decode(tokens) });
-        await otherMessages();
-        if (id !== newest) break;
+    progress({ parts });
+    for (const [index, sentence] of sentencesOf(parts).entries()) {
+      const ids = model.encode(sentence);
+      if (parts.length <= 2 * STREAMED + 1) {
+        await timed("greedy", async () => {
+          const tokens = [];
+          for await (const token of model.steps(ids)) {
+            tokens.push(token);
+            progress({ index, text: model.decode(tokens) });
+            await otherMessages();
+            if (id !== newest.translate) break;
+          }
+        });
       }
-    });
-    if (id !== newest) return { superseded: true };
-    const hypotheses = await timed("search", () => model.translate(ids));
-    const attention = await timed("attention", () => model.attention(ids, hypotheses[0].ids));
-    return { ids, truncated, hypotheses, attention, times };
+      await otherMessages();
+      if (id !== newest.translate) return { superseded: true };
+      // A sentence of nothing that the tokenizer keeps has an empty translation, as in Python.
+      const hypotheses = ids.length > 1 ? await timed("search", () => model.translate(ids)) : [{ ids: [], text: "", score: 0 }];
+      sentences.push({ source: sentence, ids, hypotheses });
+      progress({ index, text: hypotheses[0].text, done: true });
+    }
+    const best = sentences.map(({ hypotheses }) => hypotheses[0].text);
+    const translated = model.sentences.spaced(parts.map((part, i) => (i % 2 ? best[(i - 1) / 2] : part)));
+    return { sentences, separators: translated.filter((_, i) => i % 2 === 0), times };
   },
 
   async attention({ source, target }) {
     return (await translator).attention(source, target);
   },
 };
+
+/** The sentences among separators and sentences in turn. */
+const sentencesOf = (parts) => parts.filter((_, i) => i % 2);
 
 const channel = new MessageChannel();
 
@@ -67,7 +83,7 @@ function otherMessages() {
 
 self.onmessage = ({ data }) => {
   const { id, kind } = data;
-  if (kind === "translate") newest = id;
+  newest[kind] = id;
   queue = queue.then(async () => {
     try {
       self.postMessage({ id, result: await requests[kind](data, (progress) => self.postMessage({ id, progress })) });
