@@ -88,7 +88,7 @@ class DataConfig(Settings):
     data_dir: str | None = changeable(None, "folder with the Multi30k files (default: download and cache)")
     variant: str = setting("", "Multi30k text: empty for raw, lc.norm.tok for the lower-cased, tokenised form")
     test_set: str = changeable("test_2016_flickr", "Multi30k test set")
-    source_language: str = setting("en", "language code of the source, a part of Multi30k's file names")
+    source_language: str = setting("en", "language code of the source, for Multi30k's file names and for whole texts")
     target_language: str = setting("de", "language code of the target")
     train_source: str | None = changeable(None, "own training text, one sentence per line, plain or .gz")
     train_target: str | None = changeable(None, "its translation, line by line")

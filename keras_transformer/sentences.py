@@ -144,8 +144,8 @@ def split(text, language=None):
         Together they are the text, in which U+0001 to U+0005 became spaces.
 
     Example:
-        >>> split("I met Dr. Ross. - He left!\\n")
-        ['', 'I met Dr. Ross.', ' - ', 'He left!', '\\n']
+        >>> split("- I met Dr. Ross. He left!\\n")
+        ['- ', 'I met Dr. Ross.', ' ', 'He left!', '\\n']
     """
     marked = _replaced(FRAME[0] + without_marks(text) + FRAME[1], *rules(language))
     return marked[CUT_OFF[0] : -CUT_OFF[1]].split(CUT)

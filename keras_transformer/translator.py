@@ -289,7 +289,7 @@ class Translator:
         Example:
             >>> tokenizer = Tokenizer.train(["a small dog", "a big cat"] * 9, vocabulary_size=17)
             >>> model = Transformer(17, num_layers=1, num_heads=1, hidden_dim=8, intermediate_dim=8)
-            >>> found = Translator(model, tokenizer).translate_text("- A dog. A cat.\n", return_sentences=True)
+            >>> found = Translator(model, tokenizer).translate_text("- A dog. A cat.\\n", return_sentences=True)
             >>> [sentence.source_span for sentence in found.sentences]
             [(2, 8), (9, 15)]
         """
