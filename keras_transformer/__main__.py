@@ -110,6 +110,12 @@ def _translate_flags(one):
         action="store_true",
         help="translate the input as one text: split it into sentences, keep line breaks and bullets",
     )
+    one.add_argument(
+        "--format",
+        choices=("text", "html"),
+        default="text",
+        help="html: translate a page and keep its markup; needs lxml (default: text)",
+    )
 
 
 def _score_flags(one):
@@ -251,7 +257,7 @@ def translate(arguments):
 
     from keras_transformer.text import Problems, lines, open_input
 
-    if arguments.document:
+    if arguments.document or arguments.format == "html":
         return _translate_document(arguments)
     name = arguments.input or "standard input"
     problems, count = Problems(name), 0
@@ -293,6 +299,10 @@ def _translate_document(arguments):
         )
     text = read_text(arguments.input)
     translator = _load(arguments)
+    if arguments.format == "html":
+        with _output(arguments.output) as output:
+            output.write(translator.translate_html(text))
+        return 0
     parts = translator.split_text(text)
     with _output(arguments.output) as output, tqdm(total=len(parts) // 2, unit=" sentences", disable=None) as progress:
         translations = []

@@ -297,6 +297,24 @@ class Translator:
         found = self.join_text(parts, self.stream_sentences(parts, **kwargs))
         return found if return_sentences else found.text
 
+    def translate_html(self, html, **kwargs):
+        """Translates an HTML document or fragment; see `keras_transformer.markup`.
+
+        Text is translated as `translate_text` does; each inline element goes to the words that the model aligns with
+        its words. Attributes, comments, scripts, styles, `code`, `pre` and elements with `translate="no"` do not
+        change. Needs lxml: `pip install "keras_transformer[html]"`.
+
+        Args:
+            html: a string. A fragment, unless it begins with `<!doctype` or `<html>`.
+            **kwargs: `SearchSettings` for `translate`.
+
+        Returns:
+            A string.
+        """
+        from keras_transformer.markup import aligned_translations, translate_html
+
+        return translate_html(html, functools.partial(aligned_translations, self, **kwargs))
+
     def split_text(self, text):
         """The separators and sentences of a text, in turn; every sentence fits into `max_source_length`."""
         if not isinstance(text, str):

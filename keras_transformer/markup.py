@@ -1,0 +1,347 @@
+"""Translates HTML: the text changes, the markup stays.
+
+Every element of the input is in the output once, with its attributes and its parent. Inline elements, such as `b` and
+`a`, go to the words that the model aligns with theirs. Needs lxml: `pip install "keras_transformer[html]"`.
+"""
+
+import difflib
+import itertools
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+# Elements inside a sentence. All others, except those of `OPAQUE`, begin a new text.
+_INLINE = """a abbr acronym b bdi bdo big cite data del dfn em font i ins label mark nobr q s small span strike strong
+sub sup time tt u"""
+# Elements inside a sentence that are kept as they are, with all that is in them.
+_OPAQUE = """area audio base br button canvas code embed iframe img input kbd link map math meta meter noscript object
+output picture progress ruby samp script select style svg template textarea var video wbr"""
+INLINE, OPAQUE = frozenset(_INLINE.split()), frozenset(_OPAQUE.split())
+# The characters that XML, and so lxml, does not have.
+CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+LINE_BREAK = "\n\n"  # For a `br`: it always ends a sentence.
+
+
+class Aligned(NamedTuple):
+    """A translated text.
+
+    Attributes:
+        text: a string.
+        origins: for each character, the index of the character of the source that it comes from, or None.
+    """
+
+    text: str
+    origins: list
+
+
+class Inline:
+    """An inline element, or the whole of a text, over the characters `begin` to `end` of a source."""
+
+    def __init__(self, element, begin):
+        self.element, self.begin, self.end, self.children = element, begin, begin, []
+
+
+class Source(NamedTuple):
+    """A text between two elements that are not inline.
+
+    Attributes:
+        text: what is translated. Line breaks are spaces, as in a browser.
+        raw: the same, with the line breaks of the HTML.
+        breaks: the indices of the characters that stand for a `br`.
+        tree: `Inline`.
+        put: a function that takes strings and elements, and writes them where the text was.
+    """
+
+    text: str
+    raw: str
+    breaks: set
+    tree: Inline
+    put: Callable
+
+
+def translate_html(html, translate):
+    """Translates an HTML document or fragment.
+
+    Args:
+        html: a string.
+        translate: a function from a list of strings to a list of `Aligned`, such as `aligned_translations` of a
+            translator.
+
+    Returns:
+        A string.
+
+    Raises:
+        ImportError: lxml is not installed.
+    """
+    root, write = _parsed(html)
+    sources = list(_sources(root))
+    translations = translate([source.text for source in sources])
+    for source, translation in zip(sources, translations, strict=True):
+        source.put(_placed(source.tree, _with_spaces(source, translation), 0, len(translation.text)))
+    return write()
+
+
+# Reading and writing.
+
+
+def _parsed(html):
+    """The root of the input, and a function without arguments that returns the output."""
+    try:
+        import lxml.html
+    except ImportError as error:
+        raise ImportError('HTML needs lxml. Try: pip install "keras_transformer[html]"') from error
+    html = CONTROL.sub("\ufffd", html.replace("\r\n", "\n"))
+    if re.match(r"(?:\s|<!--.*?-->)*<(?:!doctype|html)\b", html, re.IGNORECASE | re.DOTALL):
+        root = lxml.html.document_fromstring(html)
+        return root, lambda: lxml.html.tostring(root.getroottree(), encoding="unicode")
+    # Without the `div`, the parser would drop spaces at the ends and put text that stands alone into a paragraph.
+    first, *others = lxml.html.fragments_fromstring(f"<div>{html}</div>")
+    tag, root = len("<div>"), lxml.html.Element("div")
+    contents = [*_contents(first), first.tail or ""]
+    for one in others:  # The fragment closes a `div` that it did not open, and browsers ignore that.
+        contents += [one, one.tail or ""]
+    _fill(root, contents)
+    return root, lambda: lxml.html.tostring(root, encoding="unicode", with_tail=False)[tag : -tag - 1]
+
+
+def _is_kept(element):
+    """Whether an element is kept with all that is in it; also comments."""
+    if not isinstance(element.tag, str):
+        return True
+    return element.get("translate") == "no" or element.tag in OPAQUE or element.tag == "pre"
+
+
+def _is_inline(element):
+    """Whether an element stands inside a text."""
+    if not isinstance(element.tag, str) or element.tag in OPAQUE:
+        return True
+    if element.tag not in INLINE:
+        return False
+    return element.get("translate") == "no" or all(_is_inline(child) for child in element)
+
+
+def _contents(element):
+    """Strings and elements in an element, in order."""
+    found = [element.text or ""]
+    for child in element:
+        found += [child, child.tail or ""]
+    return found
+
+
+def _fill(element, contents):
+    """Replaces what is in an element by strings and elements."""
+    for child in list(element):
+        element.remove(child)
+    element.text, last = "", None
+    for one in contents:
+        if not isinstance(one, str):
+            one.tail = ""
+            element.append(one)
+            last = one
+        elif last is None:
+            element.text += one
+        else:
+            last.tail += one
+
+
+def _sources(element):
+    """Yields the `Source`s in an element."""
+    groups = [
+        (inline, list(group))
+        for inline, group in itertools.groupby(_contents(element), lambda x: isinstance(x, str) or _is_inline(x))
+    ]
+    for number, (inline, group) in enumerate(groups):
+        if not inline:
+            for child in group:
+                if not _is_kept(child):
+                    yield from _sources(child)
+            continue
+
+        def put(contents, number=number):
+            groups[number] = (True, contents)
+            _fill(element, [one for _, group in groups for one in group])
+
+        source = _source(group, put)
+        if any(character.isalnum() for character in source.text):
+            yield source
+
+
+def _source(contents, put):
+    """The `Source` of inline contents."""
+    raw, breaks, tree = [], set(), Inline(None, 0)
+
+    def walk(contents, node):
+        for one in contents:
+            if isinstance(one, str):
+                raw.extend(one)
+                continue
+            child = Inline(one, len(raw))
+            node.children.append(child)
+            if one.tag == "br":
+                raw.extend(LINE_BREAK)
+                breaks.update(range(child.begin, len(raw)))
+            elif not _is_kept(one):
+                walk(_contents(one), child)
+            child.end = len(raw)
+
+    walk(contents, tree)
+    tree.end = len(raw)
+    text = "".join(" " if x in "\t\n\r\f" and i not in breaks else x for i, x in enumerate(raw))
+    return Source(text, "".join(raw), breaks, tree, put)
+
+
+# Translation with alignment.
+
+
+def aligned_translations(translator, texts, **kwargs):
+    """`Aligned` translations of texts; the alignment is that of `Attention.alignment`."""
+    parts = [translator.split_text(text) for text in texts]
+    sentences = [sentence for part in parts for sentence in part[1::2]]
+    found = iter(translator.stream(sentences, **{**kwargs, "return_attention": True}))
+    results = []
+    for text, part in zip(texts, parts, strict=True):
+        here = list(itertools.islice(found, len(part) // 2))
+        joined = translator.join_text(part, here)
+        origins, place = [None] * len(joined.text), 0
+        for sentence in joined.sentences:
+            begin, end = sentence.target_span
+            source_begin, source_end = sentence.source_span
+            # What stands between two sentences comes from the end of what stood there.
+            for back in range(begin - place):
+                origins[begin - 1 - back] = max(source_begin - 1 - back, 0)
+            source = text[source_begin:source_end]
+            for i, origin in enumerate(_origins(translator, source, sentence.translation)[: end - begin]):
+                origins[begin + i] = None if origin is None else source_begin + origin
+            place = end
+        for back in range(len(joined.text) - place):
+            origins[len(joined.text) - 1 - back] = len(text) - 1 - back
+        results.append(Aligned(CONTROL.sub("\ufffd", joined.text), origins))
+    return results
+
+
+def _with_spaces(source, translation):
+    """The translation with the line breaks of the HTML between sentences.
+
+    The line breaks that stand for a `br` become U+0000, which `_placed` leaves out.
+    """
+
+    def one(character, origin):
+        if character == "\n" and origin in source.breaks:
+            return "\0"
+        between_sentences = character == " " and origin is not None and source.raw[origin].isspace()
+        return source.raw[origin] if between_sentences else character
+
+    return translation._replace(text="".join(map(one, translation.text, translation.origins)))
+
+
+def _origins(translator, source, translation):
+    """For each character of a translation, the index of the source's character that it comes from, or None."""
+    text = translation.text
+    if not translation.attention:
+        return [None] * len(text)
+    (source_ids,) = translator.encode_sources([source])
+    source_spans = _spans(translator.source_tokenizer, source_ids, source)
+    target_spans = _spans(translator.target_tokenizer, translation.token_ids, text)
+    origins = [None] * len(text)
+    for (begin, end), token in zip(target_spans, translation.attention.alignment(), strict=True):
+        first, last = source_spans[token]
+        letters = [i for i in range(first, last) if not source[i].isspace()]
+        for i in range(begin, end):
+            if letters and not text[i].isspace():
+                origins[i] = letters[min(i - begin, len(letters) - 1)] if len(letters) == end - begin else letters[0]
+    for i in range(1, min(len(text), len(source)) + 1):  # The marks at the end belong together.
+        if text[-i].isalnum() or source[-i].isalnum():
+            break
+        origins[-i] = len(source) - i
+    for word in re.finditer(r"\w+", text):  # All characters of a word go to the same place: that of most of them.
+        inside = [origin for origin in origins[word.start() : word.end()] if origin is not None]
+        if inside:
+            most = max(inside, key=inside.count)
+            origins[word.start() : word.end()] = [most] * len(word[0])
+    return origins
+
+
+def _spans(tokenizer, ids, text):
+    """Where each token is in `text`: (begin, end)."""
+    prefixes = tokenizer.detokenize([list(ids[:count]) for count in range(1, len(ids) + 1)])
+    ends = list(itertools.accumulate(map(len, prefixes), max))
+    whole = prefixes[-1] if prefixes else ""
+    if whole != text:  # The tokenizer normalises texts.
+        place = [len(text)] * (len(whole) + 1)
+        for a, b, size in difflib.SequenceMatcher(None, whole, text, autojunk=False).get_matching_blocks():
+            for i in range(size + (a < len(whole))):
+                place[a + i] = b + i
+        place = list(itertools.accumulate(reversed(place), min))[::-1]
+        ends = [place[end] for end in ends]
+    return list(zip([0, *ends[:-1]], ends, strict=True))
+
+
+# The tree over the translation.
+
+
+def _placed(node, translation, begin, end):
+    """Strings and elements for the characters `begin` to `end` of a translation, which belong to a node."""
+    spans, free = [], [(begin, end)]
+    for child in sorted(node.children, key=lambda child: child.begin - child.end):  # The longest first.
+        span = _best_span(child, translation, free)
+        if span is not None:
+            spans.append((*span, child))
+            free = [part for one in free for part in _without(one, span)]
+    taken = {id(child) for _, _, child in spans}
+    for child in node.children:
+        if id(child) not in taken:
+            place = _best_place(child, translation, free, begin)
+            spans.append((place, place, child))
+            free = [part for one in free for part in _without(one, (place, place))]
+    order = {id(child): i for i, child in enumerate(node.children)}
+    spans.sort(key=lambda span: (span[0], span[1], order[id(span[2])]))
+    contents, place = [], begin
+    for first, last, child in spans:
+        contents += [translation.text[place:first].replace("\0", ""), child.element]
+        if child.element.tag != "br" and not _is_kept(child.element):
+            _fill(child.element, _placed(child, translation, first, last))
+        place = last
+    return [*contents, translation.text[place:end].replace("\0", "")]
+
+
+def _without(one, span):
+    """The parts of an interval that are left without another one in it."""
+    (begin, end), (first, last) = one, span
+    if last < begin or first > end:
+        return [one]
+    return [(begin, first), (last, end)]
+
+
+def _best_span(child, translation, free):
+    """The interval with the most characters from the child and the fewest others, or None."""
+    if child.begin == child.end:
+        return None
+    best, most = None, 0
+    for begin, end in free:
+        start, total = begin, 0
+        for i in range(begin, end):
+            origin = translation.origins[i]
+            if origin is not None:
+                total += 1 if child.begin <= origin < child.end else -1
+            if total <= 0:
+                start, total = i + 1, 0
+            elif total > most:
+                best, most = (start, i + 1), total
+    if best and child.element.tag == "br" and translation.text[slice(*best)].strip("\0"):
+        return None
+    return best
+
+
+def _best_place(child, translation, free, otherwise):
+    """The free place with the most characters on that side of it on which they also were in the source."""
+    origins = translation.origins
+    before = [origin is not None and origin < child.begin for origin in origins]
+    behind = [origin is not None and origin >= child.begin for origin in origins]
+    left, right = [0, *itertools.accumulate(before)], [0, *itertools.accumulate(behind)]
+    places = [place for begin, end in free for place in range(begin, end + 1)]
+
+    def quality(place):
+        inside_a_word = place > 0 and translation.text[place - 1 : place + 1].isalnum()
+        return left[place] + right[-1] - right[place], not inside_a_word
+
+    return max(places, key=quality, default=otherwise)
