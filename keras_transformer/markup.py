@@ -240,8 +240,8 @@ def _origins(translator, source, translation):
     if not translation.attention:
         return [None] * len(text)
     (source_ids,) = translator.encode_sources([source])
-    source_spans = _spans(translator.source_tokenizer, source_ids, source)
-    target_spans = _spans(translator.target_tokenizer, translation.token_ids, text)
+    source_spans = token_spans(translator.source_tokenizer, source_ids, source)
+    target_spans = token_spans(translator.target_tokenizer, translation.token_ids, text)
     origins = [None] * len(text)
     for (begin, end), token in zip(target_spans, translation.attention.alignment(), strict=True):
         first, last = source_spans[token]
@@ -261,7 +261,7 @@ def _origins(translator, source, translation):
     return origins
 
 
-def _spans(tokenizer, ids, text):
+def token_spans(tokenizer, ids, text):
     """Where each token is in `text`: (begin, end)."""
     prefixes = tokenizer.detokenize([list(ids[:count]) for count in range(1, len(ids) + 1)])
     ends = list(itertools.accumulate(map(len, prefixes), max))
