@@ -24,6 +24,7 @@ from keras_transformer.search import SearchSettings
 from keras_transformer.settings import ConfigError
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID, Tokenizer
 from keras_transformer.translator import (
+    Attention,
     Translation,
     Translator,
     available_cpus,
@@ -421,6 +422,20 @@ def test_attention_comes_with_the_tokens_and_sums_to_one(golden):
         np.testing.assert_allclose(attention.scores.sum(axis=-1), 1.0, atol=1e-4)
         assert len(attention.alignment()) == target
         assert set(attention.alignment(layer=0)) <= set(range(source))
+
+
+def test_the_layer_that_aligns_both_ways_counts_most():
+    """Block 1 points from each token to another one; block 0 to the first one, with larger scores; 2 is even."""
+    right = [2, 0, 1, 3]
+    scores = np.zeros((3, 2, 4, 4))
+    scores[0, :, :, 0] = 0.9
+    scores[1, :, range(4), right] = 0.5
+    scores[2] = 0.25
+    attention = Attention(list("abcd"), list("wxyz"), scores.astype("float32"))
+    assert attention.alignment() == right
+    assert attention.alignment(layer=0) == [0, 0, 0, 0]
+    one_token = Attention(["a"], ["b", "c"], np.ones((2, 1, 2, 1), "float32"))
+    assert one_token.alignment() == [0, 0]
 
 
 def test_xla_compiles_a_bounded_number_of_shapes(golden, monkeypatch, caplog):
