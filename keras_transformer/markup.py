@@ -4,7 +4,9 @@ Every element of the input is in the output once, with its attributes and its pa
 `a`, go to the words that the model aligns with theirs. Needs lxml: `pip install "keras_transformer[html]"`.
 """
 
+import bisect
 import difflib
+import functools
 import itertools
 import re
 from collections.abc import Callable
@@ -28,10 +30,33 @@ class Aligned(NamedTuple):
     Attributes:
         text: a string.
         origins: for each character, the index of the character of the source that it comes from, or None.
+        nearest: for each character of the source, the index of the character that is most likely to come from it, or
+            None. For elements whose characters are no origin. Defaults to none.
     """
 
     text: str
     origins: list
+    nearest: list | None = None
+
+
+class Target:
+    """A translation, and where the characters of each part of the source went."""
+
+    def __init__(self, text, origins, nearest=None):
+        self.text, self.origins, self.nearest = text, origins, nearest or []
+        self._places = sorted((origin, i) for i, origin in enumerate(origins) if origin is not None)
+
+    def span(self, begin, end):
+        """An interval with all characters that come from `begin` to `end` of the source, or None."""
+        first, last = (bisect.bisect_left(self._places, (place,)) for place in (begin, end))
+        places = [i for _, i in self._places[first:last]]
+        return (min(places), max(places) + 1) if places else None
+
+    def nearest_word(self, begin, end):
+        """The interval of the word that is most likely to come from `begin` to `end` of the source, or None."""
+        place = next((place for place in self.nearest[begin:end] if place is not None), None)
+        words = re.finditer(r"\w+", self.text) if place is not None else ()
+        return next((word.span() for word in words if word.start() <= place < word.end()), None)
 
 
 class Inline:
@@ -49,7 +74,7 @@ class Source(NamedTuple):
         raw: the same, with the line breaks of the HTML.
         breaks: the indices of the characters that stand for a `br`.
         tree: `Inline`.
-        put: a function that takes strings and elements, and writes them where the text was.
+        put: a function that takes the strings and elements that come where the text was.
     """
 
     text: str
@@ -72,12 +97,20 @@ def translate_html(html, translate):
 
     Raises:
         ImportError: lxml is not installed.
+        ValueError: the elements are nested too deeply.
     """
     root, write = _parsed(html)
-    sources = list(_sources(root))
-    translations = translate([source.text for source in sources])
-    for source, translation in zip(sources, translations, strict=True):
-        source.put(_placed(source.tree, _with_spaces(source, translation), 0, len(translation.text)))
+    try:
+        filled = []
+        sources = list(_sources(root, filled))
+        translations = translate([source.text for source in sources])
+        for source, translation in zip(sources, translations, strict=True):
+            target = Target(_with_spaces(source, translation), translation.origins, translation.nearest)
+            source.put(_placed(source.tree, target, 0, len(target.text)))
+    except RecursionError as error:
+        raise ValueError("The elements of the HTML are nested too deeply.") from error
+    for element, groups in filled:
+        _fill(element, [one for group in groups for one in group])
     return write()
 
 
@@ -90,12 +123,13 @@ def _parsed(html):
         import lxml.html
     except ImportError as error:
         raise ImportError('HTML needs lxml. Try: pip install "keras_transformer[html]"') from error
+    parser = lxml.html.HTMLParser(huge_tree=True)  # Without it, the parser drops what is nested more than 256 times.
     html = CONTROL.sub("\ufffd", html.replace("\r\n", "\n"))
     if re.match(r"(?:\s|<!--.*?-->)*<(?:!doctype|html)\b", html, re.IGNORECASE | re.DOTALL):
-        root = lxml.html.document_fromstring(html)
+        root = lxml.html.document_fromstring(html, parser=parser)
         return root, lambda: lxml.html.tostring(root.getroottree(), encoding="unicode")
     # Without the `div`, the parser would drop spaces at the ends and put text that stands alone into a paragraph.
-    first, *others = lxml.html.fragments_fromstring(f"<div>{html}</div>")
+    first, *others = lxml.html.fragments_fromstring(f"<div>{html}</div>", parser=parser)
     tag, root = len("<div>"), lxml.html.Element("div")
     contents = [*_contents(first), first.tail or ""]
     for one in others:  # The fragment closes a `div` that it did not open, and browsers ignore that.
@@ -144,24 +178,19 @@ def _fill(element, contents):
             last.tail += one
 
 
-def _sources(element):
-    """Yields the `Source`s in an element."""
-    groups = [
-        (inline, list(group))
-        for inline, group in itertools.groupby(_contents(element), lambda x: isinstance(x, str) or _is_inline(x))
-    ]
-    for number, (inline, group) in enumerate(groups):
+def _sources(element, filled):
+    """Yields the `Source`s in an element. Appends each element and the groups of its contents to `filled`."""
+    contents = itertools.groupby(_contents(element), lambda one: isinstance(one, str) or _is_inline(one))
+    kinds, groups = zip(*((inline, list(group)) for inline, group in contents), strict=True)
+    groups = list(groups)
+    filled.append((element, groups))
+    for number, inline in enumerate(kinds):
         if not inline:
-            for child in group:
+            for child in groups[number]:
                 if not _is_kept(child):
-                    yield from _sources(child)
+                    yield from _sources(child, filled)
             continue
-
-        def put(contents, number=number):
-            groups[number] = (True, contents)
-            _fill(element, [one for _, group in groups for one in group])
-
-        source = _source(group, put)
+        source = _source(groups[number], functools.partial(groups.__setitem__, number))
         if any(character.isalnum() for character in source.text):
             yield source
 
@@ -202,7 +231,7 @@ def aligned_translations(translator, texts, **kwargs):
     for text, part in zip(texts, parts, strict=True):
         here = list(itertools.islice(found, len(part) // 2))
         joined = translator.join_text(part, here)
-        origins, place = [None] * len(joined.text), 0
+        origins, nearest, place = [None] * len(joined.text), [None] * len(text), 0
         for sentence in joined.sentences:
             begin, end = sentence.target_span
             source_begin, source_end = sentence.source_span
@@ -210,17 +239,20 @@ def aligned_translations(translator, texts, **kwargs):
             for back in range(begin - place):
                 origins[begin - 1 - back] = max(source_begin - 1 - back, 0)
             source = text[source_begin:source_end]
-            for i, origin in enumerate(_origins(translator, source, sentence.translation)[: end - begin]):
+            here_origins, here_nearest = _origins(translator, source, sentence.translation)
+            for i, origin in enumerate(here_origins[: end - begin]):
                 origins[begin + i] = None if origin is None else source_begin + origin
+            for i, target in enumerate(here_nearest):
+                nearest[source_begin + i] = None if target is None else begin + target
             place = end
         for back in range(len(joined.text) - place):
             origins[len(joined.text) - 1 - back] = len(text) - 1 - back
-        results.append(Aligned(CONTROL.sub("\ufffd", joined.text), origins))
+        results.append(Aligned(CONTROL.sub("\ufffd", joined.text), origins, nearest))
     return results
 
 
 def _with_spaces(source, translation):
-    """The translation with the line breaks of the HTML between sentences.
+    """The text of a translation with the line breaks of the HTML between sentences.
 
     The line breaks that stand for a `br` become U+0000, which `_placed` leaves out.
     """
@@ -231,19 +263,25 @@ def _with_spaces(source, translation):
         between_sentences = character == " " and origin is not None and source.raw[origin].isspace()
         return source.raw[origin] if between_sentences else character
 
-    return translation._replace(text="".join(map(one, translation.text, translation.origins)))
+    return "".join(map(one, translation.text, translation.origins))
 
 
 def _origins(translator, source, translation):
-    """For each character of a translation, the index of the source's character that it comes from, or None."""
+    """`origins` and `nearest` of a sentence; see `Aligned`."""
     text = translation.text
     if not translation.attention:
-        return [None] * len(text)
+        return [None] * len(text), [None] * len(source)
     (source_ids,) = translator.encode_sources([source])
     source_spans = token_spans(translator.source_tokenizer, source_ids, source)
     target_spans = token_spans(translator.target_tokenizer, translation.token_ids, text)
-    origins = [None] * len(text)
-    for (begin, end), token in zip(target_spans, translation.attention.alignment(), strict=True):
+    origins, nearest = [None] * len(text), [None] * len(source)
+    scores = translation.attention.mean_scores()[: len(target_spans), : len(source_spans)]
+    letters_of = [[i for i in range(*span) if text[i].isalnum()] for span in target_spans]
+    for (first, last), column in zip(source_spans, scores.T, strict=True):
+        best = max((i for i, letters in enumerate(letters_of) if letters), key=lambda i: column[i], default=None)
+        if best is not None:
+            nearest[first:last] = [letters_of[best][0] if x.isalnum() else None for x in source[first:last]]
+    for (begin, end), token in zip(target_spans, scores.argmax(axis=1), strict=True):
         first, last = source_spans[token]
         letters = [i for i in range(first, last) if not source[i].isspace()]
         for i in range(begin, end):
@@ -258,7 +296,7 @@ def _origins(translator, source, translation):
         if inside:
             most = max(inside, key=inside.count)
             origins[word.start() : word.end()] = [most] * len(word[0])
-    return origins
+    return origins, nearest
 
 
 def token_spans(tokenizer, ids, text):
@@ -290,9 +328,11 @@ def _placed(node, translation, begin, end):
     taken = {id(child) for _, _, child in spans}
     for child in node.children:
         if id(child) not in taken:
-            place = _best_place(child, translation, free, begin)
-            spans.append((place, place, child))
-            free = [part for one in free for part in _without(one, (place, place))]
+            span = translation.nearest_word(child.begin, child.end)
+            if span is None or not any(first <= span[0] and span[1] <= last for first, last in free):
+                span = (_best_place(child, translation, free, begin),) * 2
+            spans.append((*span, child))
+            free = [part for one in free for part in _without(one, span)]
     order = {id(child): i for i, child in enumerate(node.children)}
     spans.sort(key=lambda span: (span[0], span[1], order[id(span[2])]))
     contents, place = [], begin
@@ -314,10 +354,12 @@ def _without(one, span):
 
 def _best_span(child, translation, free):
     """The interval with the most characters from the child and the fewest others, or None."""
-    if child.begin == child.end:
+    around = translation.span(child.begin, child.end)
+    if around is None:
         return None
     best, most = None, 0
     for begin, end in free:
+        begin, end = max(begin, around[0]), min(end, around[1])
         start, total = begin, 0
         for i in range(begin, end):
             origin = translation.origins[i]

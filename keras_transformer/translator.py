@@ -46,16 +46,23 @@ class Attention(NamedTuple):
         """For each target token, the index of the source token with the largest score, averaged over heads.
 
         Args:
+            layer: index of the decoder block. Defaults to all; see `mean_scores`.
+        """
+        return [int(i) for i in self.mean_scores(layer).argmax(axis=-1)]
+
+    def mean_scores(self, layer=None):
+        """Scores (T, S), averaged over heads and layers.
+
+        Args:
             layer: index of the decoder block. Defaults to all, each with the fourth power of its agreement as a weight:
                 the share of target tokens that are also the target token with the largest score of their source token.
                 Which layer aligns best differs from model to model, and this share tells it without references.
         """
         scores = self.scores.mean(axis=1)  # (layers, T, S)
-        if layer is None:
-            scores = np.tensordot(self._agreement(scores) ** 4 + 1e-6, scores, axes=1)
-        else:
-            scores = scores[layer]
-        return [int(i) for i in scores.argmax(axis=-1)]
+        if layer is not None:
+            return scores[layer]
+        weights = self._agreement(scores) ** 4 + 1e-6
+        return np.tensordot(weights / weights.sum(), scores, axes=1)
 
     def _agreement(self, scores):
         """The agreement of each layer, from 0 to 1; end tokens do not count."""

@@ -125,6 +125,10 @@ def reversed_words(texts):
         ("<p>a <!-- c d --> b</p>", "<p><!-- c d -->b a</p>"),
         ("a <b>b</div> c", "c <b>b</b> a"),
         ("", ""),
+        ("<p>a <b>b", "<p><b>b</b> a</p>"),
+        ("</b>a b", "b a"),
+        ("<tr><td>a b</td></tr>", "<tr><td>b a</td></tr>"),
+        ("a<0> b", "b a&lt;0&gt;"),
         (" \n ", " \n "),
         ("<title>a b</title>", "<title>b a</title>"),
     ],
@@ -132,6 +136,13 @@ def reversed_words(texts):
 def test_elements_go_where_their_words_go(html, expected):
     found = translate_html(html, reversed_words)
     assert " ".join(found.split()) == " ".join(expected.split())
+
+
+def test_deep_nesting_is_kept_or_refused():
+    html = "<b>" * 300 + "a" + "</b>" * 300
+    assert translate_html(html, identity) == html
+    with pytest.raises(ValueError, match="nested too deeply"):
+        translate_html("<b>" * 3000 + "a" + "</b>" * 3000, identity)
 
 
 def test_a_document_keeps_its_type_and_head():

@@ -215,17 +215,15 @@ class OwnModel(DistributedFit, keras.Model):
         return self.dense(self.embedding(ids))
 
 
-ACCUMULATED = pytest.param(
-    2, marks=pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow accumulates")
-)
+ON_TENSORFLOW = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow accumulates")
 
 
 @pytest.mark.parametrize(
     ("steps", "dtype"),
     [
         (1, "float32"),
-        (ACCUMULATED, "mixed_float16"),
-        pytest.param(ACCUMULATED, "float32", marks=pytest.mark.slow),
+        pytest.param(2, "mixed_float16", marks=ON_TENSORFLOW),
+        pytest.param(2, "float32", marks=[ON_TENSORFLOW, pytest.mark.slow]),
         pytest.param(1, "mixed_float16", marks=pytest.mark.slow),
     ],
 )
