@@ -138,6 +138,7 @@ def test_input_that_ends_early_gives_no_output(golden, tmp_path, capsys):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt.gz"]
 
 
+@pytest.mark.slow
 def test_a_full_disk_and_a_closed_pipe_end_a_translation_in_one_line(golden, tmp_path):
     call = [sys.executable, "-m", "keras_transformer", "translate", str(golden.run_dir)]
     for flags, name in (([], "standard output"), (["--output", "/dev/full"], "/dev/full")):

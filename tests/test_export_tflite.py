@@ -271,7 +271,7 @@ def test_the_runner_says_what_is_wrong_with_a_file(exported, tmp_path, capsys, n
     assert line.startswith("error: ") and str(tmp_path) in line
 
 
-@pytest.mark.parametrize("quantize", ["float16", "int8"])
+@pytest.mark.parametrize("quantize", [pytest.param("float16", marks=pytest.mark.slow), "int8"])
 def test_quantised_files_are_smaller_and_nearly_the_same(golden, exported, tmp_path, quantize):
     lengths = {"source_length": LENGTH, "target_length": LENGTH, "num_beams": 1, "text_file": False}
     folder, _ = export_tflite(golden.translator, tmp_path / quantize, quantize=quantize, **lengths)

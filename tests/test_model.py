@@ -321,7 +321,7 @@ def test_inputs_may_be_a_list_a_tuple_or_two_arguments():
     np.testing.assert_allclose(to_numpy(model(SOURCE, TARGET, training=False)), logits(model), atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", [list, tuple])
+@pytest.mark.parametrize("kind", [list, pytest.param(tuple, marks=pytest.mark.slow)])
 def test_a_list_of_inputs_trains_evaluates_and_predicts_as_a_dict_does(kind):
     inputs, found = kind([SOURCE, TARGET]), []
     for x in (inputs, {"encoder_token_ids": SOURCE, "decoder_token_ids": TARGET}):

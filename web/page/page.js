@@ -200,13 +200,28 @@ function hypotheses(chosen) {
   $("hypotheses").replaceChildren(...rows);
 }
 
+/**
+ * The number of target pieces that are also the target piece with the largest weight of their source piece, for the
+ * mean of some heads. It is largest for the layer that aligns best, as in Python's `Attention.mean_scores`.
+ */
+function agreement(heads) {
+  const weight = (t, s) => heads.reduce((sum, rows) => sum + rows[t][s], 0);
+  const best = (values) => values.indexOf(Math.max(...values));
+  const range = (length) => Array.from({ length }, (_, i) => i);
+  // The end tokens do not count.
+  const target = range(heads[0].length - 1), source = range(heads[0][0].length - 1);
+  const forward = target.map((t) => best(source.map((s) => weight(t, s))));
+  const backward = source.map((s) => best(target.map((t) => weight(t, s))));
+  return target.filter((t) => backward[forward[t]] === t).length;
+}
+
 /** Draws the cross-attention as a table, so that a screen reader can read it, too. */
 function picture(found) {
   attention = found;
   if ($("layer").length === 0) { // All models of a site have the same layers.
     const numbers = (count) => Array.from({ length: count }, (_, i) => i + 1);
-    // The second-to-last layer aligns best: "Jointly Learning to Align and Translate with Transformer Models" (2019).
-    options($("layer"), numbers(found.layers), Math.max(found.layers - 2, 0));
+    const agreements = found.scores.map(agreement);
+    options($("layer"), numbers(found.layers), agreements.indexOf(Math.max(...agreements)));
     options($("head"), ["all, averaged", ...numbers(found.heads)], 0);
   }
   const chosen = attention.scores[$("layer").value], head = Number($("head").value);
