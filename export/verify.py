@@ -121,10 +121,11 @@ def _problems_with_documents(served, translator, texts):
     documents = [f" {one}.\n\n- {other}!{one}? {other}\n" for one, other in itertools.pairwise(texts[:6])]
     documents += ["", " ".join(texts[:8])]  # The last one has a sentence that is too long.
     answers = served("translate_document", text=np.array([document.encode() for document in documents], object))
-    for document, answer in zip(documents, answers["translation"], strict=True):
-        parts = translator.split_text(document)
-        found = served("translate", text=np.array([plain(one).encode() for one in parts[1::2]], object))
-        translations = [Translation(text.decode(), 0.0) for text in found["translation"]]
+    split = [translator.split_text(document) for document in documents]
+    plain_sentences = [plain(one).encode() for parts in split for one in parts[1::2]]
+    found = iter(served("translate", text=np.array(plain_sentences, object))["translation"])
+    for document, parts, answer in zip(documents, split, answers["translation"], strict=True):
+        translations = [Translation(text.decode(), 0.0) for text in itertools.islice(found, len(parts) // 2)]
         wanted = translator.join_text(parts, translations).text
         if answer.decode() != wanted:
             yield f"`translate_document` of {document[:60]!r}: {wanted[:300]!r} became {answer.decode()[:300]!r}"

@@ -294,9 +294,8 @@ def _translate_document(arguments):
     others["--num-hypotheses"] = arguments.num_hypotheses > 1
     received = [name for name, given in others.items() if given]
     if received:
-        raise ValueError(
-            f"--document writes one text, so it takes none of {', '.join(others)}. Received: {received[0]}."
-        )
+        name = "--document" if arguments.document else "--format html"
+        raise ValueError(f"{name} writes one text, so it takes none of {', '.join(others)}. Received: {received[0]}.")
     text = read_text(arguments.input)
     translator = _load(arguments)
     if arguments.format == "html":

@@ -179,12 +179,13 @@ def fitted(parts, fits):
         >>> fitted(["", "One two, three four five", ""], lambda texts: [len(text) < 16 for text in texts])
         ['', 'One two,', ' ', 'three four five', '']
     """
-    while True:
-        good = iter(fits([plain(sentence) for sentence in parts[1::2]]))
-        long = {i for i in range(1, len(parts), 2) if not next(good) and len(parts[i]) > 1}
-        if not long:
-            return parts
-        parts = [new for i, part in enumerate(parts) for new in (_cut_in_two(part) if i in long else [part])]
+    good, found = iter(fits([plain(sentence) for sentence in parts[1::2]])), []
+    for i, part in enumerate(parts):
+        if i % 2 == 0 or next(good) or len(part) < 2:
+            found.append(part)
+        else:  # Only the two shorter sentences are tried again.
+            found += fitted(["", *_cut_in_two(part), ""], fits)[1:-1]
+    return found
 
 
 def _cut_in_two(sentence):

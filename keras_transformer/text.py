@@ -57,8 +57,7 @@ def lines(file, name):
         try:
             data = file.read1(READ_SIZE)
         except (OSError, EOFError, zlib.error) as error:  # For example a gzip file that is cut off.
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error).rstrip(".")
-            raise DataError(f"Cannot read {name} after line {count:,}: {reason}.") from error
+            raise DataError(f"Cannot read {name} after line {count:,}: {_reason(error)}.") from error
         if first and data.startswith(_UTF_16):
             raise DataError(f"{name} is UTF-16, not UTF-8. Convert it, for example with: iconv -f UTF-16 -t UTF-8.")
         first = False
@@ -117,6 +116,11 @@ def read_lines(path):
     return text
 
 
+def _reason(error):
+    """Why a file cannot be read, without a full stop."""
+    return getattr(error, "strerror", None) or str(error).rstrip(".")
+
+
 def read_text(path=None):
     """The whole text of a file, or of standard input, unchanged but for a byte order mark.
 
@@ -128,7 +132,7 @@ def read_text(path=None):
         try:
             data = file.read()
         except (OSError, EOFError, zlib.error) as error:
-            raise DataError(f"Cannot read {name}: {str(error).rstrip('.')}.") from error
+            raise DataError(f"Cannot read {name}: {_reason(error)}.") from error
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
