@@ -65,7 +65,7 @@ def train(run, config, resume, export):
         if resume and chief:
             run.go_on(config, epochs_done)
         batches = make_batches(
-            passes(corpus, train, general, tokenizers, config) if recipe.subword_sampling or general else train,
+            passes(corpus, train, general, tokenizers, config),
             config.data.tokens_per_batch,
             shuffle=True,
             seed=recipe.seed,
@@ -282,24 +282,32 @@ def encode(text, tokenizers, data):
 
 
 def passes(corpus, train, general, tokenizers, config):
-    """A function that returns the `EncodedPairs` of a pass.
+    """A function that returns the `EncodedPairs` of a pass; or `train` if all passes are the same.
 
-    With subword sampling, the first passes have sampled subwords and later ones those of `train`. If there is general
-    text, a list of one `EncodedPairs`, every pass has another selection of it.
+    With subword sampling, the first passes have sampled subwords and later ones those of `train`. If there are
+    placeholders, they replace other words in every pass. If there is general text, a list of one `EncodedPairs`, every
+    pass has another selection of it.
     """
     import numpy as np
 
-    from keras_transformer.data import encode_pairs, mixed
+    from keras_transformer.data import encode_pairs, masked, mixed, num_placeholders
+    from keras_transformer.placeholders import word_pairs
 
-    recipe = config.training
+    recipe, tokenizers = config.training, (tokenizers[0], tokenizers[-1])
     sampled = 0 if not recipe.subword_sampling else recipe.subword_sampling_passes or math.inf
+    share = recipe.placeholder_share if num_placeholders(tokenizers) else 0
+    words = word_pairs(corpus.train.pairs) if share else ()
+    if not (sampled or share or general):
+        return train
 
     def pairs(number):
-        own = train
-        if number < sampled:
-            seed = np.random.SeedSequence((recipe.seed, number)).generate_state(1).item()
-            settings = config.data.max_length, config.data.over_long, recipe.subword_sampling, seed
-            own = encode_pairs(corpus.train.pairs, tokenizers[0], tokenizers[-1], *settings)
+        own, alpha = train, recipe.subword_sampling if number < sampled else None
+        seed = np.random.SeedSequence((recipe.seed, number)).generate_state(1).item()
+        if alpha:
+            settings = config.data.max_length, config.data.over_long, alpha, seed
+            own = encode_pairs(corpus.train.pairs, *tokenizers, *settings)
+        if share:
+            own = masked(own, corpus.train.pairs, words, share, tokenizers, config.data.max_length, alpha, seed)
         for more in general:
             own = mixed(own, more, config.data.general_weight, np.random.default_rng((recipe.seed, number, 1)))
         return own

@@ -3,10 +3,12 @@
     python -m keras_transformer.export.run_tflite FOLDER/translator.tflite "a sentence"
 
 Needs `ai-edge-litert`, `numpy` and `sentencepiece`, and `translator.json` and the tokenizer in the folder of the file.
-Whole texts also need `regex` and keras_transformer/sentences.py: copy it, too, beside this file.
+Whole texts also need `regex` and keras_transformer/sentences.py, and models with placeholders (`num_placeholders` in
+`translator.json`) keras_transformer/placeholders.py: copy them, too, beside this file.
 """
 
 import argparse
+import importlib
 import json
 import sys
 from pathlib import Path
@@ -71,16 +73,30 @@ class TFLiteTranslator:
     def translate(self, text, beam=True):
         """Pairs (translation, score) of one text, best first; only one pair with greedy search."""
         source, target = self.tokenizers()
-        hypotheses = self.translate_ids(source.encode(text), beam)
+        text, parts = self._protected(text)
+        ids = source.encode(text)[: self.settings["source_length"] - 1]
+        if not parts:
+            return [(self._decoded(target, row), score) for row, score in self.translate_ids(ids, beam)]
+        placeholders = _beside("placeholders")
+        numbers = {self.settings["end_token_id"] + 1 + i: part for i, part in enumerate(parts)}
+        parts = [part if i in ids else "" for i, part in numbers.items()]  # The rest was cut.
+        if not placeholders.has_words(text):
+            return [(placeholders.restored(text, parts), 0.0)]
+        hypotheses = self.translate_ids(ids, beam)
+        return [(placeholders.restored(self._decoded(target, row), parts), score) for row, score in hypotheses]
+
+    def _decoded(self, target, token_ids):
         special = {self.settings[f"{name}_token_id"] for name in ("pad", "start", "end")}
-        return [(target.decode([i for i in ids if i not in special]), score) for ids, score in hypotheses]
+        return target.decode([i for i in token_ids if i not in special])
+
+    def _protected(self, text):
+        """The text with placeholders, and what they stand for."""
+        count = self.settings.get("num_placeholders", 0)
+        return _beside("placeholders").protect(text, count) if count else (text, ())
 
     def translate_document(self, text, beam=True):
         """The translation of a whole text, sentence by sentence; line breaks and bullets are kept."""
-        try:
-            from keras_transformer import sentences
-        except ImportError:  # This file was copied.
-            import sentences
+        sentences = _beside("sentences")
 
         def fits(plain):
             return [not self.is_cut(sentence) for sentence in plain]
@@ -92,7 +108,7 @@ class TFLiteTranslator:
 
     def is_cut(self, text):
         """Whether a text has more tokens than the model takes, so that only its beginning is translated."""
-        return len(self.tokenizers()[0].encode(text)) >= self.settings["source_length"]
+        return len(self.tokenizers()[0].encode(self._protected(text)[0])) >= self.settings["source_length"]
 
     def translate_ids(self, token_ids, beam=True):
         """Pairs (token ids, score) of the token ids of one text, best first."""
@@ -109,6 +125,14 @@ class TFLiteTranslator:
         rows = zip(hypotheses.tolist(), scores.tolist(), strict=True)
         padding, least = self.settings["pad_token_id"], self.settings["no_hypothesis_score"]
         return [([i for i in row if i != padding], score) for row, score in rows if score > least]
+
+
+def _beside(name):
+    """A module of the package, or the copy of it beside this file."""
+    try:
+        return importlib.import_module(f"keras_transformer.{name}")
+    except ImportError:  # This file was copied.
+        return importlib.import_module(name)
 
 
 def _settings(file):

@@ -24,7 +24,8 @@ from keras_transformer.export import ExportError
 from keras_transformer.export.serving import server_environment
 from keras_transformer.export.verify import longest_target, sentences, verify_saved_model
 from keras_transformer.files import full_disk_named, new_folder
-from keras_transformer.search import search
+from keras_transformer.placeholders import graph_has_words, graph_protect, graph_protect_target, graph_restored
+from keras_transformer.search import placeholders_of, search
 from keras_transformer.sentences import graph_fitted, graph_joined, graph_plain, graph_split, sentence_places
 from keras_transformer.tokenizers import (
     END_TOKEN_ID,
@@ -156,6 +157,7 @@ class _Signatures:
         self.source_tokenizer, self.target_tokenizer = translator.source_tokenizer, translator.target_tokenizer
         self.settings = settings.within(self.model.max_length)
         self.num_hypotheses, self.jit_compile = num_hypotheses, jit_compile
+        self.num_placeholders = translator.num_placeholders
         embedding = self.model.decoder_embedding
         laid_out = embedding.tie_weights and not jit_compile  # XLA lays it out itself; an own kernel already is.
         # Once, in a variable: not again for every request.
@@ -163,24 +165,28 @@ class _Signatures:
         self._search = None
 
     def translate(self, text):
-        token_ids, empty, outputs = self._best(self.source_tokenizer.graph_tokenize(text))
-        return {"translation": tf.where(empty, "", self.target_tokenizer.graph_detokenize(token_ids)), **outputs}
+        ids, text, parts = self._source(text)
+        token_ids, empty, outputs = self._best(ids, text)
+        translation = tf.where(empty, text, self.target_tokenizer.graph_detokenize(token_ids))
+        return {"translation": self._restored(translation, parts), **outputs}
 
     def translate_document(self, text):
         def fits(sentences):
-            lengths = self.source_tokenizer.graph_tokenize(sentences).row_lengths()
-            return lengths < self.translator.max_source_length
+            return self._source(sentences)[0].row_lengths() < self.translator.max_source_length
 
         parts = graph_fitted(graph_split(text, self.translator.source_language), fits)
         sentences = graph_plain(tf.gather(parts.flat_values, sentence_places(parts)))
         return {"translation": graph_joined(parts, self.translate(sentences)["translation"])}
 
     def translate_nbest(self, text):
-        ids = self.source_tokenizer.graph_tokenize(text)
-        hypotheses, scores, empty, _ = self._hypotheses(ids, self.num_hypotheses)
+        ids, text, parts = self._source(text)
+        hypotheses, scores, empty, _ = self._hypotheses(ids, self.num_hypotheses, text)
         texts = self.target_tokenizer.graph_detokenize(tf.reshape(hypotheses, [-1, tf.shape(hypotheses)[-1]]))
-        nothing = empty[:, None] | (scores < decoding.NO_HYPOTHESIS)
-        return {"hypotheses": tf.where(nothing, "", tf.reshape(texts, tf.shape(scores))), "scores": scores}
+        texts = tf.where(empty[:, None], text[:, None], tf.reshape(texts, tf.shape(scores)))
+        if parts is not None:
+            parts = tf.repeat(parts, self.num_hypotheses, axis=0)
+            texts = tf.reshape(self._restored(tf.reshape(texts, [-1]), parts), tf.shape(scores))
+        return {"hypotheses": tf.where(scores < decoding.NO_HYPOTHESIS, "", texts), "scores": scores}
 
     def translate_ids(self, token_ids):
         known = _known(token_ids, self.source_tokenizer.vocabulary_size)
@@ -188,7 +194,7 @@ class _Signatures:
         return {"translation_ids": translation_ids, **outputs}
 
     def tokenize(self, text):
-        token_ids, _ = _ended(self._cut(self.source_tokenizer.graph_tokenize(text)))
+        token_ids, _ = _ended(self._cut(self._source(text)[0]))
         return {"token_ids": token_ids[:-1]}
 
     def detokenize(self, token_ids):
@@ -199,7 +205,10 @@ class _Signatures:
         with tf.control_dependencies(
             [tf.debugging.assert_equal(tf.size(source), tf.size(target), "Each target translates its source")]
         ):
-            source_ids, source_lengths = _ended(self._cut(self.source_tokenizer.graph_tokenize(source)))
+            ids, _, _ = self._source(source)
+            source_ids, source_lengths = _ended(self._cut(ids))
+        if self.num_placeholders:
+            target = graph_protect_target(target, graph_protect(source, self.num_placeholders)[1])
         target_ids = self.target_tokenizer.graph_tokenize(target)
         labels, target_lengths = _ended(target_ids[:, : longest_target(self.translator) - 1])
 
@@ -217,16 +226,37 @@ class _Signatures:
         (log_probs,) = _in_batches(one_batch, target_lengths, (spec,), FORWARD_ROWS)
         return {"log_prob": tf.reduce_sum(log_probs, axis=-1), "token_log_probs": log_probs}
 
-    def _best(self, ids):
+    def _source(self, text):
+        """Strings (B,) -> ragged token ids; the text with placeholders, "" if it has none; and its parts or None.
+
+        A translation of a text without words is that text.
+        """
+        if not self.num_placeholders:
+            return self.source_tokenizer.graph_tokenize(text), tf.fill(tf.shape(text), ""), None
+        text, parts = graph_protect(text, self.num_placeholders)
+        ids = self.source_tokenizer.graph_tokenize(text)
+        parts = tf.where(placeholders_of(self._cut(ids).to_tensor(PAD_TOKEN_ID), self.num_placeholders), parts, "")
+        return ids, tf.where(parts[:, 0] == "", "", text), parts
+
+    def _restored(self, text, parts):
+        return text if parts is None else graph_restored(text, parts)
+
+    def _best(self, ids, text=None):
         """Ragged token ids -> token ids (B, L) of the best hypothesis, empty (B,), and the other outputs."""
-        hypotheses, scores, empty, truncated = self._hypotheses(ids, 1)
+        hypotheses, scores, empty, truncated = self._hypotheses(ids, 1, text)
         token_ids = hypotheses[:, 0]
         length = tf.math.count_nonzero(token_ids != PAD_TOKEN_ID, axis=-1, dtype=tf.int32)
         return token_ids, empty, {"score": scores[:, 0], "length": length, "truncated": truncated}
 
-    def _hypotheses(self, ids, k):
-        """Ragged token ids without special ones -> hypotheses (B, k, L), scores (B, k), empty (B,), truncated (B,)."""
+    def _hypotheses(self, ids, k, text=None):
+        """Ragged token ids without special ones -> hypotheses (B, k, L), scores (B, k), empty (B,), truncated (B,).
+
+        A `text` of `_source` that has placeholders and no words is empty, too.
+        """
         truncated = ids.row_lengths() > self.translator.max_source_length - 1
+        if text is not None and self.num_placeholders:
+            kept = (text != "") & ~graph_has_words(text)
+            ids = tf.ragged.boolean_mask(ids, ids.with_flat_values(tf.gather(~kept, ids.value_rowids())))
         token_ids, lengths = _ended(self._cut(ids))
         limits = tf.where(lengths > 1, self.settings.limits(lengths), 1)  # Empty input needs no search.
         longest = tf.reduce_max(limits)
@@ -252,7 +282,9 @@ class _Signatures:
                 if self.jit_compile:
                     return self._compiled_search(token_ids, limits)
                 limit = tf.reduce_max(limits)
-                return search(self, token_ids, limits, limit, self.settings, num_hypotheses)
+                return search(
+                    self, token_ids, limits, limit, self.settings, num_hypotheses, **self._placeholders(token_ids)
+                )
 
             shapes = (tf.int32, [None, None]), (tf.int32, [None]), (tf.int32, [])
             specs = [tf.TensorSpec(shape, dtype) for dtype, shape in shapes]
@@ -271,7 +303,14 @@ class _Signatures:
             @tf.function(input_signature=specs, jit_compile=True, autograph=False)
             def compiled(token_ids, limits):
                 hypotheses = search(
-                    self.model, token_ids, limits, limit, self.settings, self.num_hypotheses, jit_compile=True
+                    self.model,
+                    token_ids,
+                    limits,
+                    limit,
+                    self.settings,
+                    self.num_hypotheses,
+                    jit_compile=True,
+                    **self._placeholders(token_ids),
                 )
                 return tuple(hypotheses)
 
@@ -290,6 +329,11 @@ class _Signatures:
         place += tf.reduce_sum(tf.cast(length > lengths[:-1], tf.int32))
         branches = [branch(some_rows, some_length) for some_rows in BATCH_SIZES for some_length in lengths]
         return tf.switch_case(place, branches)
+
+    def _placeholders(self, token_ids):
+        """The arguments of `search` about placeholders."""
+        count = self.num_placeholders
+        return {"num_placeholders": count, "required": placeholders_of(token_ids, count)} if count else {}
 
     def start_decoding(self, *arguments):
         """The model's decoder with the output kernel in its variable, for `search`."""

@@ -13,13 +13,13 @@ import tensorflow as tf
 from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
-from keras_transformer import decoding
+from keras_transformer import decoding, placeholders
 from keras_transformer.caches import FixedCache
 from keras_transformer.export import ExportError
 from keras_transformer.export.saved_model import graph_functions, mask_empty_inputs
 from keras_transformer.export.verify import verify_tflite
 from keras_transformer.files import new_folder
-from keras_transformer.search import LENGTH_MARGIN, search
+from keras_transformer.search import LENGTH_MARGIN, placeholders_of, search
 from keras_transformer.sentences import specification
 from keras_transformer.tokenizers import (
     END_TOKEN_ID,
@@ -58,7 +58,9 @@ def export_tflite(
     | | | where each head looked in the source to write each token |
 
     `token_ids` are the ids of a text, followed by the end token and padded with 0. The first caches are zeros.
-    `logits` of tokens that no translation may have are about -1e9.
+    `logits` of tokens that no translation may have are about -1e9. If the vocabulary has placeholders
+    (`keras_transformer.placeholders`), a translation has those of its source, each once; the application puts them into
+    texts and out of translations, as `run_tflite` shows.
 
     `translator_text.tflite` also contains the tokenizer, as operations of tensorflow-text, which the application must
     link (in Python: `tensorflow_text.tflite_registrar.SELECT_TFTEXT_OPS`):
@@ -127,6 +129,8 @@ def export_tflite(
             "settings": vars(settings),
             "source_language": translator.source_language,
             "sentences": specification(translator.source_language),
+            "num_placeholders": translator.num_placeholders,
+            "placeholders": placeholders.specification(),
             "length_margin": LENGTH_MARGIN,
             "no_hypothesis_score": decoding.NO_HYPOTHESIS,
             "versions": {name: version(name) for name in ("keras_transformer", "tensorflow", "keras")},
@@ -226,9 +230,10 @@ class _Device:
         """Token ids (1, S) -> hypotheses (1, K, L) and their scores (1, K)."""
         length = tf.reduce_sum(tf.cast(token_ids != PAD_TOKEN_ID, tf.int32), axis=1)
         limits, num_beams = settings.limits(length), settings.num_beams
-        hypotheses, scores = search(
-            self.model, token_ids, limits, self.target_length, settings, num_beams, cache="fixed"
-        )
+        shared = {"cache": "fixed"}
+        if count := self.translator.num_placeholders:
+            shared |= {"num_placeholders": count, "required": placeholders_of(token_ids, count)}
+        hypotheses, scores = search(self.model, token_ids, limits, self.target_length, settings, num_beams, **shared)
         return mask_empty_inputs(length <= 1, hypotheses, scores, num_beams)
 
     def _tokenize(self, text):

@@ -29,6 +29,7 @@ _HOME = {
     "TokenAccuracy": "training",
     "distribute": "distribution",
     "DistributedFit": "distribution",
+    "Glossary": "placeholders",
     "Tokenizer": "tokenizers",
     "Translator": "translator",
 }

@@ -21,6 +21,7 @@ from keras_transformer.config import (
     user_errors,
 )
 from keras_transformer.files import output_file
+from keras_transformer.placeholders import Glossary
 from keras_transformer.runs import Run
 
 # A worker notices after a time-out of TensorFlow that another one is gone. If they never connected, it waits forever.
@@ -115,6 +116,11 @@ def _translate_flags(one):
         choices=("text", "html"),
         default="text",
         help="html: translate a page and keep its markup; needs lxml (default: text)",
+    )
+    one.add_argument(
+        "--glossary",
+        metavar="FILE",
+        help="terms that are always translated in the same way: a term, a tab and its translation in every line",
     )
 
 
@@ -226,6 +232,8 @@ def _load(arguments):
     """The translator of a run. A folder without a model and wrong settings are reported before TensorFlow is loaded."""
     Run(arguments.run).check_trained()
     settings = section_settings("decoding", vars(arguments))
+    if getattr(arguments, "glossary", None):
+        settings["glossary"] = Glossary.load(arguments.glossary)
     from keras_transformer.translator import Translator
 
     return Translator.load(arguments.run, **settings)

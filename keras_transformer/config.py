@@ -126,6 +126,13 @@ class TokenizerConfig(Settings):
         None, "token ids per vocabulary (default: 8,000, or fewer if the text has too few words)", AT_LEAST_1
     )
     separate_vocabularies: bool = setting(False, "one vocabulary per language instead of a shared one")
+    num_placeholders: int | None = setting(
+        None,
+        "tokens that stand for what must not change: addresses, {name}, numbers with units, emoji, terms of a glossary "
+        "(default: 8; none for wordpiece)",
+        AT_LEAST_0,
+        Rule(lambda value: value <= 99, "at most 99"),
+    )
 
 
 @dataclass(frozen=True)
@@ -173,6 +180,9 @@ class TrainingConfig(Settings):
         "passes with sampled segmentations; later passes use those of translation "
         "(default: five eighths of --epochs; with --steps-per-epoch all)",
         AT_LEAST_1,
+    )
+    placeholder_share: float = setting(
+        0.1, "share in [0, 1) of the training pairs in which words become placeholders, drawn in every pass", RATE
     )
     strategy: str = changeable(
         "auto",

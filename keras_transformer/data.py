@@ -4,10 +4,12 @@ The pairs in batch k of epoch e depend only on the lengths, the seed, e and k. S
 resumed run can begin in the middle of the sequence of batches.
 """
 
+from random import Random
 from typing import NamedTuple
 
 import numpy as np
 
+from keras_transformer.placeholders import mask_words, protect_pair
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, shifted_right
 
 
@@ -42,6 +44,8 @@ class TokenBatches(NamedTuple):
 def encode_pairs(pairs, source_tokenizer, target_tokenizer, max_length, over_long="drop", alpha=None, seed=0):
     """Tokenizes pairs and adds the end token.
 
+    If the vocabularies have placeholders, what must not change becomes placeholders: see `placeholders.protect_pair`.
+
     Args:
         pairs: list of (source, target).
         source_tokenizer, target_tokenizer: a `keras_transformer.tokenizers.Tokenizer` each, may be the same.
@@ -60,10 +64,10 @@ def encode_pairs(pairs, source_tokenizer, target_tokenizer, max_length, over_lon
         raise ValueError(f"`over_long` must be 'drop' or 'cut'. Received: {over_long!r}.")
     if not pairs:
         raise ValueError("There must be sentence pairs to encode. Received: none.")
-    sides = []
-    for tokenizer, texts in zip((source_tokenizer, target_tokenizer), zip(*pairs, strict=True), strict=True):
-        token_ids = tokenizer.sample(texts, alpha, seed) if alpha else tokenizer.tokenize(texts)
-        sides.append([np.array([*ids, END_TOKEN_ID], "int32") for ids in token_ids])
+    tokenizers = source_tokenizer, target_tokenizer
+    if count := num_placeholders(tokenizers):
+        pairs = [protect_pair(*pair, count) for pair in pairs]
+    sides = _token_ids(pairs, tokenizers, alpha, seed)
     fits = [max(len(s), len(t)) <= max_length for s, t in zip(*sides, strict=True)]
     if over_long == "drop":
         sides = [[ids for ids, fit in zip(side, fits, strict=True) if fit] for side in sides]
@@ -75,6 +79,47 @@ def encode_pairs(pairs, source_tokenizer, target_tokenizer, max_length, over_lon
             f"{len(pairs):,} pairs. Raise max_length, or cut them with over_long='cut'."
         )
     return EncodedPairs(*sides, over_long=[place for place, fit in enumerate(fits) if not fit])
+
+
+def _token_ids(pairs, tokenizers, alpha, seed):
+    """Two lists of arrays of token ids, with the end token."""
+    sides, texts_of = [], zip(*pairs, strict=True) if pairs else ((), ())
+    for tokenizer, texts in zip(tokenizers, texts_of, strict=True):
+        token_ids = tokenizer.sample(texts, alpha, seed) if alpha else tokenizer.tokenize(texts)
+        sides.append([np.array([*ids, END_TOKEN_ID], "int32") for ids in token_ids])
+    return sides
+
+
+def num_placeholders(tokenizers):
+    """Number of placeholders that all of the tokenizers have."""
+    return min(tokenizer.num_placeholders for tokenizer in tokenizers)
+
+
+def masked(encoded, pairs, words, share, tokenizers, max_length, alpha=None, seed=0):
+    """Encoded pairs; in some of them, words and their translations are replaced by placeholders.
+
+    Args:
+        encoded: the `EncodedPairs` of `pairs`.
+        pairs: list of (source, target), the texts.
+        words: from `placeholders.word_pairs`.
+        share: of the pairs that are replaced, if they have such words.
+        tokenizers: that of the source and that of the target; both have placeholders.
+        max_length, alpha: see `encode_pairs`.
+        seed: of the choice.
+
+    Returns:
+        `EncodedPairs`.
+    """
+    random, left_out = Random(seed), set(encoded.over_long) if len(encoded.source) < len(pairs) else ()
+    kept, count = [i for i in range(len(pairs)) if i not in left_out], num_placeholders(tokenizers)
+    rows = [row for row in range(len(kept)) if random.random() < share]
+    new = [mask_words(*protect_pair(*pairs[kept[row]], count), words, random, count) for row in rows]
+    rows, new = [row for row, pair in zip(rows, new, strict=True) if pair], [pair for pair in new if pair]
+    source, target = list(encoded.source), list(encoded.target)
+    for row, *ids in zip(rows, *_token_ids(new, tokenizers, alpha, seed), strict=True):
+        if max(map(len, ids)) <= max_length:
+            source[row], target[row] = ids
+    return EncodedPairs(source, target, encoded.over_long)
 
 
 def mixed(pairs, general, weight, rng):

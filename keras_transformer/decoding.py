@@ -59,12 +59,14 @@ class SpecialIds(NamedTuple):
     Attributes:
         start, end, pad: the start, end and padding tokens.
         forbidden: tokens that are never chosen, except where a prefix forces them. Defaults to ().
+        num_placeholders: N, number of placeholders, whose ids follow that of the end token. Defaults to 0.
     """
 
     start: int = 2
     end: int = 3
     pad: int = 0
     forbidden: tuple = ()
+    num_placeholders: int = 0
 
 
 class Stage(NamedTuple):
@@ -106,6 +108,7 @@ def greedy(
     special_ids=SpecialIds(),
     jit_compile=False,
     stages=None,
+    required=None,
 ):
     """Takes the most probable token at every position.
 
@@ -121,28 +124,40 @@ def greedy(
             same. Defaults to False.
         stages: a list of `Stage`s with ascending lengths and divisors; the last one has `max_length` L. The result is
             the same for all lists. Defaults to one stage.
+        required: bool (B, N), which of the N placeholders a hypothesis must have. It has each of them once and no
+            other, unless it reaches its maximum length. Defaults to None: placeholders are tokens like any other.
 
     Returns:
         `Hypotheses` with K = 1 and scores without length penalty.
     """
 
     def choose(logits, rows, index):
-        past, prefix = rows["token_ids"], rows.get("prefix")
-        _, token, log_prob = _best_tokens(logits, 1, past, index, prefix, settings, special_ids, jit_compile)
+        past = rows["token_ids"]
+        _, token, log_prob = _best_tokens(logits, 1, past, index, rows, settings, special_ids, jit_compile)
         return token[:, 0], log_prob[:, 0]
 
-    given = {"limits": limits, "prefix": prefix}
+    given = {"limits": limits, "prefix": prefix, "required": required}
     return _one_by_one(decoder, batch_size, max_length, given, choose, special_ids, stages)
 
 
-def sample(decoder, uniforms, max_length, settings, limits=None, prefix=None, special_ids=SpecialIds(), stages=None):
+def sample(
+    decoder,
+    uniforms,
+    max_length,
+    settings,
+    limits=None,
+    prefix=None,
+    special_ids=SpecialIds(),
+    stages=None,
+    required=None,
+):
     """Draws the token at every position from the model's distribution.
 
     `uniforms` is the only source of randomness. So a hypothesis depends neither on the other rows of the batch nor on
     the backend.
 
     Args:
-        decoder, limits, prefix, special_ids, stages: see `greedy`.
+        decoder, limits, prefix, special_ids, stages, required: see `greedy`.
         uniforms: float32 (B, L), uniform in [0, 1).
         max_length: L.
         settings: as for `greedy`. Also uses `temperature`, `top_k` and `top_p`.
@@ -153,7 +168,7 @@ def sample(decoder, uniforms, max_length, settings, limits=None, prefix=None, sp
 
     def choose(logits, rows, index):
         log_probs = ops.log_softmax(logits, axis=-1)
-        allowed = _adjust(log_probs, rows["token_ids"], index, rows.get("prefix"), settings, special_ids)
+        allowed = _adjust(log_probs, rows["token_ids"], index, rows, settings, special_ids)
         allowed = allowed / settings.temperature
         size = allowed.shape[-1]
         allowed, tokens = ops.top_k(allowed, min(settings.top_k or size, size))  # (B, k), most probable first
@@ -169,7 +184,7 @@ def sample(decoder, uniforms, max_length, settings, limits=None, prefix=None, sp
         token = ops.cast(ops.take_along_axis(tokens, place, axis=-1), "int32")
         return token[:, 0], ops.take_along_axis(log_probs, token, axis=-1)[:, 0]
 
-    given = {"limits": limits, "prefix": prefix, "uniforms": uniforms}
+    given = {"limits": limits, "prefix": prefix, "required": required, "uniforms": uniforms}
     batch_size = ops.shape(uniforms)[0]
     return _one_by_one(decoder, batch_size, max_length, given, choose, special_ids, stages)
 
@@ -274,6 +289,7 @@ def beam_search(
     special_ids=SpecialIds(),
     jit_compile=False,
     stages=None,
+    required=None,
 ):
     """Keeps the `num_beams` most probable live prefixes and the `num_beams` best ended hypotheses.
 
@@ -289,7 +305,7 @@ def beam_search(
             larger than the vocabulary. One beam without length penalty is greedy search.
         num_hypotheses: number of hypotheses to return, at most K. Defaults to K. A scalar integer tensor is possible,
             too: then all K are returned, and only so many of them are final.
-        limits, prefix, special_ids, jit_compile, stages: see `greedy`.
+        limits, prefix, special_ids, jit_compile, stages, required: see `greedy`.
 
     Returns:
         `Hypotheses`, `num_hypotheses` per sentence, best first. With a repetition penalty, they are ordered by the
@@ -297,7 +313,7 @@ def beam_search(
     """
     num_hypotheses = settings.num_beams if num_hypotheses is None else num_hypotheses
     beams = _Beams(decoder, max_length, settings, num_hypotheses, special_ids, jit_compile)
-    rows = beams.start(batch_size, limits, prefix)
+    rows = beams.start(batch_size, limits, prefix, required)
     rows = _run(beams.unfinished, beams.step, rows, decoder, batch_size, stages or [Stage(max_length)])
     returned = num_hypotheses if isinstance(num_hypotheses, int) else settings.num_beams
     scores, token_ids = rows["scores"][:, :returned], rows["paths"][:, :returned, 1::2]
@@ -316,7 +332,7 @@ class _Beams:
     - `scores`, float32 (B, 2K), by which the paths are ranked: of a live prefix the total, which is its sum of log
       probabilities; of a hypothesis the total divided by the length penalty.
     - `own`, only with a repetition penalty: the scores without that penalty.
-    - `limits` (B,), and `prefix` (B, P) if there is one.
+    - `limits` (B,), and `prefix` (B, P) and `required` (B, N) if there are any.
     """
 
     def __init__(self, decoder, max_length, settings, num_hypotheses, special_ids, jit_compile):
@@ -327,7 +343,7 @@ class _Beams:
         self.positions = ops.arange(max_length, dtype="int32")
         self.columns = ops.arange(1 + 2 * max_length, dtype="int32")
 
-    def start(self, batch_size, limits, prefix):
+    def start(self, batch_size, limits, prefix, required):
         """The rows before the first step."""
         shape = (batch_size, 2 * self.num_beams, 1 + 2 * self.max_length)
         # All beams begin with the same prefix. Only the first one is possible, else each hypothesis would occur K
@@ -339,9 +355,8 @@ class _Beams:
         rows = {"paths": _full(shape, 0) + first, "scores": scores, "limits": limits}
         if self.settings.repetition_penalty != 1.0:
             rows["own"] = ops.zeros_like(scores)
-        if prefix is not None:
-            rows["prefix"] = ops.convert_to_tensor(prefix)
-        return rows
+        given = {"prefix": prefix, "required": required}
+        return {**rows, **{name: ops.convert_to_tensor(x) for name, x in given.items() if x is not None}}
 
     def unfinished(self, index, rows):
         """Boolean (B,): whether a live prefix can still become one of the requested hypotheses."""
@@ -394,9 +409,9 @@ class _Beams:
         num_beams, count = self.num_beams, 2 * self.num_beams
         num_tokens = min(count, logits.shape[-1])  # At most this many tokens of one beam can be among the best 2K.
         past = ops.reshape(live[..., 1::2], (-1, self.max_length))
-        prefix = ops.repeat(rows["prefix"], num_beams, axis=0) if "prefix" in rows else None
+        given = {name: ops.repeat(rows[name], num_beams, axis=0) for name in ("prefix", "required") if name in rows}
         best, tokens, log_probs = _best_tokens(
-            logits, num_tokens, past, index, prefix, self.settings, self.special_ids, self.jit_compile
+            logits, num_tokens, past, index, given, self.settings, self.special_ids, self.jit_compile
         )
         totals = ops.reshape(best, (-1, num_beams, num_tokens)) + rows["scores"][:, num_beams:, None]
         totals, flat = _top_k(ops.reshape(totals, (-1, num_beams * num_tokens)), count, self.jit_compile)  # (B, 2K)
@@ -420,8 +435,8 @@ class _Beams:
         return length_penalty_divisor(length, settings.length_penalty, settings.length_penalty_type)
 
 
-def _best_tokens(logits, k, token_ids, index, prefix, settings, special_ids, jit_compile):
-    """The k best tokens of each row under the settings and the prefix, best first.
+def _best_tokens(logits, k, token_ids, index, given, settings, special_ids, jit_compile):
+    """The k best tokens of each row under the settings and what is `given`, best first; see `_adjust`.
 
     Returns:
         Three tensors (R, k): the adjusted log probabilities, the tokens, and the model's own log probabilities.
@@ -429,21 +444,22 @@ def _best_tokens(logits, k, token_ids, index, prefix, settings, special_ids, jit
     if jit_compile and settings.repetition_penalty == 1.0:
         # Only the k best are normalised: this reads the tensor (R, V) and does not write another one of this size.
         normalizer = ops.logsumexp(logits, axis=-1, keepdims=True)
-        best, tokens = _top_k(_adjust(logits, token_ids, index, prefix, settings, special_ids), k, jit_compile)
+        best, tokens = _top_k(_adjust(logits, token_ids, index, given, settings, special_ids), k, jit_compile)
         return best - normalizer, tokens, best - normalizer
     # Without XLA one fused operation is faster. The repetition penalty multiplies log probabilities, not logits.
     log_probs = ops.log_softmax(logits, axis=-1)
-    best, tokens = _top_k(_adjust(log_probs, token_ids, index, prefix, settings, special_ids), k, jit_compile)
+    best, tokens = _top_k(_adjust(log_probs, token_ids, index, given, settings, special_ids), k, jit_compile)
     penalised = settings.repetition_penalty != 1.0
     return best, tokens, ops.take_along_axis(log_probs, tokens, axis=-1) if penalised else best
 
 
-def _adjust(log_probs, token_ids, index, prefix, settings, special_ids):
-    """Applies the settings and the prefix (R, P) to the log probabilities or logits (R, V) of position `index`.
+def _adjust(log_probs, token_ids, index, given, settings, special_ids):
+    """Applies the settings and what is `given` to the log probabilities or logits (R, V) of position `index`.
 
-    `token_ids` (R, L) holds the tokens before `index`. Forbidden tokens get `IMPOSSIBLE`.
+    `token_ids` (R, L) holds the tokens before `index`. `given` may have `prefix` (R, P) and `required` (R, N).
+    Forbidden tokens get `IMPOSSIBLE`.
     """
-    size, given = log_probs.shape[-1], log_probs
+    size, original = log_probs.shape[-1], log_probs
     tokens = ops.arange(size, dtype="int32")
     positions = ops.arange(ops.shape(token_ids)[1], dtype="int32")
     if special_ids.forbidden:
@@ -465,12 +481,22 @@ def _adjust(log_probs, token_ids, index, prefix, settings, special_ids):
     if settings.min_length > 1:
         too_short = ops.logical_and(tokens == special_ids.end, index + 1 < settings.min_length)
         log_probs = ops.where(too_short, IMPOSSIBLE, log_probs)
+    if "required" in given:
+        number = special_ids.num_placeholders
+        placeholders = ops.arange(special_ids.end + 1, special_ids.end + 1 + number, dtype="int32")
+        written = ops.any(token_ids[:, :, None] == placeholders, axis=1)
+        missing = ops.logical_and(given["required"], ops.logical_not(written))  # (R, N)
+        # No end while one is missing, and no other placeholder.
+        impossible = ops.concatenate([ops.any(missing, axis=1, keepdims=True), ops.logical_not(missing)], axis=1)
+        impossible = ops.where(impossible, IMPOSSIBLE, 0.0)
+        log_probs = log_probs + ops.pad(impossible, [[0, 0], [special_ids.end, size - special_ids.end - 1 - number]])
+    prefix = given.get("prefix")
     if prefix is not None:
         width = ops.shape(prefix)[1]
         column = ops.take(prefix, ops.minimum(index, width - 1), axis=1)[:, None]
         forced = ops.logical_and(index < width, column != special_ids.pad)
         # A forced token may be one that is otherwise forbidden.
-        log_probs = ops.where(forced, ops.where(tokens == column, given, IMPOSSIBLE), log_probs)
+        log_probs = ops.where(forced, ops.where(tokens == column, original, IMPOSSIBLE), log_probs)
     return log_probs
 
 

@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from keras_transformer.placeholders import restored
+
 # Elements inside a sentence. All others, except those of `OPAQUE`, begin a new text.
 _INLINE = """a abbr acronym b bdi bdo big cite data del dfn em font i ins label mark nobr q s small span strike strong
 sub sup time tt u"""
@@ -272,8 +274,9 @@ def _origins(translator, source, translation):
     if not translation.attention:
         return [None] * len(text), [None] * len(source)
     (source_ids,) = translator.encode_sources([source])
-    source_spans = token_spans(translator.source_tokenizer, source_ids, source)
-    target_spans = token_spans(translator.target_tokenizer, translation.token_ids, text)
+    parts = translation.parts
+    source_spans = token_spans(translator.source_tokenizer, source_ids, source, parts)
+    target_spans = token_spans(translator.target_tokenizer, translation.token_ids, text, parts)
     origins, nearest = [None] * len(text), [None] * len(source)
     scores = translation.attention.mean_scores()[: len(target_spans), : len(source_spans)]
     letters_of = [[i for i in range(*span) if text[i].isalnum()] for span in target_spans]
@@ -299,9 +302,10 @@ def _origins(translator, source, translation):
     return origins, nearest
 
 
-def token_spans(tokenizer, ids, text):
-    """Where each token is in `text`: (begin, end)."""
+def token_spans(tokenizer, ids, text, parts=()):
+    """Where each token is in `text`: (begin, end). `parts` are those of a `Translation`."""
     prefixes = tokenizer.detokenize([list(ids[:count]) for count in range(1, len(ids) + 1)])
+    prefixes = [restored(prefix, parts, complete=False) for prefix in prefixes]
     ends = list(itertools.accumulate(map(len, prefixes), max))
     whole = prefixes[-1] if prefixes else ""
     if whole != text:  # The tokenizer normalises texts.

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from keras_transformer.config import SECTIONS, ConfigError, RunConfig, read_json
 from keras_transformer.files import MANIFEST, FileError, foreign_files, output_file, remove, write_json
+from keras_transformer.placeholders import NUM_PLACEHOLDERS
 from keras_transformer.tokenizers import TOKENIZER_NAMES, Tokenizer, load_tokenizers, save_tokenizers
 
 PACKAGES = ("tensorflow", "tensorflow-text", "keras", "keras-nlp", "sentencepiece", "sacrebleu", "numpy")
@@ -182,7 +183,10 @@ class Run:
         else:
             sides = list(zip(*corpus.train.pairs, strict=True))
             texts = sides if settings.separate_vocabularies else [sides[0] + sides[1]]
-            arguments = settings.vocabulary_size, settings.tokenizer, config.training.seed
+            placeholders = settings.num_placeholders
+            if placeholders is None:
+                placeholders = 0 if settings.tokenizer == "wordpiece" else NUM_PLACEHOLDERS
+            arguments = settings.vocabulary_size, settings.tokenizer, config.training.seed, placeholders
             tokenizers = [Tokenizer.train(side, *arguments) for side in texts]
         self.write(config, tokenizers, _checksums(corpus))
         print(f"tokenizer: {settings.tokenizer}, " + " and ".join(f"{t.vocabulary_size:,} ids" for t in tokenizers))

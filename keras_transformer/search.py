@@ -17,7 +17,13 @@ from keras_transformer.settings import (
     changeable,
     documented,
 )
-from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID
+from keras_transformer.tokenizers import (
+    END_TOKEN_ID,
+    FIRST_PLACEHOLDER_ID,
+    PAD_TOKEN_ID,
+    START_TOKEN_ID,
+    UNKNOWN_TOKEN_ID,
+)
 
 # Tokens that a translation may have beyond `max_length_ratio`, because the ratio varies most for short sources.
 LENGTH_MARGIN = 16
@@ -131,6 +137,8 @@ def search(
     uniforms=None,
     jit_compile=False,
     cache=None,
+    num_placeholders=0,
+    required=None,
 ):
     """Searches for the translations of a batch, in `keras.ops`: for `Translator` and for the graphs of exports.
 
@@ -146,6 +154,9 @@ def search(
         jit_compile: whether XLA compiles the search. Defaults to False.
         cache: `"growing"` or `"fixed"`, see `keras_transformer.caches`. Defaults to `"fixed"` if XLA compiles the
             search, else to `"growing"`.
+        num_placeholders: N, number of placeholders of the vocabulary; without `required`, translations have none.
+            Defaults to 0.
+        required: bool (B, N), the placeholders that a translation must have, from `placeholders_of`. Defaults to None.
 
     Returns:
         `decoding.Hypotheses`.
@@ -161,8 +172,17 @@ def search(
     num_beams = 1 if settings.sampling else settings.num_beams
     decoder = model.start_decoding(encoder_token_ids, stages[0].max_length, num_beams, cache)
     batch_size = ops.shape(encoder_token_ids)[0]
-    special_ids = decoding.SpecialIds(START_TOKEN_ID, END_TOKEN_ID, PAD_TOKEN_ID, tuple(settings.forbidden))
-    shared = {"limits": limits, "prefix": prefix, "special_ids": special_ids, "stages": stages}
+    forbidden = settings.forbidden
+    if required is None:
+        forbidden += range(FIRST_PLACEHOLDER_ID, FIRST_PLACEHOLDER_ID + num_placeholders)
+    special_ids = decoding.SpecialIds(START_TOKEN_ID, END_TOKEN_ID, PAD_TOKEN_ID, tuple(forbidden), num_placeholders)
+    shared = {
+        "limits": limits,
+        "prefix": prefix,
+        "special_ids": special_ids,
+        "stages": stages,
+        "required": required,
+    }
     if num_beams > 1:
         return decoding.beam_search(
             decoder, batch_size, max_length, settings, num_hypotheses, jit_compile=jit_compile, **shared
@@ -176,6 +196,16 @@ def search(
     length = ops.cast(ops.sum(token_ids != PAD_TOKEN_ID, axis=-1), "float32")
     divisor = decoding.length_penalty_divisor(length, settings.length_penalty, settings.length_penalty_type)
     return decoding.Hypotheses(token_ids, scores / divisor)
+
+
+def placeholders_of(token_ids, num_placeholders):
+    """Bool (B, N): which of the N placeholders are among the token ids (B, S), an array or a tensor."""
+    import numpy as np
+    from keras import ops
+
+    ids = np.arange(FIRST_PLACEHOLDER_ID, FIRST_PLACEHOLDER_ID + num_placeholders, dtype="int32")
+    found = token_ids[:, :, None] == ids
+    return found.any(axis=1) if isinstance(found, np.ndarray) else ops.any(found, axis=1)
 
 
 def _stages(encoder_token_ids, max_length):

@@ -6,7 +6,8 @@
 - `wordpiece` (keras-nlp / tensorflow-text): splits at spaces and punctuation first. It does not store the spaces around
   punctuation; `detokenize` sets them by rules.
 
-Special ids are the same for all kinds: 0 padding, 1 unknown, 2 start, 3 end. `tokenize` never adds them.
+Special ids are the same for all kinds: 0 padding, 1 unknown, 2 start, 3 end. `tokenize` never adds them. If there are
+placeholders, they have the ids from 4 on; see `keras_transformer.placeholders`.
 """
 
 import io
@@ -15,13 +16,15 @@ import re
 import unicodedata
 from bisect import bisect
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from pathlib import Path
 from random import Random
 
 from keras_transformer.files import output_file
+from keras_transformer.placeholders import placeholder
 
 PAD_TOKEN_ID, UNKNOWN_TOKEN_ID, START_TOKEN_ID, END_TOKEN_ID = range(4)
+FIRST_PLACEHOLDER_ID = END_TOKEN_ID + 1
 KINDS = ("unigram", "bpe", "wordpiece")
 
 # Number of ids of a vocabulary without a given size. Small texts give fewer.
@@ -58,6 +61,7 @@ class Tokenizer:
     Attributes:
         kind: one of `KINDS`, or the name of your own kind.
         vocabulary_size: number of ids, including the four special ones.
+        num_placeholders: number of placeholders among the ids. Defaults to 0.
         suffix: of the file that `save` writes.
         runs_on_devices: whether its graph methods are operations of TFLite. Defaults to False.
 
@@ -69,10 +73,11 @@ class Tokenizer:
     """
 
     suffix = None
+    num_placeholders = 0
     runs_on_devices = False
 
     @staticmethod
-    def train(texts, vocabulary_size=None, kind="unigram", seed=0):
+    def train(texts, vocabulary_size=None, kind="unigram", seed=0, num_placeholders=0):
         """Learns a vocabulary.
 
         Args:
@@ -81,6 +86,8 @@ class Tokenizer:
                 may learn somewhat fewer than this number.
             kind: one of `KINDS`. Defaults to `"unigram"`.
             seed: for the choice of sentences from a very large text. Defaults to 0.
+            num_placeholders: number of placeholders, which belong to `vocabulary_size`; not for WordPiece, which splits
+                them. Defaults to 0.
 
         Returns:
             A `Tokenizer`.
@@ -95,13 +102,19 @@ class Tokenizer:
                 "`vocabulary_size` must be at least 8: four ids are special, and words need pieces. "
                 f"Received: vocabulary_size={vocabulary_size}. 8,000 suits most corpora."
             )
+        if kind == "wordpiece" and num_placeholders:
+            raise TokenizerError(
+                "WordPiece has no placeholders: it splits them at their brackets. "
+                f"Received: num_placeholders={num_placeholders}. Use kind='unigram', or num_placeholders=0."
+            )
         if isinstance(texts, str):
             raise TokenizerError("`texts` must be an iterable of sentences. Received: one string.")
         texts = [text for text in texts if text.strip()]
         if not texts:
             raise TokenizerError("A tokenizer needs text to learn from. Received: only empty sentences, or none.")
-        cls = WordPieceTokenizer if kind == "wordpiece" else SentencePieceTokenizer
-        return cls._train(texts, vocabulary_size, kind, seed)
+        if kind == "wordpiece":
+            return WordPieceTokenizer._train(texts, vocabulary_size)
+        return SentencePieceTokenizer._train(texts, vocabulary_size, kind, seed, num_placeholders)
 
     @staticmethod
     def load(path):
@@ -249,24 +262,28 @@ class SentencePieceTokenizer(Tokenizer):
                 "A SentencePiece model must have pad 0, unk 1, bos 2, eos 3: the model and the exports rely on them. "
                 f"Received: {special}. Train it with `Tokenizer.train`."
             )
+        pieces = self.pieces(range(FIRST_PLACEHOLDER_ID, self.vocabulary_size))
+        is_placeholder = (piece == placeholder(number) for number, piece in enumerate(pieces))
+        self.num_placeholders = sum(takewhile(bool, is_placeholder))
         self._graph = None
         # Limited, because a large corpus has many words, and each entry holds up to 64 segmentations.
         self._segmentations = lru_cache(maxsize=50_000)(self._find_segmentations)
 
     @classmethod
-    def _train(cls, texts, vocabulary_size, kind, seed):
+    def _train(cls, texts, vocabulary_size, kind, seed, num_placeholders):
         size = vocabulary_size or AUTOMATIC_VOCABULARY_SIZE
+        others = kind, seed, num_placeholders
         try:
-            return cls(_learn(texts, size, kind, seed, exact=vocabulary_size is not None))
+            return cls(_learn(texts, size, *others, exact=vocabulary_size is not None))
         except RuntimeError as error:
             possible = _possible_size(str(error))
             if possible is None:
                 raise TokenizerError(f"SentencePiece could not learn a vocabulary: {error}") from error
             if vocabulary_size is None:
-                return cls(_learn(texts, possible, kind, seed, exact=False))
+                return cls(_learn(texts, possible, *others, exact=False))
             too = "large" if possible < size else "small"
             if too == "small":  # The text may give fewer pieces than the proposed size.
-                possible = min(possible, cls._train(texts, None, kind, seed).vocabulary_size)
+                possible = min(possible, cls._train(texts, None, *others).vocabulary_size)
             raise TokenizerError(
                 f"`vocabulary_size` is too {too} for this text: there must be room for every character, and every "
                 f"piece must occur in it. Received: vocabulary_size={vocabulary_size} for {len(texts):,} sentences. "
@@ -301,6 +318,12 @@ class SentencePieceTokenizer(Tokenizer):
         """The best segmentations of a word, and the running sum of their probabilities to the power of alpha."""
         # A piece never crosses a word boundary, so each word can be drawn separately.
         segmentations = self._processor.nbest_encode(word, nbest_size=64) or [[]]
+
+        def placeholders(ids):
+            return [i for i in ids if 0 <= i - FIRST_PLACEHOLDER_ID < self.num_placeholders]
+
+        # Only the best segmentation surely takes placeholders as a whole.
+        segmentations = [ids for ids in segmentations if placeholders(ids) == placeholders(segmentations[0])]
         scores = [alpha * sum(map(self._processor.get_score, ids)) for ids in segmentations]
         return segmentations, list(accumulate(math.exp(score - max(scores)) for score in scores))
 
@@ -350,7 +373,7 @@ class SentencePieceTokenizer(Tokenizer):
         return [] if self.runs_on_devices else [self._graph_tokenizer()]
 
 
-def _learn(texts, vocabulary_size, kind, seed, exact):
+def _learn(texts, vocabulary_size, kind, seed, num_placeholders, exact):
     """A serialized SentencePiece model; with `exact=False`, the size is an upper bound."""
     import sentencepiece
 
@@ -366,6 +389,7 @@ def _learn(texts, vocabulary_size, kind, seed, exact):
         unk_id=UNKNOWN_TOKEN_ID,
         bos_id=START_TOKEN_ID,
         eos_id=END_TOKEN_ID,
+        user_defined_symbols=[placeholder(number) for number in range(num_placeholders)],
         # With these three settings the fast implementations in the graph and on devices give the same ids.
         normalization_rule_name="nmt_nfkc",
         byte_fallback=False,
@@ -423,7 +447,7 @@ class WordPieceTokenizer(Tokenizer):
         self._graph = None
 
     @classmethod
-    def _train(cls, texts, vocabulary_size, kind, seed):
+    def _train(cls, texts, vocabulary_size):
         import keras_nlp
         import tensorflow as tf
 

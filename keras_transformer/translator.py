@@ -18,10 +18,11 @@ from keras import ops
 from keras_transformer import decoding, sentences
 from keras_transformer.compiled import FORWARD_ROWS, AutoCompiled, batches, compile_function, filled_shapes
 from keras_transformer.model import Transformer
+from keras_transformer.placeholders import Glossary, has_words, protect, protect_target, restored
 from keras_transformer.runs import Run
-from keras_transformer.search import SearchSettings, search
+from keras_transformer.search import SearchSettings, placeholders_of, search
 from keras_transformer.settings import one_of
-from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, shifted_right
+from keras_transformer.tokenizers import END_TOKEN_ID, FIRST_PLACEHOLDER_ID, PAD_TOKEN_ID, shifted_right
 
 # With this many texts, XLA saves more time than its compilation takes.
 XLA_PAYS_FROM = 1024
@@ -84,6 +85,7 @@ class Translation(NamedTuple):
         attention: `Attention`, if it was requested.
         truncated: whether the source had more tokens than `max_source_length`, so that only its beginning was
             translated.
+        parts: what the placeholders 0, 1, ... among `token_ids` stand for; see `keras_transformer.placeholders`.
     """
 
     text: str
@@ -91,6 +93,7 @@ class Translation(NamedTuple):
     token_ids: tuple = ()
     attention: Attention | None = None
     truncated: bool = False
+    parts: tuple = ()
 
 
 class SentenceTranslation(NamedTuple):
@@ -151,6 +154,8 @@ class Translator:
             last digits.
         source_language: language code of the sources, such as `"de"`, for `translate_text`; see
             `keras_transformer.sentences.rules`. Defaults to None.
+        glossary: a dict, `keras_transformer.Glossary` or None: terms and the translations that they get. Needs a
+            vocabulary with placeholders. Defaults to None.
         **settings: `keras_transformer.search.SearchSettings` by name, such as `num_beams=1`.
 
     Example:
@@ -168,6 +173,7 @@ class Translator:
         max_source_length=128,
         jit_compile="auto",
         source_language=None,
+        glossary=None,
         **settings,
     ):
         if not isinstance(model, Transformer):
@@ -182,6 +188,13 @@ class Translator:
         self.jit_compile = one_of("jit_compile", jit_compile, ("auto", True, False))
         self.source_language = source_language
         self.settings = SearchSettings().replace(**settings)
+        self.num_placeholders = min(self.source_tokenizer.num_placeholders, self.target_tokenizer.num_placeholders)
+        self.glossary = glossary if isinstance(glossary, Glossary | None) else Glossary(glossary)
+        if self.glossary and not self.num_placeholders:
+            raise ValueError(
+                "A glossary needs a vocabulary with placeholders, which stand for its terms in the model. Received: a "
+                "tokenizer without them. Train with placeholders (--num-placeholders 8)."
+            )
         self.run = None  # `load` sets it to the `Run`.
         self._compiled = {}
         self._num_translated = 0
@@ -221,6 +234,9 @@ class Translator:
     ):
         """Translates texts and keeps their order; '' is translated to ''.
 
+        If the vocabulary has placeholders, addresses, `{name}`, numbers with units, emoji and the like do not change;
+        see `keras_transformer.placeholders`.
+
         Args:
             texts: a list of strings.
             num_hypotheses: number of translations per text, at most `num_beams` except with sampling. Defaults to 1.
@@ -237,10 +253,15 @@ class Translator:
         settings = self.settings.replace(**settings)
         texts = _list_of_strings("texts", texts)
         settings.check_num_hypotheses(num_hypotheses)
-        sources, truncated = self._encode(texts)
+        protected = [self._protected(text) for text in texts]
+        sources, truncated = self._encode(texts, protected)
+        parts = [_present(one.parts, ids) for one, ids in zip(protected, sources, strict=True)]
         forced = self._encode_prefixes(prefixes, len(texts))
         results = [[Translation("", 0.0)]] * len(texts)
         rows = [i for i, ids in enumerate(sources) if len(ids) > 1]
+        for i in [i for i in rows if parts[i] and not has_words(protected[i].text)]:
+            results[i] = [Translation(restored(protected[i].text, parts[i]), 0.0)]
+            rows.remove(i)
         self._num_translated += len(rows)
         jit_compile = True if keras.backend.backend() == "jax" else self.jit_compile
         if jit_compile == "auto" and self._num_translated >= XLA_PAYS_FROM and len(rows) >= XLA_PAYS_FROM // 4:
@@ -263,7 +284,8 @@ class Translator:
 
         for batch, rows_of_batch in zip(cut, _on_all_cores(translate_batch, cut), strict=True):
             for i, hypotheses in zip(batch, rows_of_batch, strict=True):
-                results[i] = [hypothesis._replace(truncated=truncated[i]) for hypothesis in hypotheses]
+                shared = {"truncated": truncated[i], "parts": parts[i]}
+                results[i] = [one._replace(text=restored(one.text, parts[i]), **shared) for one in hypotheses]
         if return_attention:
             results = self._add_attention(sources, results)
         elif not return_scores:
@@ -344,7 +366,7 @@ class Translator:
             )
 
         def fits(plain):
-            return [len(ids) < self.max_source_length for ids in self.source_tokenizer.tokenize(plain)]
+            return [not cut for cut in self._encode(plain)[1]]
 
         return sentences.fitted(sentences.split(text, self.source_language), fits)
 
@@ -378,7 +400,10 @@ class Translator:
                 "`sources` and `targets` must have the same length: each target translates its source. "
                 f"Received: {len(sources)} sources, {len(targets)} targets."
             )
-        source_ids, truncated = self._encode(sources)
+        protected = [self._protected(source) for source in sources]
+        source_ids, truncated = self._encode(sources, protected)
+        if self.num_placeholders:
+            targets = [protect_target(text, one.parts) for text, one in zip(targets, protected, strict=True)]
         target_ids = [[*ids, END_TOKEN_ID] for ids in self.target_tokenizer.tokenize(targets)]
 
         def log_probs(encoder_token_ids, decoder_token_ids, labels):
@@ -387,15 +412,16 @@ class Translator:
             return ops.take_along_axis(of_all_tokens, labels[..., None], axis=-1)[..., 0]
 
         results, rows = [], self._forward("score", log_probs, source_ids, target_ids)
-        for ids, row, cut in zip(target_ids, rows, truncated, strict=True):
+        for ids, row, cut, one in zip(target_ids, rows, truncated, protected, strict=True):
             row = row[: len(ids)]
-            results.append(TargetScore(float(row.sum()), self.target_tokenizer.pieces(ids), row.tolist(), cut))
+            pieces = _pieces(self.target_tokenizer, ids, one.parts)
+            results.append(TargetScore(float(row.sum()), pieces, row.tolist(), cut))
         return results
 
     def _add_attention(self, sources, results):
         """`results` with the attention scores of each hypothesis, computed by a full forward pass."""
-        pairs = [(ids, h.token_ids) for ids, row in zip(sources, results, strict=True) for h in row if h.token_ids]
-        source_ids, target_ids = zip(*pairs, strict=True) if pairs else ((), ())
+        found = [(ids, h) for ids, row in zip(sources, results, strict=True) for h in row if h.token_ids]
+        source_ids, target_ids = [ids for ids, _ in found], [h.token_ids for _, h in found]
 
         def attention_scores(encoder_token_ids, decoder_token_ids, labels):
             scores = self.model.attention_scores(encoder_token_ids, decoder_token_ids)
@@ -404,11 +430,11 @@ class Translator:
         arrays = self._forward("attention", attention_scores, source_ids, target_ids)
         attention = iter(
             Attention(
-                self.source_tokenizer.pieces(source),
-                self.target_tokenizer.pieces(target),
-                array[:, :, : len(target), : len(source)],
+                _pieces(self.source_tokenizer, source, h.parts),
+                _pieces(self.target_tokenizer, h.token_ids, h.parts),
+                array[:, :, : len(h.token_ids), : len(source)],
             )
-            for source, target, array in zip(source_ids, target_ids, arrays, strict=True)
+            for (source, h), array in zip(found, arrays, strict=True)
         )
         return [[h._replace(attention=next(attention)) if h.token_ids else h for h in row] for row in results]
 
@@ -441,8 +467,13 @@ class Translator:
         """Token ids of each text as the model gets them: cut at `max_source_length`, the end token last."""
         return self._encode(texts)[0]
 
-    def _encode(self, texts):
+    def _protected(self, text):
+        """The text with placeholders, if the vocabulary has any: `keras_transformer.placeholders.Protected`."""
+        return protect(text, self.num_placeholders, self.glossary)
+
+    def _encode(self, texts, protected=None):
         """The result of `encode_sources`, and for each text whether it was cut."""
+        texts = [one.text for one in protected or map(self._protected, texts)]
         rows, most = self.source_tokenizer.tokenize(texts), self.max_source_length - 1
         return [[*ids[:most], END_TOKEN_ID] for ids in rows], [len(ids) > most for ids in rows]
 
@@ -478,6 +509,9 @@ class Translator:
             prefix = [forced[i] for i in rows] + [[]] * more
             prefix = pad(prefix, -(-max(map(len, prefix)) // 8) * 8)[:, :max_length]
             inputs["prefix"] = np.repeat(prefix, copies, axis=0)
+        required = placeholders_of(token_ids, self.num_placeholders)
+        if required.any():
+            inputs["required"] = np.repeat(required, copies, axis=0)
         if settings.sampling:
             inputs["uniforms"] = np.zeros((num_rows * copies, max_length), "float32")
             for place, i in enumerate(rows):  # A sample depends only on the seed and the text's place in the list.
@@ -495,6 +529,7 @@ class Translator:
 
             def function(inputs, max_length, jit_compile):
                 arguments = {"max_length": max_length, "settings": settings, "num_hypotheses": num_hypotheses}
+                arguments["num_placeholders"] = self.num_placeholders
                 return tuple(search(self.model, **arguments, jit_compile=jit_compile, **inputs))
 
             self._compiled[key] = AutoCompiled(self.model, function)
@@ -523,6 +558,18 @@ def available_cpus():
     if not hasattr(os, "process_cpu_count") and hasattr(os, "sched_getaffinity"):  # Python before 3.13, on Linux.
         return len(os.sched_getaffinity(0))
     return getattr(os, "process_cpu_count", os.cpu_count)() or 1
+
+
+def _present(parts, token_ids):
+    """The parts; "" for those whose placeholders are not among the token ids, because these were cut."""
+    return tuple(part if FIRST_PLACEHOLDER_ID + i in token_ids else "" for i, part in enumerate(parts))
+
+
+def _pieces(tokenizer, token_ids, parts):
+    """The pieces of token ids; those of placeholders are their parts."""
+    numbers = {FIRST_PLACEHOLDER_ID + i: part for i, part in enumerate(parts)}
+    pieces = tokenizer.pieces(token_ids)
+    return [numbers.get(int(i), piece) for i, piece in zip(token_ids, pieces, strict=True)]
 
 
 def _spans(parts):

@@ -16,10 +16,11 @@ from http.server import SimpleHTTPRequestHandler
 
 import numpy as np
 import pytest
+import test_placeholders
 from sentencepiece_models import imported_tokenizer
 from test_sentences import LANGUAGES, VECTORS, random_texts
 
-from keras_transformer import sentences
+from keras_transformer import placeholders, sentences
 from keras_transformer.export import ExportError, web
 from keras_transformer.export.verify import ODD
 from keras_transformer.export.web import POLICY, SOURCES, built_page, export_web, server
@@ -185,13 +186,13 @@ def test_nothing_too_much_and_strange_text(golden, site, opened):
 
 def test_a_text_is_translated_sentence_by_sentence(golden, site, opened):
     page = opened(site)
-    text = f"  {golden.texts[0]} {golden.texts[1]}\n\n- {golden.texts[2]}\n"
+    text = f"  {golden.texts[0]} {golden.texts[1]}\n\n- {golden.texts[2]}\n\n{golden.texts[3]} {{x}} 😀\n\n{{y}} 5 kg"
     best = translate(page, text)
     translations = golden.translator.translate(golden.texts[:3], num_hypotheses=4, return_scores=True)
     assert [hypothesis for hypothesis, _ in best] == [hypothesis.text for hypothesis in translations[0]]
     shown = "document.getElementById('translation').textContent"
     assert page.evaluate(shown) == golden.translator.translate_text(text)
-    assert page.inner_text("#count").startswith("3 sentences, ")
+    assert page.inner_text("#count").startswith("5 sentences, ")
     # The sentence under the pointer is marked on both sides.
     for place in ("#translation .sentence >> nth=1", "#mirror .sentence >> nth=1"):
         first_line = page.locator(place).evaluate("(element) => element.getClientRects()[0].toJSON()")
@@ -207,7 +208,7 @@ def test_a_text_is_translated_sentence_by_sentence(golden, site, opened):
     rows = page.locator("#hypotheses button span:first-child").all_text_contents()
     assert rows == [hypothesis.text for hypothesis in translations[2]]
     page.click("#hypotheses button >> nth=1")
-    assert page.evaluate(shown).endswith(f"\n\n- {translations[2][1].text}\n")
+    assert f"\n\n- {translations[2][1].text}\n" in page.evaluate(shown)
     page.locator("#translation .sentence >> nth=0").press("Enter")
     assert page.inner_text("#chosen") == f"Sentence 1: {golden.texts[0]}"
     page.locator("#translation .sentence >> nth=2").press("Enter")
@@ -244,6 +245,28 @@ def test_the_rules_in_javascript_split_as_in_python(opened, tmp_path):
             cut = sentences.fitted(parts, lambda plain: [len(x) <= 9 for x in plain])
             translated = [sentences.without_marks(f"<{part}>.") if i % 2 else part for i, part in enumerate(cut)]
             assert row == [parts, cut, sentences.spaced(translated)]
+
+
+def test_placeholders_in_javascript_are_those_of_python(opened, tmp_path):
+    shutil.copy(SOURCES / "src" / "placeholders.js", tmp_path)
+    (tmp_path / "index.html").write_text("")
+    texts = [text for text, _, _ in test_placeholders.VECTORS] + test_placeholders.random_texts(2000, seed=7)
+    code = """async ([specification, texts]) => {
+        const { Placeholders } = await import("/placeholders.js");
+        const rules = new Placeholders(specification, 8);
+        return texts.map((text) => {
+            const found = rules.protect(text), other = found.text.replace("⟦0⟧", "");
+            return [found.text, found.parts, ...[found.text, other].map((one) => rules.restored(one, found.parts)),
+                rules.restored(other, found.parts, false), rules.hasWords(found.text)];
+        });
+    }"""
+    found = opened(tmp_path).evaluate(code, [placeholders.specification(), texts])
+    for text, row in zip(texts, found, strict=True):
+        masked, parts = placeholders.protect(text)
+        other = masked.replace("⟦0⟧", "", 1)
+        wanted = [placeholders.restored(one, parts) for one in (masked, other)]
+        wanted += [placeholders.restored(other, parts, complete=False), placeholders.has_words(masked)]
+        assert row == [masked, list(parts), *wanted]
 
 
 def test_another_model_can_be_chosen(golden, site, opened):
@@ -310,6 +333,8 @@ LISTS = [
         (change(length_margin="x"), "cannot be used: length_margin must be a whole number from 0 on."),
         (change(sentences=None), "cannot be used: sentences must hold the rules that split texts."),
         (change(sentences={"rules": [["(", ""]]}), "cannot be used: sentences must hold the rules that split texts."),
+        (change(num_placeholders=-1), "cannot be used: num_placeholders must be a whole number from 0 on."),
+        (change(placeholders=None), "cannot be used: placeholders must hold the rules of what is not translated."),
         (change(no_hypothesis_score=None), "cannot be used: no_hypothesis_score must be a number."),
         (remove("models/float32/translator.tflite"), "float32/translator.tflite could not be loaded (404"),
         (damage("models/float32/translator.tflite", 3000), "translator.tflite cannot be used"),

@@ -174,7 +174,7 @@ async function look() {
   const mine = shown.sentences[current], { ids } = mine.hypotheses[mine.chosen], chosen = mine.chosen;
   if (!ids.length) return $("attention").replaceChildren();
   const began = performance.now();
-  const found = await ask("attention", { source: mine.ids, target: ids });
+  const found = await ask("attention", { source: mine.ids, target: ids, kept: mine.kept });
   if (mine !== shown?.sentences[current] || chosen !== mine.chosen) return;
   shown.times.attention ??= performance.now() - began;
   picture(found);

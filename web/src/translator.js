@@ -1,6 +1,7 @@
 /** Translates in the browser with an exported TFLite folder: model, `translator.json` and SentencePiece tokenizers. */
 
 import { loadAndCompile, loadLiteRt, Tensor } from "@litertjs/core";
+import { Placeholders } from "./placeholders.js";
 import { SentencePiece } from "./sentencepiece.js";
 import { Sentences } from "./sentences.js";
 
@@ -16,7 +17,7 @@ export class Translator {
    */
   static async load(folder, litert, onProgress = () => {}) {
     const translator = new Translator();
-    [translator.settings, translator.sentences] = await settings(`${folder}/translator.json`);
+    [translator.settings, translator.sentences, translator.placeholders] = await settings(`${folder}/translator.json`);
     const [bytes, ...tokenizers] = await Promise.all([
       download(`${folder}/translator.tflite`, onProgress),
       ...translator.settings.tokenizers.map((name) => tokenizer(`${folder}/${name}`)),
@@ -44,20 +45,32 @@ export class Translator {
     return this.settings.source_length - 1;
   }
 
-  /** The token ids of a sentence, the end token last. */
+  /**
+   * What the model gets for a sentence.
+   *
+   * @returns `{ids, parts, unchanged}`: the token ids, the end token last; the parts that placeholders stand for; and
+   *   the sentence if it has nothing to translate, else null.
+   */
   encode(sentence) {
-    const ids = this.source.encode(this.sentences.plain(sentence));
-    return [...ids.slice(0, this.longest), this.settings.end_token_id];
+    const { text, parts } = this.placeholders.protect(this.sentences.plain(sentence));
+    const ids = [...this.source.encode(text).slice(0, this.longest), this.settings.end_token_id];
+    const present = parts.map((part, i) => (ids.includes(this.settings.end_token_id + 1 + i) ? part : ""));
+    const words = parts.length === 0 || this.placeholders.hasWords(text);
+    return { ids, parts: present, unchanged: words ? null : this.placeholders.restored(text, present) };
   }
 
   /** Separators and sentences of a text, in turn. Every sentence fits into the model. */
   split(text) {
-    return this.sentences.fitted(this.sentences.split(text), (sentence) => this.source.encode(sentence).length <= this.longest);
+    return this.sentences.fitted(this.sentences.split(text), (sentence) => this.#fits(sentence));
   }
 
-  /** The text of token ids. */
-  decode(ids) {
-    return this.target.decode(ids);
+  #fits(sentence) {
+    return this.source.encode(this.placeholders.protect(sentence).text).length <= this.longest;
+  }
+
+  /** The text of token ids; with `complete`, parts that are not among them come at its end. */
+  decode(ids, parts = [], complete = false) {
+    return this.placeholders.restored(this.target.decode(ids), parts, complete);
   }
 
   /** Greedy search as an async iterator of ids, to show a translation while it is made. */
@@ -88,7 +101,7 @@ export class Translator {
   }
 
   /** The translations of a text, best first: `{ids, text, score}`. */
-  async translate(sourceIds) {
+  async translate(sourceIds, parts = []) {
     const beam = "translate_beam" in this.#model.signatures;
     const found = await this.#run(beam ? "translate_beam" : "translate", { token_ids: this.#sourceTensor(sourceIds) });
     const ids = (beam ? found.hypothesis_ids : found.translation_ids).toTypedArray();
@@ -96,7 +109,7 @@ export class Translator {
     const length = this.settings.target_length;
     const rows = Array.from(scores, (score, i) => {
       const row = Array.from(ids.subarray(i * length, (i + 1) * length)).filter((id) => id !== this.settings.pad_token_id);
-      return { ids: row, text: this.decode(row), score };
+      return { ids: row, text: this.decode(row, parts, true), score };
     });
     free(found);
     return rows.filter((row) => row.score > this.settings.no_hypothesis_score);
@@ -108,7 +121,7 @@ export class Translator {
    * @returns `{source, target, layers, heads, scores}`: pieces, numbers, and `scores[layer][head][t]`, a Float32Array
    *   with one weight per source piece.
    */
-  async attention(sourceIds, targetIds) {
+  async attention(sourceIds, targetIds, parts = []) {
     const { source_length, target_length, pad_token_id } = this.settings;
     const target = new Int32Array(target_length).fill(pad_token_id);
     target.set(targetIds);
@@ -121,10 +134,11 @@ export class Translator {
       const start = ((layer * heads + head) * target_length + t) * source_length;
       return values.slice(start, start + sourceIds.length);
     };
+    const piece = (tokenizer, id) => parts[id - this.settings.end_token_id - 1] ?? tokenizer.pieces[id];
     const each = (count, make) => Array.from({ length: count }, (_, i) => make(i));
     return {
-      source: sourceIds.map((id) => this.source.pieces[id]),
-      target: targetIds.map((id) => this.target.pieces[id]),
+      source: sourceIds.map((id) => piece(this.source, id)),
+      target: targetIds.map((id) => piece(this.target, id)),
       layers,
       heads,
       scores: each(layers, (layer) => each(heads, (head) => each(targetIds.length, (t) => row(layer, head, t)))),
@@ -167,7 +181,7 @@ async function get(address) {
   return answer;
 }
 
-/** The content of translator.json, after a check that the export wrote it, and its `Sentences`. */
+/** The content of translator.json, after a check that the export wrote it, its `Sentences` and `Placeholders`. */
 async function settings(address) {
   const answer = await get(address);
   try {
@@ -176,14 +190,14 @@ async function settings(address) {
       if (!Number.isInteger(found?.[name]) || found[name] < least) throw new Error(`${name} must be a whole number from ${least} on`);
     };
     for (const name of ["source_length", "target_length"]) whole(name, 1);
-    for (const name of ["pad_token_id", "start_token_id", "end_token_id", "length_margin"]) whole(name, 0);
+    for (const name of ["pad_token_id", "start_token_id", "end_token_id", "length_margin", "num_placeholders"]) whole(name, 0);
     const { tokenizers, settings, no_hypothesis_score } = found;
     if (!Number.isFinite(no_hypothesis_score)) throw new Error("no_hypothesis_score must be a number");
     // Names of files in the same folder: one for a shared vocabulary, or source and target.
     const named = Array.isArray(tokenizers) && [1, 2].includes(tokenizers.length) && tokenizers.every((name) => /^[\w.-]+\.spm$/.test(name));
     if (!named) throw new Error("tokenizers must be one or two files of SentencePiece");
     if (!(settings?.max_length_ratio > 0)) throw new Error("settings must have a max_length_ratio of more than 0");
-    return [found, sentences(found)];
+    return [found, sentences(found), placeholders(found)];
   } catch (error) {
     throw new Error(`${address} cannot be used: ${error.message}.`);
   }
@@ -194,6 +208,14 @@ function sentences(found) {
     return new Sentences(found.sentences);
   } catch {
     throw new Error("sentences must hold the rules that split texts");
+  }
+}
+
+function placeholders(found) {
+  try {
+    return new Placeholders(found.placeholders, found.num_placeholders);
+  } catch {
+    throw new Error("placeholders must hold the rules of what is not translated");
   }
 }
 

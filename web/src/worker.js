@@ -26,7 +26,7 @@ const requests = {
     await otherMessages();
     if (id !== newest.count) return { superseded: true };
     const model = await translator, sentences = sentencesOf(model.split(text));
-    return { sentences: sentences.length, tokens: sentences.reduce((sum, one) => sum + model.encode(one).length - 1, 0) };
+    return { sentences: sentences.length, tokens: sentences.reduce((sum, one) => sum + model.encode(one).ids.length - 1, 0) };
   },
 
   async translate({ id, text }, progress) {
@@ -39,13 +39,13 @@ const requests = {
     };
     progress({ parts });
     for (const [index, sentence] of sentencesOf(parts).entries()) {
-      const ids = model.encode(sentence);
-      if (parts.length <= 2 * STREAMED + 1) {
+      const { ids, parts: kept, unchanged } = model.encode(sentence);
+      if (parts.length <= 2 * STREAMED + 1 && unchanged === null) {
         await timed("greedy", async () => {
           const tokens = [];
           for await (const token of model.steps(ids)) {
             tokens.push(token);
-            progress({ index, text: model.decode(tokens) });
+            progress({ index, text: model.decode(tokens, kept) });
             await otherMessages();
             if (id !== newest.translate) break;
           }
@@ -54,8 +54,9 @@ const requests = {
       await otherMessages();
       if (id !== newest.translate) return { superseded: true };
       // A sentence of nothing that the tokenizer keeps has an empty translation, as in Python.
-      const hypotheses = ids.length > 1 ? await timed("search", () => model.translate(ids)) : [{ ids: [], text: "", score: 0 }];
-      sentences.push({ source: sentence, ids, hypotheses });
+      const search = ids.length > 1 && unchanged === null;
+      const hypotheses = search ? await timed("search", () => model.translate(ids, kept)) : [{ ids: [], text: unchanged ?? "", score: 0 }];
+      sentences.push({ source: sentence, ids, kept, hypotheses });
       progress({ index, text: hypotheses[0].text, done: true });
     }
     const best = sentences.map(({ hypotheses }) => hypotheses[0].text);
@@ -63,8 +64,8 @@ const requests = {
     return { sentences, separators: translated.filter((_, i) => i % 2 === 0), times };
   },
 
-  async attention({ source, target }) {
-    return (await translator).attention(source, target);
+  async attention({ source, target, kept }) {
+    return (await translator).attention(source, target, kept);
   },
 };
 
