@@ -191,6 +191,7 @@ def finish(run, config, corpus, checkpoint, export, began):
     run.save_scores({**run.scores(), **scores_of_tests(translator, corpus, config, "after training")})
     if corpus.general_test:
         show_table(run.scores(), corpus)
+    calibrate(run, translator, corpus.validation)
     show_samples(translator, corpus.test)
     exported = export_saved_model(translator, run.export_folder("saved_model"), overwrite=True) if export else "none"
     print(f"\n{(time.monotonic() - began) / 60:.1f} minutes in all. Run folder: {run}   SavedModel: {exported}")
@@ -334,6 +335,17 @@ def scores_of_tests(translator, corpus, config, title):
     """The scores of the test set and of the general test set, as `scores.json` has them."""
     key, tests = title.replace(" ", "_"), {"": corpus.test, "general_": corpus.general_test}
     return {f"{name}{key}": score(translator, text, config, title)._asdict() for name, text in tests.items() if text}
+
+
+def calibrate(run, translator, text, most=1000):
+    """Finds how likely words are right, from at most so many validation pairs, and writes it into the run."""
+    try:
+        calibration = translator.calibrate(*zip(*text.pairs[:most], strict=True))
+    except ValueError as error:  # Small corpora can be learned by heart.
+        print(f"\nNo confidence: {error}", flush=True)
+        return
+    run.save_calibration(calibration)
+    print(f"\nconfidence: fitted to {calibration.num_words:,} words, {calibration.right:.1%} of them right", flush=True)
 
 
 def show_table(scores, corpus):

@@ -85,7 +85,7 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, j
     Raises:
         ExportError: `path` cannot be written to, the settings cannot be exported, or the answers differ.
     """
-    settings = translator.settings.replace(**settings)
+    settings = translator.settings.replace(**{**settings, "avoid_loops": False})  # The graph searches once.
     if settings.sampling:
         raise ExportError(
             "Sampling cannot be exported: a servable must give the same answer each time. Received: sampling=True."

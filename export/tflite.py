@@ -56,6 +56,7 @@ def export_tflite(
     | | `cross_values_in`, `cross_bias_in` | `logits` float32 (1, V), `next_self_keys`, `next_self_values` |
     | `attention` | `token_ids` int32 (1, S), `translation_ids` int32 (1, L) | `scores` float32 (1, layers, N, L, S): |
     | | | where each head looked in the source to write each token |
+    | `score` | `token_ids` int32 (1, S), `translation_ids` int32 (1, L) | `token_log_probs` float32 (1, L) |
 
     `token_ids` are the ids of a text, followed by the end token and padded with 0. The first caches are zeros.
     `logits` of tokens that no translation may have are about -1e9. If the vocabulary has placeholders
@@ -91,7 +92,7 @@ def export_tflite(
     Raises:
         ExportError: `path` cannot be written to, the settings cannot be exported, or the answers differ.
     """
-    settings = translator.settings.replace(**settings)
+    settings = translator.settings.replace(**{**settings, "avoid_loops": False})  # The graph searches once.
     if settings.sampling:
         raise ExportError(
             "Sampling cannot be exported: the exported files have no random numbers. Received: sampling=True."
@@ -132,6 +133,7 @@ def export_tflite(
             "num_placeholders": translator.num_placeholders,
             "placeholders": placeholders.specification(),
             "length_margin": LENGTH_MARGIN,
+            "confidence": translator.calibration and translator.calibration._asdict(),
             "no_hypothesis_score": decoding.NO_HYPOTHESIS,
             "versions": {name: version(name) for name in ("keras_transformer", "tensorflow", "keras")},
         }
@@ -157,6 +159,7 @@ def device_functions(translator, settings, source_length, target_length, texts=F
         "encode": (device.encode, [source]),
         "decode_step": (device.decode_step, device.specs_of_a_step()),
         "attention": (device.attention, [source, translation]),
+        "score": (device.score, [source, translation]),
     }
     if texts:
         text = tf.TensorSpec([1], tf.string, name="text")
@@ -204,6 +207,11 @@ class _Device:
     def attention(self, token_ids, translation_ids):
         scores = self.model.attention_scores(token_ids, shifted_right(translation_ids))
         return {"scores": tf.stack(scores.cross, axis=1)}
+
+    def score(self, token_ids, translation_ids):
+        logits = self.model({"encoder_token_ids": token_ids, "decoder_token_ids": shifted_right(translation_ids)})
+        chosen = tf.one_hot(translation_ids, logits.shape[-1])  # A gather would not be a built-in operation.
+        return {"token_log_probs": tf.reduce_sum(tf.nn.log_softmax(logits) * chosen, axis=-1)}
 
     def decode_step(self, token, position, self_keys, self_values, cross_keys_in, cross_values_in, cross_bias_in):
         cross_cache = self._per_block(cross_keys_in, cross_values_in), cross_bias_in

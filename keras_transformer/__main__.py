@@ -101,6 +101,11 @@ def _translate_flags(one):
     one.add_argument("--num-hypotheses", type=_positive, default=1, metavar="N", help="best translations per line")
     one.add_argument("--scores", action="store_true", help="write the score and a tab before every translation")
     one.add_argument(
+        "--confidence",
+        action="store_true",
+        help="write the share of words that are probably right, from 0 to 1, and a tab before every translation",
+    )
+    one.add_argument(
         "--alignments",
         action="store_true",
         help="write a tab and source-target pairs of token indices after every translation",
@@ -132,6 +137,14 @@ def _score_flags(one):
     one.add_argument("--bleu-tokenize", metavar="NAME", help="sacreBLEU's tokenizer (default: the run's)")
     one.add_argument(
         "--log-probs", metavar="FILE", help="file for the model's log probabilities of each reference and its tokens"
+    )
+    one.add_argument(
+        "--confidence", action="store_true", help="print how well the confidence of words tells right from wrong ones"
+    )
+    one.add_argument(
+        "--calibrate",
+        action="store_true",
+        help="fit the confidence to this text and store it in the run, as training does with the validation text",
     )
 
 
@@ -280,6 +293,7 @@ def translate(arguments):
                 num_hypotheses=arguments.num_hypotheses,
                 return_scores=True,
                 return_attention=arguments.alignments,
+                return_confidence=arguments.confidence,
                 prefixes=[arguments.prefix] * len(chunk) if arguments.prefix else None,
             )
             for line, hypotheses in zip(chunk, translations, strict=True):
@@ -299,6 +313,7 @@ def _translate_document(arguments):
     from keras_transformer.text import read_text
 
     others = {"--scores": arguments.scores, "--alignments": arguments.alignments, "--prefix": arguments.prefix}
+    others["--confidence"] = arguments.confidence
     others["--num-hypotheses"] = arguments.num_hypotheses > 1
     received = [name for name, given in others.items() if given]
     if received:
@@ -323,6 +338,7 @@ def _translate_document(arguments):
 def _row(translation, arguments):
     """One line of output: score, translation and alignment, separated by tabs."""
     row = [f"{translation.score:.4f}"] if arguments.scores else []
+    row += [f"{translation.confidence.sentence:.2f}"] if arguments.confidence else []
     row.append(translation.text)
     if arguments.alignments:
         places = translation.attention.alignment() if translation.attention else []
@@ -416,7 +432,23 @@ def score(arguments):
                 print(f"{scored.log_prob:.4f}", *tokens, sep="\t", file=output)
     tokenize = arguments.bleu_tokenize or Run(arguments.run).config().data.sacrebleu_tokenizer()
     print(f"{text.name}, {len(sources):,} sentences:\n{corpus_scores(texts, references, tokenize)}")
+    if arguments.calibrate:
+        Run(arguments.run).save_calibration(translator.calibrate(sources, references))
+    if arguments.confidence or arguments.calibrate:
+        _print_confidence(translator, sources, references)
     return 0
+
+
+def _print_confidence(translator, sources, references):
+    from keras_transformer.confidence import calibration_error, ranking
+
+    translator.check_calibrated()
+    log_probs, right = translator.judged_words(sources, references)
+    found = translator.calibration(log_probs)
+    print(
+        f"confidence: {len(right):,} words, {sum(right) / len(right):.1%} right, {found.mean():.1%} expected; "
+        f"calibration error {calibration_error(found, right):.3f}, ranking (AUC) {ranking(found, right):.3f}"
+    )
 
 
 def plot(arguments):

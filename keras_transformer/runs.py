@@ -6,6 +6,7 @@ model.keras                       the best model
 checkpoints/epoch-00007.npz       the state for resuming, after each of the newest two epochs
 log.csv, tensorboard/             metrics of every epoch
 scores.json                       BLEU and chrF of the test set, before and after training
+confidence.json                   how likely words of a certain probability are right
 export/TARGET/, explorer.html     the output of `export` and `explore`, unless --output is given
 """
 
@@ -25,7 +26,7 @@ from keras_transformer.tokenizers import TOKENIZER_NAMES, Tokenizer, load_tokeni
 
 PACKAGES = ("tensorflow", "tensorflow-text", "keras", "keras-nlp", "sentencepiece", "sacrebleu", "numpy")
 SETTING_UP = ".setting-up"  # Where a new run is written before it takes the place of an old one.
-_FILES = {"config.json", "versions.json", "log.csv", "scores.json", "model.keras", "explorer.html"}
+_FILES = {"config.json", "versions.json", "log.csv", "scores.json", "confidence.json", "model.keras", "explorer.html"}
 _FOLDERS = {"checkpoints", "tensorboard", "export", SETTING_UP}
 NUM_CHECKPOINTS = 2
 
@@ -137,6 +138,24 @@ class Run:
         """The content of scores.json, a dictionary; empty if there is none."""
         return _read(self.folder / "scores.json")
 
+    def calibration(self):
+        """The `keras_transformer.confidence.Calibration` in confidence.json, or None.
+
+        Raises:
+            ConfigError: the file is not what a run writes.
+        """
+        from keras_transformer.confidence import Calibration
+
+        path = self.folder / "confidence.json"
+        content = _read(path)
+        try:
+            return Calibration(**content) if content else None
+        except TypeError as error:
+            raise ConfigError(
+                f"{path} is not what a run writes: it needs {', '.join(Calibration._fields)}. Delete it, and "
+                "calibrate again with `python -m keras_transformer score RUN --calibrate`."
+            ) from error
+
     # Writing a run.
 
     @contextmanager
@@ -230,6 +249,9 @@ class Run:
 
     def save_scores(self, scores):
         write_json(self.folder / "scores.json", scores)
+
+    def save_calibration(self, calibration):
+        write_json(self.folder / "confidence.json", calibration._asdict())
 
     def save_checkpoint(self, epoch, write):
         """Writes the checkpoint of an epoch with `write(file)`, and removes all but the newest two."""

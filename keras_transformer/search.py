@@ -27,6 +27,11 @@ from keras_transformer.tokenizers import (
 
 # Tokens that a translation may have beyond `max_length_ratio`, because the ratio varies most for short sources.
 LENGTH_MARGIN = 16
+# A translation repeats itself if its source does not, and if it has the same tokens this often in a row; single tokens
+# occur a few times for good reasons ("very, very").
+REPETITIONS, REPETITIONS_OF_ONE, LONGEST_REPEATED = 3, 5, 12
+# Size of the n-grams that must not be repeated when the sentence is searched again.
+NGRAM_OF_LOOPS = 3
 
 
 @documented
@@ -57,6 +62,9 @@ class SearchSettings(Settings):
     )
     min_length: int = changeable(0, "minimum tokens of a translation, including the end token", AT_LEAST_0)
     no_repeat_ngram_size: int = changeable(0, "forbid repeated n-grams of this size (0: off)", AT_LEAST_0)
+    avoid_loops: bool = changeable(
+        True, f"search again, without repeated {NGRAM_OF_LOOPS}-grams, if a translation repeats itself"
+    )
     repetition_penalty: float = changeable(
         1.0, "log probabilities of tokens that already occurred are multiplied by this (1: off)", POSITIVE
     )
@@ -196,6 +204,25 @@ def search(
     length = ops.cast(ops.sum(token_ids != PAD_TOKEN_ID, axis=-1), "float32")
     divisor = decoding.length_penalty_divisor(length, settings.length_penalty, settings.length_penalty_type)
     return decoding.Hypotheses(token_ids, scores / divisor)
+
+
+def has_loop(token_ids):
+    """Whether the same tokens follow each other again and again: one of them 5 times, or 2 to 12 of them 3 times.
+
+    Args:
+        token_ids: a list or tuple of integers.
+
+    Example:
+        >>> has_loop([7, 8, 9, 8, 9, 8, 9, 4]), has_loop([7, 8, 9, 8, 9])
+        (True, False)
+    """
+    for size in range(1, LONGEST_REPEATED + 1):
+        wanted, found = size * ((REPETITIONS if size > 1 else REPETITIONS_OF_ONE) - 1), 0
+        for old, new in zip(token_ids, token_ids[size:], strict=False):
+            found = found + 1 if old == new else 0
+            if found == wanted:
+                return True
+    return False
 
 
 def placeholders_of(token_ids, num_placeholders):

@@ -17,10 +17,12 @@ from keras import ops
 
 from keras_transformer import decoding, sentences
 from keras_transformer.compiled import FORWARD_ROWS, AutoCompiled, batches, compile_function, filled_shapes
+from keras_transformer.confidence import WORD, Calibration, Confidence, right_words, word_log_probs
+from keras_transformer.markup import token_spans
 from keras_transformer.model import Transformer
 from keras_transformer.placeholders import Glossary, has_words, protect, protect_target, restored
 from keras_transformer.runs import Run
-from keras_transformer.search import SearchSettings, placeholders_of, search
+from keras_transformer.search import NGRAM_OF_LOOPS, SearchSettings, has_loop, placeholders_of, search
 from keras_transformer.settings import one_of
 from keras_transformer.tokenizers import END_TOKEN_ID, FIRST_PLACEHOLDER_ID, PAD_TOKEN_ID, shifted_right
 
@@ -86,6 +88,7 @@ class Translation(NamedTuple):
         truncated: whether the source had more tokens than `max_source_length`, so that only its beginning was
             translated.
         parts: what the placeholders 0, 1, ... among `token_ids` stand for; see `keras_transformer.placeholders`.
+        confidence: `keras_transformer.confidence.Confidence`, if it was requested.
     """
 
     text: str
@@ -94,6 +97,7 @@ class Translation(NamedTuple):
     attention: Attention | None = None
     truncated: bool = False
     parts: tuple = ()
+    confidence: object = None
 
 
 class SentenceTranslation(NamedTuple):
@@ -195,6 +199,7 @@ class Translator:
                 "A glossary needs a vocabulary with placeholders, which stand for its terms in the model. Received: a "
                 "tokenizer without them. Train with placeholders (--num-placeholders 8)."
             )
+        self.calibration = None  # `calibrate` or `load` sets it to a `keras_transformer.confidence.Calibration`.
         self.run = None  # `load` sets it to the `Run`.
         self._compiled = {}
         self._num_translated = 0
@@ -227,10 +232,18 @@ class Translator:
         data = {"max_source_length": config.data.max_length, "source_language": config.data.source_language}
         translator = cls(run.model(), *run.tokenizers(), **{**data, **vars(config.decoding), **kwargs})
         translator.run = run
+        translator.calibration = run.calibration()
         return translator
 
     def translate(
-        self, texts, num_hypotheses=1, return_scores=False, return_attention=False, prefixes=None, **settings
+        self,
+        texts,
+        num_hypotheses=1,
+        return_scores=False,
+        return_attention=False,
+        return_confidence=False,
+        prefixes=None,
+        **settings,
     ):
         """Translates texts and keeps their order; '' is translated to ''.
 
@@ -242,6 +255,8 @@ class Translator:
             num_hypotheses: number of translations per text, at most `num_beams` except with sampling. Defaults to 1.
             return_scores: whether to return `Translation`s instead of strings. Defaults to False.
             return_attention: whether to return `Translation`s with their cross-attention. Defaults to False.
+            return_confidence: whether to return `Translation`s with the confidence of their words; `calibrate` must
+                have been called once, as the training script does. Defaults to False.
             prefixes: strings that the translations must begin with, one per text, `None` for no prefix.
             **settings: `SearchSettings` that differ from the translator's.
 
@@ -252,6 +267,8 @@ class Translator:
         """
         settings = self.settings.replace(**settings)
         texts = _list_of_strings("texts", texts)
+        if return_confidence:
+            self.check_calibrated()
         settings.check_num_hypotheses(num_hypotheses)
         protected = [self._protected(text) for text in texts]
         sources, truncated = self._encode(texts, protected)
@@ -266,8 +283,28 @@ class Translator:
         jit_compile = True if keras.backend.backend() == "jax" else self.jit_compile
         if jit_compile == "auto" and self._num_translated >= XLA_PAYS_FROM and len(rows) >= XLA_PAYS_FROM // 4:
             jit_compile = True
+        found = self._search(rows, sources, forced, settings, num_hypotheses, jit_compile)
+        if settings.avoid_loops and not settings.no_repeat_ngram_size and not settings.sampling:
+            again = [i for i in rows if has_loop(found[i][0].token_ids) and not has_loop(sources[i])]
+            without = settings.replace(no_repeat_ngram_size=NGRAM_OF_LOOPS)
+            # Few rows: XLA's compilation for another search would not pay.
+            found.update(self._search(again, sources, forced, without, num_hypotheses, jit_compile=False))
+        for i, hypotheses in found.items():
+            shared = {"truncated": truncated[i], "parts": parts[i]}
+            results[i] = [one._replace(text=restored(one.text, parts[i]), **shared) for one in hypotheses]
+        if return_attention:
+            results = self._add_attention(sources, results)
+        if return_confidence:
+            results = self._add_confidence(sources, results)
+        if not (return_scores or return_attention or return_confidence):
+            self._warn_of_truncated(truncated)
+            results = [[hypothesis.text for hypothesis in hypotheses] for hypotheses in results]
+        return results if num_hypotheses > 1 else [hypotheses[0] for hypotheses in results]
+
+    def _search(self, rows, sources, forced, settings, num_hypotheses, jit_compile):
+        """The hypotheses of some sources, with placeholders: a dict of lists of `Translation`s."""
         # Longest first: if the texts do not fit into memory, the call fails at once.
-        rows.sort(key=lambda i: -len(sources[i]))
+        rows = sorted(rows, key=lambda i: -len(sources[i]))
         cut = list(batches(rows, jit_compile))
         compiled_search = self._compiled_search(settings, num_hypotheses)
 
@@ -282,16 +319,10 @@ class Translator:
                 )
             return self._to_text(token_ids[: len(batch)], scores[: len(batch)])
 
-        for batch, rows_of_batch in zip(cut, _on_all_cores(translate_batch, cut), strict=True):
-            for i, hypotheses in zip(batch, rows_of_batch, strict=True):
-                shared = {"truncated": truncated[i], "parts": parts[i]}
-                results[i] = [one._replace(text=restored(one.text, parts[i]), **shared) for one in hypotheses]
-        if return_attention:
-            results = self._add_attention(sources, results)
-        elif not return_scores:
-            self._warn_of_truncated(truncated)
-            results = [[hypothesis.text for hypothesis in hypotheses] for hypotheses in results]
-        return results if num_hypotheses > 1 else [hypotheses[0] for hypotheses in results]
+        found = {}
+        for batch, hypotheses in zip(cut, _on_all_cores(translate_batch, cut), strict=True):
+            found.update(zip(batch, hypotheses, strict=True))
+        return found
 
     def stream(self, texts, chunk_size=CHUNK_SIZE, **kwargs):
         """Translates any number of texts in constant memory and keeps their order.
@@ -406,17 +437,90 @@ class Translator:
             targets = [protect_target(text, one.parts) for text, one in zip(targets, protected, strict=True)]
         target_ids = [[*ids, END_TOKEN_ID] for ids in self.target_tokenizer.tokenize(targets)]
 
-        def log_probs(encoder_token_ids, decoder_token_ids, labels):
-            inputs = {"encoder_token_ids": encoder_token_ids, "decoder_token_ids": decoder_token_ids}
-            of_all_tokens = ops.log_softmax(ops.cast(self.model(inputs), "float32"), axis=-1)
-            return ops.take_along_axis(of_all_tokens, labels[..., None], axis=-1)[..., 0]
-
-        results, rows = [], self._forward("score", log_probs, source_ids, target_ids)
+        results, rows = [], self._log_probs(source_ids, target_ids)
         for ids, row, cut, one in zip(target_ids, rows, truncated, protected, strict=True):
             row = row[: len(ids)]
             pieces = _pieces(self.target_tokenizer, ids, one.parts)
             results.append(TargetScore(float(row.sum()), pieces, row.tolist(), cut))
         return results
+
+    def calibrate(self, sources, references):
+        """Finds how likely words are right, from translations with references; see `keras_transformer.confidence`.
+
+        Args:
+            sources: a list of strings, some hundred or more, not from the training text.
+            references: their translations.
+
+        Returns:
+            `keras_transformer.confidence.Calibration`, which also becomes `translator.calibration`.
+
+        Raises:
+            ValueError: the lists have different lengths, or no word is right, or none is wrong.
+        """
+        words, right = self.judged_words(sources, references)
+        self.calibration = Calibration.fit(words, right)
+        return self.calibration
+
+    def check_calibrated(self):
+        """Raises a ValueError if there is no calibration."""
+        if not self.calibration:
+            raise ValueError(
+                "Confidences need a calibration: how often words of a certain probability are right. Received: a "
+                "translator without one. Call `translator.calibrate(sources, references)` with some hundred sentences, "
+                "or `python -m keras_transformer score RUN --calibrate --source FILE --reference FILE` for a run."
+            )
+
+    def judged_words(self, sources, references):
+        """Log probabilities of the words of all translations, and whether each word is right: two lists."""
+        sources, references = _list_of_strings("sources", sources), _list_of_strings("references", references)
+        if len(sources) != len(references):
+            raise ValueError(
+                "`sources` and `references` must have the same length: each reference translates its source. "
+                f"Received: {len(sources)} sources, {len(references)} references."
+            )
+        translations = self.translate(sources, return_scores=True)
+        words = self._word_log_probs(self.encode_sources(sources), translations)
+        log_probs, right = [], []
+        for translation, mine, reference in zip(translations, words, references, strict=True):
+            places = [word.span() for word in WORD.finditer(translation.text)]
+            judged = dict(zip(places, right_words(translation.text, reference), strict=True))
+            log_probs += [log_prob for _, _, log_prob in mine]
+            right += [judged[begin, end] for begin, end, _ in mine]
+        return log_probs, right
+
+    def _add_confidence(self, sources, results):
+        """`results` with the confidence of each hypothesis."""
+        flat = [(ids, one) for ids, row in zip(sources, results, strict=True) for one in row]
+        words = self._word_log_probs([ids for ids, _ in flat], [one for _, one in flat])
+        confidences = []
+        for mine in words:
+            found = self.calibration([log_prob for _, _, log_prob in mine]).tolist() if mine else []
+            rows = [(begin, end, one) for (begin, end, _), one in zip(mine, found, strict=True)]
+            confidences.append(Confidence(float(np.mean(found)) if found else 1.0, rows))
+        confidences = iter(confidences)
+        return [[one._replace(confidence=next(confidences)) for one in row] for row in results]
+
+    def _word_log_probs(self, sources, translations):
+        """For each translation the words with their log probabilities, see `confidence.word_log_probs`."""
+        places = [i for i, one in enumerate(translations) if one.token_ids]
+        rows = self._log_probs([sources[i] for i in places], [translations[i].token_ids for i in places])
+        results = [[] for _ in translations]
+        for i, row in zip(places, rows, strict=True):
+            one = translations[i]
+            ids = [token for token in one.token_ids if token != END_TOKEN_ID]
+            spans = token_spans(self.target_tokenizer, ids, one.text, one.parts)
+            results[i] = word_log_probs(one.text, spans, row.tolist())
+        return results
+
+    def _log_probs(self, source_ids, target_ids):
+        """The log probability of each token of each target, padded: one array per pair."""
+
+        def log_probs(encoder_token_ids, decoder_token_ids, labels):
+            inputs = {"encoder_token_ids": encoder_token_ids, "decoder_token_ids": decoder_token_ids}
+            of_all_tokens = ops.log_softmax(ops.cast(self.model(inputs), "float32"), axis=-1)
+            return ops.take_along_axis(of_all_tokens, labels[..., None], axis=-1)[..., 0]
+
+        return self._forward("score", log_probs, source_ids, target_ids)
 
     def _add_attention(self, sources, results):
         """`results` with the attention scores of each hypothesis, computed by a full forward pass."""
@@ -522,8 +626,8 @@ class Translator:
 
     def _compiled_search(self, settings, num_hypotheses):
         """The `AutoCompiled` search, which is reused for other seeds and limits."""
-        # These settings only affect the inputs `uniforms` and `limits`.
-        settings = settings.replace(seed=0, max_length=None, max_length_ratio=0.0)
+        # These settings only affect the inputs `uniforms` and `limits`, or the choice of the search.
+        settings = settings.replace(seed=0, max_length=None, max_length_ratio=0.0, avoid_loops=True)
         key = (settings, num_hypotheses)
         if key not in self._compiled:
 

@@ -33,8 +33,9 @@ ALLOWED = {
     "text": set(),
     "sentences": set(),
     "placeholders": set(),
+    "confidence": set(),
     "markup": {"placeholders"},
-    "runs": {"config", "files", "placeholders", "tokenizers"},
+    "runs": {"config", "files", "placeholders", "tokenizers", "confidence"},
     "tokenizers": {"files", "placeholders"},
     "phrasebook_lexicon": set(),
     "phrasebook_grammar": {"phrasebook_lexicon"},
@@ -46,7 +47,7 @@ ALLOWED = {
     "compiled": set(),
     "translator": {
         *("model", "decoding", "search", "settings", "compiled", "tokenizers", "runs"),
-        *("sentences", "placeholders", "markup"),
+        *("sentences", "placeholders", "markup", "confidence"),
     },
     "bulk": {"translator", "config", "text"},
     "visualize": set(),
@@ -76,6 +77,7 @@ HEAVY = {
     "text": set(),
     "sentences": {"regex", "tensorflow"},
     "placeholders": {"regex", "tensorflow"},
+    "confidence": {"regex"},
     "markup": {"lxml"},
     "runs": set(),
     "phrasebook_lexicon": set(),
@@ -137,14 +139,16 @@ def test_what_a_file_loads_from_outside(name):
 
 
 def test_exports_build_on_the_translator_and_nobody_builds_on_exports():
-    # To be copied to where none of the package is; the second one with sentences.py.
-    for name, beside in (("serving/client.py", set()), ("run_tflite.py", {"sentences"})):
-        assert own(ROOT / "export" / name) == beside
-    assert own(PACKAGE / "sentences.py") == set()
+    # To be copied to where none of the package is; the second one with the last two.
+    for path in ("export/serving/client.py", "export/run_tflite.py"):
+        assert own(ROOT / path) == set()
+    for name in ("sentences", "placeholders"):
+        assert own(PACKAGE / f"{name}.py") == set()
     allowed = {
         "translator",
         "search",
         "sentences",
+        "placeholders",
         "compiled",
         "config",
         "tokenizers",

@@ -221,7 +221,7 @@ def test_terms():
     assert "".join(part if isinstance(part, str) else part[0] for part in found) == (
         "Red  coat, coat, coats; an apple, Apple, STRASSE"
     )
-    assert protect("A coat for {name}", glossary=glossary) == ("A ⟦0⟧ for ⟦1⟧", ("Mantel", "{name}"))
+    assert protect("A coat for {name}", glossary=glossary) == ("A ⟦0⟧ coat ⟦0⟧ for ⟦1⟧", ("Mantel", "{name}"))
     assert Glossary({}).cut("a") == ["a"]
 
 
@@ -234,7 +234,7 @@ def test_terms_are_in_the_translation(translator):
     )
     assert terms.translate(["the dog sees a cat"])[0].count("Dackel") == 1
     assert "5 {a} Kater" in terms.translate_text("the dog sees a cat. Dog!\n")
-    assert terms.translate(["Dog!"]) == ["Dackel!"]
+    assert terms.translate(["Dog!"])[0].count("Dackel") == 1
 
 
 @pytest.mark.parametrize(
@@ -278,13 +278,14 @@ def test_words_that_translate_each_other():
 
 
 def test_words_become_the_same_placeholders_on_both_sides():
-    words, generator, count = placeholders.word_pairs(corpus()), random.Random(0), 0
+    words, generator, count, terms = placeholders.word_pairs(corpus()), random.Random(0), 0, 0
     for source, target in corpus() + [("{a} Anna likes the dog", "{a} Anna mag den Hund")] * 50:
         pair = mask_words(*protect_pair(source, target), words, generator)
-        names = [sorted(placeholders.regex.findall(placeholders.PLACEHOLDER, text)) for text in pair]
-        assert names[0] == names[1] and len(set(names[0])) == len(names[0]) >= 1
-        count += len(names[0])
-    assert count > 260
+        names = [placeholders.regex.findall(placeholders.PLACEHOLDER, text) for text in pair]
+        assert set(names[0]) == set(names[1]) != set() and len(names[1]) == len(set(names[1]))
+        count += len(names[1])
+        terms += len(names[0]) - len(names[1])
+    assert count > 260 and 60 < terms < 200
     assert mask_words("x y", "z", words, generator) is None
 
 
@@ -299,11 +300,11 @@ def test_some_pairs_of_a_pass_are_masked(translator):
     assert 20 < len(changed) < 90 and any(i > 3 for i in changed)
     for i in changed:
         rows = [side[i].tolist() for side in (found.source, found.target)]
-        used = [sorted(x - FIRST_PLACEHOLDER_ID for x in row if 0 <= x - FIRST_PLACEHOLDER_ID < 8) for row in rows]
-        assert used[0] == used[1] != []
-        text = tokenizers[0].detokenize([plain.source[i][:-1]])[0].split()
-        new = tokenizers[0].detokenize([found.source[i][:-1]])[0].split()
-        assert len(text) == len(new) and sum(a != b for a, b in zip(text, new, strict=True)) == len(used[0])
+        used = [{x - FIRST_PLACEHOLDER_ID for x in row if 0 <= x - FIRST_PLACEHOLDER_ID < 8} for row in rows]
+        assert used[0] == used[1] != set()
+        text = tokenizers[0].detokenize([plain.target[i][:-1]])[0].split()
+        new = tokenizers[0].detokenize([found.target[i][:-1]])[0].split()
+        assert len(text) == len(new) and sum(a != b for a, b in zip(text, new, strict=True)) == len(used[1])
     again = masked(plain, pairs, words, 0.25, tokenizers, 32, seed=1)
     assert all(np.array_equal(a, b) for a, b in zip(found.target, again.target, strict=True))
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 from keras import ops
 
 from keras_transformer.model import Transformer
-from keras_transformer.search import SearchSettings, search
+from keras_transformer.search import SearchSettings, has_loop, search
 from keras_transformer.settings import ConfigError
 from keras_transformer.tokenizers import PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID
 
@@ -19,6 +19,7 @@ WRONG = [
     ("max_length_ratio", -1, "at least 0"),
     ("min_length", -1, "at least 0"),
     ("no_repeat_ngram_size", -1, "at least 0"),
+    ("avoid_loops", 1, "bool"),
     ("repetition_penalty", 0.0, "positive"),
     ("temperature", 0.0, "positive; for the most probable token use num_beams=1"),
     ("top_p", 1.5, r"in \(0, 1\]"),
@@ -139,3 +140,21 @@ def test_xla_writes_one_position_of_a_cache_and_copies_none(rows):
     for shape in (f"f32[{rows * 2},11,{length}]", f"f32[{rows * 2},{length},11]"):
         assert any(shape in text for text in loops)
         assert not [line for text in loops for line in text.splitlines() if shape in line and " copy(" in line]
+
+
+@pytest.mark.parametrize(
+    ("token_ids", "loops"),
+    [
+        ([], False),
+        ([5] * 4, False),
+        ([5] * 5, True),
+        ([1, 2, 1, 2], False),
+        ([9, 1, 2, 1, 2, 1, 2, 9], True),
+        ([9, 1, 2, 1, 2, 8, 1, 2, 9], False),
+        (list(range(12)) * 3, True),
+        (list(range(13)) * 3, False),
+        (tuple(range(100)), False),
+    ],
+)
+def test_loops(token_ids, loops):
+    assert has_loop(token_ids) is loops

@@ -21,6 +21,7 @@ from sentencepiece_models import imported_tokenizer
 from test_sentences import LANGUAGES, VECTORS, random_texts
 
 from keras_transformer import placeholders, sentences
+from keras_transformer.confidence import Calibration
 from keras_transformer.export import ExportError, web
 from keras_transformer.export.verify import ODD
 from keras_transformer.export.web import POLICY, SOURCES, built_page, export_web, server
@@ -31,6 +32,7 @@ from keras_transformer.tokenizers import Tokenizer
 from keras_transformer.translator import Translator
 
 LENGTH = 40
+CALIBRATION = Calibration(a=0.7, b=1.0, d=-3.0, num_words=1, right=0.5)
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +49,7 @@ def site(golden, cache, tmp_path_factory):
     path = tmp_path_factory.mktemp("web") / "site"
     with pytest.MonkeyPatch.context() as patch:  # Not for long: others cache there, too, such as Chromium.
         patch.setenv("XDG_CACHE_HOME", str(cache))
+        patch.setattr(golden.translator, "calibration", CALIBRATION)
         # Room for all that the search may write, twice the source: Python cuts no hypothesis, either.
         folder, shares = export_web(golden.translator, path, source_length=LENGTH, target_length=2 * LENGTH)
     assert shares["float32"] == 1.0
@@ -101,6 +104,23 @@ def test_the_page_translates_as_python_does(golden, site, opened):
         assert page.inner_text(place) == "a  b"
     assert {url for url in page.asked if not url.startswith((page.origin, "data:"))} == set()
     assert page.errors == []
+
+
+def test_doubtful_words_are_underlined(golden, site, opened, monkeypatch):
+    monkeypatch.setattr(golden.translator, "calibration", CALIBRATION)
+    text = f"{golden.texts[0]}\n\nNobody {{x}} {golden.texts[1]}"
+    page = opened(site)
+    translate(page, text)
+    wanted, sentences_of = [], golden.translator.split_text(text)[1::2]
+    for one in golden.translator.translate(sentences_of, return_confidence=True):
+        wanted += [(one.text[i:j], round(100 * c)) for i, j, c in one.confidence.words if c < 0.5]
+    words = page.locator("#translation .doubtful").all()
+    found = [(word.inner_text(), int(word.get_attribute("title").split(" %")[0])) for word in words]
+    assert [word for word, _ in found] == [word for word, _ in wanted] != []
+    assert all(abs(a - b) <= 1 for (_, a), (_, b) in zip(found, wanted, strict=True))
+    assert page.locator("#doubt").is_visible()
+    first = page.locator("#translation .sentence >> nth=0").get_attribute("title")
+    assert re.fullmatch(r"\d+ % of these words are likely to be right", first)
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
@@ -191,7 +211,7 @@ def test_a_text_is_translated_sentence_by_sentence(golden, site, opened):
     translations = golden.translator.translate(golden.texts[:3], num_hypotheses=4, return_scores=True)
     assert [hypothesis for hypothesis, _ in best] == [hypothesis.text for hypothesis in translations[0]]
     shown = "document.getElementById('translation').textContent"
-    assert page.evaluate(shown) == golden.translator.translate_text(text)
+    assert page.evaluate(shown) == golden.translator.translate_text(text, avoid_loops=False)
     assert page.inner_text("#count").startswith("5 sentences, ")
     # The sentence under the pointer is marked on both sides.
     for place in ("#translation .sentence >> nth=1", "#mirror .sentence >> nth=1"):

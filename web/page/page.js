@@ -7,6 +7,7 @@ const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
 const ms = (x) => `${x < 10 ? x.toFixed(1) : Math.round(x)} ms`;
 
 const calls = new Map();
+const DOUBT = 0.5; // Words with less confidence are underlined.
 let worker, broken, count = 0, shown, current = 0, attention, models, loading;
 
 /** Sends a request to the worker; `onProgress` is called with each progress message before the answer. */
@@ -97,12 +98,13 @@ async function translate() {
   $("translation").classList.add("unfinished");
   try {
     let number = 0;
-    const result = await ask("translate", { text }, ({ parts, index, text, done }) => {
+    const result = await ask("translate", { text }, ({ parts, index, text, hypothesis, done }) => {
       if (parts) {
         number = (parts.length - 1) / 2;
         lay($("mirror"), parts);
         lay($("translation"), parts.map((part, i) => (i % 2 ? "" : part)));
-      } else sentence($("translation"), index).textContent = text;
+      } else if (hypothesis) fill(sentence($("translation"), index), hypothesis);
+      else sentence($("translation"), index).textContent = text;
       if (done && number > 1) $("status").textContent = `Translating … ${index + 1} of ${number}`;
     });
     if (result.superseded) return;
@@ -112,6 +114,7 @@ async function translate() {
       for (const one of shown.sentences) one.chosen = 0;
       const best = shown.sentences.map(({ hypotheses }) => hypotheses[0].text);
       lay($("translation"), shown.separators.flatMap((separator, i) => (i < best.length ? [separator, best[i]] : [separator])));
+      for (const [i, one] of shown.sentences.entries()) fill(sentence($("translation"), i), one.hypotheses[0]);
       await select(0);
     }
     $("translation").classList.remove("unfinished");
@@ -139,6 +142,24 @@ function lay(place, parts) {
     return one;
   });
   place.replaceChildren(...nodes);
+  $("doubt").hidden = !$("translation").querySelector(".doubtful");
+}
+
+/** Fills an element with a translation. Words that may be wrong are underlined; their titles say how likely they are right. */
+function fill(place, { text, words = [] }) {
+  const nodes = [], percent = (x) => `${Math.round(100 * x)} %`;
+  let end = 0;
+  for (const [first, last, confidence] of words) {
+    if (confidence >= DOUBT) continue;
+    const word = element("span", { textContent: text.slice(first, last), title: `${percent(confidence)} likely to be right` });
+    word.className = confidence < DOUBT / 2 ? "doubtful very" : "doubtful";
+    nodes.push(document.createTextNode(text.slice(end, first)), word);
+    end = last;
+  }
+  place.replaceChildren(...nodes, document.createTextNode(text.slice(end)));
+  $("doubt").hidden = !$("translation").querySelector(".doubtful");
+  const mean = words.reduce((sum, [, , confidence]) => sum + confidence, 0) / words.length;
+  place.title = words.length ? `${percent(mean)} of these words are likely to be right` : "";
 }
 
 const sentence = (place, index) => place.querySelectorAll(".sentence")[index];
@@ -171,12 +192,14 @@ async function select(index) {
 
 /** Draws the attention of the chosen hypothesis. */
 async function look() {
-  const mine = shown.sentences[current], { ids } = mine.hypotheses[mine.chosen], chosen = mine.chosen;
-  if (!ids.length) return $("attention").replaceChildren();
+  const mine = shown.sentences[current], chosen = mine.chosen, hypothesis = mine.hypotheses[chosen];
+  if (!hypothesis.ids.length) return $("attention").replaceChildren();
   const began = performance.now();
-  const found = await ask("attention", { source: mine.ids, target: ids, kept: mine.kept });
+  const found = await ask("attention", { source: mine.ids, hypothesis, kept: mine.kept });
+  hypothesis.words = found.words;
   if (mine !== shown?.sentences[current] || chosen !== mine.chosen) return;
   shown.times.attention ??= performance.now() - began;
+  fill(sentence($("translation"), current), hypothesis);
   picture(found);
 }
 
@@ -184,7 +207,7 @@ async function look() {
 function hypotheses(chosen) {
   const mine = shown.sentences[current];
   mine.chosen = chosen;
-  sentence($("translation"), current).textContent = mine.hypotheses[chosen].text;
+  fill(sentence($("translation"), current), mine.hypotheses[chosen]);
   const rows = mine.hypotheses.map(({ text, score }, i) => {
     const button = element("button", { type: "button", ariaPressed: String(i === chosen) });
     button.append(element("span", { textContent: text, dir: "auto" }), element("span", { className: "score", textContent: score.toFixed(3) }));

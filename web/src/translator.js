@@ -145,6 +145,32 @@ export class Translator {
     };
   }
 
+  /**
+   * How likely the words of a translation are right, as in `keras_transformer/confidence.py`.
+   *
+   * @returns `[[begin, end, confidence], ...]`; nothing if the model was exported without a calibration
+   */
+  async words(sourceIds, { ids, text }, parts) {
+    const { confidence, target_length, pad_token_id, end_token_id } = this.settings;
+    if (!confidence || ids.length === 0) return [];
+    const target = new Int32Array(target_length).fill(pad_token_id);
+    target.set(ids);
+    const found = await this.#run("score", { token_ids: this.#sourceTensor(sourceIds), translation_ids: int32(target) });
+    const logProbs = found.token_log_probs.toTypedArray();
+    free(found);
+    const spans = [];
+    for (const i of ids.filter((id) => id !== end_token_id).keys()) {
+      const begin = spans.at(-1)?.[1] ?? 0;
+      spans.push([begin, Math.max(begin, this.decode(ids.slice(0, i + 1), parts).length)]);
+    }
+    const words = [];
+    for (const { 0: word, index } of text.matchAll(WORD)) {
+      const inside = spans.flatMap(([begin, end], i) => (begin < index + word.length && end > index ? [logProbs[i]] : []));
+      if (inside.length > 0) words.push([index, index + word.length, calibrated(confidence, inside.reduce((a, b) => a + b))]);
+    }
+    return words;
+  }
+
   #sourceTensor(ids) {
     const padded = new Int32Array(this.settings.source_length).fill(this.settings.pad_token_id);
     padded.set(ids);
@@ -159,6 +185,13 @@ export class Translator {
       free(inputs);
     }
   }
+}
+
+const WORD = /[\p{L}\p{N}][\p{L}\p{N}\p{M}'’-]*/gu;
+
+function calibrated({ a, b, d }, logProb) {
+  const prob = Math.min(Math.max(Math.exp(logProb), 1e-6), 1 - 1e-6);
+  return 1 / (1 + Math.exp(-(a * Math.log(prob) - b * Math.log1p(-prob) + d)));
 }
 
 function int32(values) {

@@ -56,16 +56,20 @@ const requests = {
       // A sentence of nothing that the tokenizer keeps has an empty translation, as in Python.
       const search = ids.length > 1 && unchanged === null;
       const hypotheses = search ? await timed("search", () => model.translate(ids, kept)) : [{ ids: [], text: unchanged ?? "", score: 0 }];
+      hypotheses[0].words = await timed("confidence", () => model.words(ids, hypotheses[0], kept));
       sentences.push({ source: sentence, ids, kept, hypotheses });
-      progress({ index, text: hypotheses[0].text, done: true });
+      progress({ index, hypothesis: hypotheses[0], done: true });
     }
     const best = sentences.map(({ hypotheses }) => hypotheses[0].text);
     const translated = model.sentences.spaced(parts.map((part, i) => (i % 2 ? best[(i - 1) / 2] : part)));
     return { sentences, separators: translated.filter((_, i) => i % 2 === 0), times };
   },
 
-  async attention({ source, target, kept }) {
-    return (await translator).attention(source, target, kept);
+  /** The attention of a hypothesis, and its `words`. */
+  async attention({ source, hypothesis, kept }) {
+    const model = await translator;
+    const words = hypothesis.words ?? (await model.words(source, hypothesis, kept));
+    return { ...(await model.attention(source, hypothesis.ids, kept)), words };
   },
 };
 
