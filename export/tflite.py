@@ -19,6 +19,7 @@ from keras_transformer.export import ExportError
 from keras_transformer.export.saved_model import graph_functions, mask_empty_inputs
 from keras_transformer.export.verify import verify_tflite
 from keras_transformer.files import new_folder
+from keras_transformer.markup import INLINE, OPAQUE
 from keras_transformer.search import LENGTH_MARGIN, placeholders_of, search
 from keras_transformer.sentences import specification
 from keras_transformer.tokenizers import (
@@ -132,6 +133,7 @@ def export_tflite(
             "sentences": specification(translator.source_language),
             "num_placeholders": translator.num_placeholders,
             "placeholders": placeholders.specification(),
+            "markup": {"inline": sorted(INLINE), "opaque": sorted(OPAQUE)},
             "length_margin": LENGTH_MARGIN,
             "confidence": translator.calibration and translator.calibration._asdict(),
             "no_hypothesis_score": decoding.NO_HYPOTHESIS,

@@ -149,6 +149,7 @@ def test_exports_build_on_the_translator_and_nobody_builds_on_exports():
         "search",
         "sentences",
         "placeholders",
+        "markup",
         "compiled",
         "config",
         "tokenizers",

@@ -4,6 +4,7 @@ import fcntl
 import itertools
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -14,13 +15,15 @@ import time
 from http.client import HTTPConnection
 from http.server import SimpleHTTPRequestHandler
 
+import lxml.html
 import numpy as np
 import pytest
+import test_markup
 import test_placeholders
 from sentencepiece_models import imported_tokenizer
 from test_sentences import LANGUAGES, VECTORS, random_texts
 
-from keras_transformer import placeholders, sentences
+from keras_transformer import markup, placeholders, sentences
 from keras_transformer.confidence import Calibration
 from keras_transformer.export import ExportError, web
 from keras_transformer.export.verify import ODD
@@ -287,6 +290,70 @@ def test_placeholders_in_javascript_are_those_of_python(opened, tmp_path):
         wanted = [placeholders.restored(one, parts) for one in (masked, other)]
         wanted += [placeholders.restored(other, parts, complete=False), placeholders.has_words(masked)]
         assert row == [masked, list(parts), *wanted]
+
+
+def same_tree(one, other):
+    """Whether two fragments of HTML are the same, however they are written."""
+    trees = [lxml.html.fragment_fromstring(html, create_parent="main") for html in (one, other)]
+    return lxml.html.tostring(trees[0]) == lxml.html.tostring(trees[1])
+
+
+def test_markup_in_javascript_goes_where_it_goes_in_python(opened, tmp_path):
+    shutil.copy(SOURCES / "page" / "markup.js", tmp_path)
+    (tmp_path / "index.html").write_text('<script src="markup.js"></script>')
+    generator, fragments, answers, wanted = random.Random(1), [], [], []
+    for seed in range(400):
+        fragment = test_markup.tree(generator).replace("😀", "☀")  # Places are code points here, 16 bits there.
+        given = {}
+
+        def remembered(texts, given=given, seed=seed):
+            found = test_markup.shuffled(seed)(texts)
+            for text, one in zip(texts, found, strict=True):
+                nearest = [random.Random(f"{seed} {i}").choice([None, *range(len(one.text))]) for i in range(len(text))]
+                given[text] = one._replace(nearest=nearest)
+            return [given[text] for text in texts]
+
+        fragments.append(fragment)
+        wanted.append(markup.translate_html(fragment, remembered))
+        answers.append({text: one._asdict() for text, one in given.items()})
+    code = """async ([kinds, fragments, answers]) => Promise.all(fragments.map(async (fragment, i) => {
+        const body = new DOMParser().parseFromString(`<main>${fragment}</main>`, "text/html").body.firstChild;
+        await translateMarkup(body, kinds, async (texts) => texts.map((text) => answers[i][text]));
+        return body.innerHTML;
+    }))"""
+    kinds = {"inline": sorted(markup.INLINE), "opaque": sorted(markup.OPAQUE)}
+    found = opened(tmp_path).evaluate(code, [kinds, fragments, answers])
+    different = [i for i, (a, b) in enumerate(zip(found, wanted, strict=True)) if not same_tree(a, b)]
+    assert [(fragments[i], found[i], wanted[i]) for i in different[:3]] == []
+
+
+def test_a_pasted_text_keeps_its_formatting(golden, site, opened):
+    first, second, third = golden.texts[:3]
+    word = first.split()[1]
+    html = (
+        f"<h1>{second}</h1><p class=x>{first.replace(word, f'<b>{word}</b>', 1)} <a href='?q'>{third}</a><br>"
+        f"<code>x &lt; y</code></p><ul><li>{{name}} {third}</li><li>5 kg</li></ul><script>window.ran = 1</script>"
+    )
+    page = opened(site)
+    page.wait_for_selector("#translate:enabled")
+    paste = """([html, text]) => {
+        const data = new DataTransfer();
+        for (const [type, content] of [["text/html", html], ["text/plain", text]]) data.setData(type, content);
+        const event = new ClipboardEvent("paste", { clipboardData: data, cancelable: true, bubbles: true });
+        return !document.getElementById("source").dispatchEvent(event);
+    }"""
+    assert not page.evaluate(paste, [f"<meta charset=utf-8><span>{first}</span>", first])  # Nothing to keep.
+    assert page.evaluate(paste, [html, "as text"])
+    page.wait_for_selector("body[data-state=done]")
+    shown = "document.getElementById('rich-translation').shadowRoot.innerHTML"
+    wanted = golden.translator.translate_html(html, avoid_loops=False)
+    assert same_tree(page.evaluate(shown), wanted)
+    assert "<b>" in wanted and "{name}" in wanted
+    assert page.evaluate("[window.ran, document.querySelector('#source').checkVisibility()]") == [None, False]
+    page.click("#plain")
+    page.wait_for_selector("#translation:not(.unfinished):has(.sentence)")
+    assert page.input_value("#source") == "as text" and not page.is_visible("#rich-translation")
+    assert page.errors == []
 
 
 def test_another_model_can_be_chosen(golden, site, opened):

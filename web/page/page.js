@@ -7,7 +7,10 @@ const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
 const ms = (x) => `${x < 10 ? x.toFixed(1) : Math.round(x)} ms`;
 
 const calls = new Map();
+// What makes a pasted text a formatted one; other text is pasted as usual.
+const FORMATTED = "a[href], b, strong, i, em, u, s, sub, sup, mark, code, pre, blockquote, h1, h2, h3, h4, h5, h6, li, td, th";
 const DOUBT = 0.5; // Words with less confidence are underlined.
+let rich = null; // The body of a pasted text with formatting, and the same text without it.
 let worker, broken, count = 0, shown, current = 0, attention, models, loading;
 
 /** Sends a request to the worker; `onProgress` is called with each progress message before the answer. */
@@ -70,11 +73,12 @@ async function load() {
     const loaded = await ask("load", { folder: model.folder }, ({ loaded }) => (bar.value = Math.min(1, loaded / model.bytes)));
     if (mine !== loading) return;
     model.seconds = loaded.seconds;
+    model.markup = loaded.settings.markup;
     $("status").textContent = "Ready.";
     $("translate").disabled = false;
     times();
     await countTokens();
-    if (shown) await translate();
+    if (shown || rich) await translate();
   } catch (error) {
     if (mine === loading) problem(error.message);
   } finally {
@@ -91,6 +95,7 @@ async function countTokens() {
 
 async function translate() {
   if ($("translate").disabled) return;
+  if (rich) return translateRich();
   const text = $("source").value;
   problem("");
   document.body.dataset.state = "busy";
@@ -120,6 +125,55 @@ async function translate() {
     $("translation").classList.remove("unfinished");
     $("copy").disabled = !shown;
     times();
+    $("status").textContent = "Done.";
+    document.body.dataset.state = "done";
+  } catch (error) {
+    problem(error.message);
+    document.body.dataset.state = "failed";
+  }
+}
+
+/** Keeps a pasted text with its formatting, or, with null, goes back to the text area. */
+function keep(pasted) {
+  rich = pasted;
+  $("source").parentElement.hidden = $("translation").hidden = $("count").hidden = rich !== null;
+  $("rich").hidden = $("rich-translation").hidden = $("plain").hidden = rich === null;
+  if (rich === null) return;
+  show($("rich"), rich.body);
+  show($("rich-translation"), document.createElement("body"));
+  shown = undefined;
+  $("results").hidden = $("doubt").hidden = $("copy").disabled = true;
+}
+
+/** Shows a copy of what is in a node, apart from the page's own names and styles; no script of it runs. */
+function show(place, node) {
+  const root = place.shadowRoot ?? place.attachShadow({ mode: "open" });
+  root.replaceChildren(...node.cloneNode(true).childNodes);
+}
+
+function paste(event) {
+  const html = event.clipboardData.getData("text/html");
+  const body = html && new DOMParser().parseFromString(html, "text/html").body;
+  if (!body || !body.querySelector(FORMATTED)) return;
+  event.preventDefault();
+  keep({ body, text: event.clipboardData.getData("text/plain") });
+  void translate();
+}
+
+/** Translates the pasted text and keeps its formatting. */
+async function translateRich() {
+  problem("");
+  document.body.dataset.state = "busy";
+  $("status").textContent = "Translating …";
+  const mine = rich, copy = rich.body.cloneNode(true);
+  try {
+    const superseded = await translateMarkup(copy, models[$("model").value].markup, async (texts) => {
+      const answer = await ask("align", { texts }, (index) => ($("status").textContent = `Translating … ${index} of ${texts.length}`));
+      return answer.superseded ? null : answer;
+    });
+    if (superseded || mine !== rich) return;
+    show($("rich-translation"), copy);
+    $("copy").disabled = false;
     $("status").textContent = "Done.";
     document.body.dataset.state = "done";
   } catch (error) {
@@ -317,6 +371,13 @@ async function start() {
     $("mirror").replaceChildren(); // Its sentences are those of the text before.
     void countTokens().catch((error) => problem(error.message));
   };
+  $("source").onpaste = paste;
+  $("plain").onclick = () => {
+    $("source").value = rich.text;
+    keep(null);
+    $("source").focus();
+    void countTokens().then(translate).catch((error) => problem(error.message));
+  };
   $("source").onscroll = () => ($("mirror").scrollTop = $("source").scrollTop);
   for (const id of ["source", "translation"]) {
     $(id).onpointermove = (event) => mark(under(event));
@@ -341,7 +402,12 @@ async function start() {
   };
   for (const id of ["layer", "head"]) $(id).onchange = () => picture(attention);
   $("copy").onclick = async () => {
-    await navigator.clipboard.writeText($("translation").textContent);
+    if (rich) {
+      const { innerHTML, textContent } = $("rich-translation").shadowRoot;
+      const kinds = { "text/html": innerHTML, "text/plain": textContent };
+      const blobs = Object.entries(kinds).map(([type, content]) => [type, new Blob([content], { type })]);
+      await navigator.clipboard.write([new ClipboardItem(Object.fromEntries(blobs))]);
+    } else await navigator.clipboard.writeText($("translation").textContent);
     $("status").textContent = "Copied.";
   };
   if (navigator.platform.startsWith("Mac")) $("hint").textContent = "⌘ + Enter";

@@ -4,6 +4,7 @@
  * Takes messages `{id, kind, ...}`. Sends `{id, progress}` messages, then `{id, result}` or `{id, error}`.
  */
 
+import { alignedTranslation } from "./alignment.js";
 import { Translator } from "./translator.js";
 
 const here = new URL(".", self.location.href).href;
@@ -63,6 +64,18 @@ const requests = {
     const best = sentences.map(({ hypotheses }) => hypotheses[0].text);
     const translated = model.sentences.spaced(parts.map((part, i) => (i % 2 ? best[(i - 1) / 2] : part)));
     return { sentences, separators: translated.filter((_, i) => i % 2 === 0), times };
+  },
+
+  /** Texts translated with alignments; progress is the number of finished ones. */
+  async align({ id, texts }, progress) {
+    const model = await translator, found = [];
+    for (const text of texts) {
+      await otherMessages();
+      if (id !== newest.align) return { superseded: true };
+      found.push(await alignedTranslation(model, text));
+      progress(found.length);
+    }
+    return found;
   },
 
   /** The attention of a hypothesis, and its `words`. */

@@ -1,0 +1,162 @@
+/**
+ * Translates what is in a node: the text changes, the markup stays.
+ *
+ * The same as `keras_transformer/markup.py`, which says what it does.
+ */
+
+"use strict";
+
+const range = (begin, end) => Array.from({ length: Math.max(end - begin, 0) }, (_, i) => begin + i);
+const LINE_BREAK = "\n\n"; // For a `br`: it always ends a sentence.
+
+/**
+ * @param root an element or a fragment; it is changed
+ * @param {{inline: string[], opaque: string[]}} kinds names of elements, from the export
+ * @param translate an async function from texts to a list of `{text, origins, nearest}`, or to null: then nothing changes
+ * @returns whether nothing was changed
+ */
+async function translateMarkup(root, kinds, translate) {
+  const inline = new Set(kinds.inline), opaque = new Set(kinds.opaque), filled = [];
+  const isElement = (node) => node.nodeType === Node.ELEMENT_NODE;
+  const isKept = (node) => !isElement(node) || node.getAttribute("translate") === "no" || opaque.has(node.localName) || node.localName === "pre";
+  const contentsOf = (node) => [...node.childNodes].map((child) => (child.nodeType === Node.TEXT_NODE ? child.data : child));
+
+  function isInline(node) {
+    if (typeof node === "string" || !isElement(node) || opaque.has(node.localName)) return true;
+    return inline.has(node.localName) && (node.getAttribute("translate") === "no" || contentsOf(node).every(isInline));
+  }
+
+  /** The texts in a node; its contents, in groups that are filled later, go to `filled`. */
+  function sources(node) {
+    const groups = [];
+    for (const one of contentsOf(node)) {
+      const kind = isInline(one);
+      if (groups.at(-1)?.kind !== kind) groups.push({ kind, contents: [] });
+      groups.at(-1).contents.push(one);
+    }
+    filled.push([node, groups]);
+    return groups.flatMap((group) => {
+      if (!group.kind) return group.contents.flatMap((child) => (isKept(child) ? [] : sources(child)));
+      const source = sourceOf(group);
+      return /[\p{L}\p{N}]/u.test(source.text) ? [source] : [];
+    });
+  }
+
+  /** The text of inline contents, and where its elements are. */
+  function sourceOf(group) {
+    let raw = "";
+    const breaks = new Set(), tree = { begin: 0, children: [] };
+    (function walk(contents, node) {
+      for (const one of contents) {
+        if (typeof one === "string") {
+          raw += one;
+          continue;
+        }
+        const child = { element: one, begin: raw.length, children: [] };
+        node.children.push(child);
+        if (one.localName === "br") {
+          raw += LINE_BREAK;
+          for (const i of range(child.begin, raw.length)) breaks.add(i);
+        } else if (!isKept(one)) walk(contentsOf(one), child);
+        child.end = raw.length;
+      }
+    })(group.contents, tree);
+    tree.end = raw.length;
+    const text = raw.replace(/[\t\n\r\f]/g, (character, i) => (breaks.has(i) ? character : " "));
+    return { text, raw, breaks, tree, group };
+  }
+
+  /** The translation with the line breaks of the markup; those of a `br` become U+0000, which `clean` leaves out. */
+  function withSpaces({ raw, breaks }, { text, origins }) {
+    return text.replace(/[\n ]/g, (character, i) => {
+      const origin = origins[i];
+      if (character === "\n") return origin !== null && breaks.has(origin) ? "\0" : character;
+      return origin !== null && /\s/.test(raw[origin]) ? raw[origin] : character;
+    });
+  }
+
+  const clean = (text) => text.replaceAll("\0", "");
+
+  /** Strings and elements for the characters `begin` to `end` of a translation, which belong to a node. */
+  function placed(node, target, begin, end) {
+    const spans = [];
+    let free = [[begin, end]];
+    const take = (child, span) => {
+      spans.push([...span, child]);
+      free = free.flatMap(([first, last]) => (span[1] < first || span[0] > last ? [[first, last]] : [[first, span[0]], [span[1], last]]));
+    };
+    for (const child of [...node.children].sort((a, b) => a.begin - a.end - (b.begin - b.end))) {
+      const span = bestSpan(child, target, free);
+      if (span) take(child, span);
+    }
+    const taken = new Set(spans.map(([, , child]) => child));
+    for (const child of node.children.filter((one) => !taken.has(one))) {
+      let span = nearestWord(child, target);
+      if (!span || !free.some(([first, last]) => first <= span[0] && span[1] <= last)) {
+        const place = bestPlace(child, target, free, begin);
+        span = [place, place];
+      }
+      take(child, span);
+    }
+    const order = new Map(node.children.map((child, i) => [child, i]));
+    spans.sort((a, b) => a[0] - b[0] || a[1] - b[1] || order.get(a[2]) - order.get(b[2]));
+    const contents = [];
+    let place = begin;
+    for (const [first, last, child] of spans) {
+      contents.push(clean(target.text.slice(place, first)), child.element);
+      if (child.element.localName !== "br" && !isKept(child.element)) child.element.replaceChildren(...placed(child, target, first, last));
+      place = last;
+    }
+    return [...contents, clean(target.text.slice(place, end))];
+  }
+
+  /** The free interval with the most characters from the child and the fewest others, or null. */
+  function bestSpan(child, { text, origins }, free) {
+    const mine = (origin) => origin !== null && child.begin <= origin && origin < child.end;
+    const first = origins.findIndex(mine), last = origins.findLastIndex(mine) + 1;
+    if (first < 0) return null;
+    let best = null, most = 0;
+    for (let [begin, end] of free) {
+      [begin, end] = [Math.max(begin, first), Math.min(end, last)];
+      let start = begin, total = 0;
+      for (let i = begin; i < end; i++) {
+        if (origins[i] !== null) total += mine(origins[i]) ? 1 : -1;
+        if (total <= 0) [start, total] = [i + 1, 0];
+        else if (total > most) [best, most] = [[start, i + 1], total];
+      }
+    }
+    return best && child.element.localName === "br" && clean(text.slice(...best)) ? null : best;
+  }
+
+  /** The word that is most likely to come from the child, or undefined. */
+  function nearestWord(child, { text, nearest }) {
+    const place = nearest.slice(child.begin, child.end).find((one) => one !== null);
+    if (place === undefined) return undefined;
+    const word = [...text.matchAll(/[\p{L}\p{N}_]+/gu)].find(({ 0: { length }, index }) => index <= place && place < index + length);
+    return word && [word.index, word.index + word[0].length];
+  }
+
+  /** The free place with the most characters on that side of it on which they also were in the source. */
+  function bestPlace(child, { text, origins }, free, otherwise) {
+    const left = [0], right = [0];
+    for (const origin of origins) {
+      left.push(left.at(-1) + (origin !== null && origin < child.begin));
+      right.push(right.at(-1) + (origin !== null && origin >= child.begin));
+    }
+    const quality = (place) => {
+      const insideAWord = place > 0 && /^[\p{L}\p{N}]+$/u.test(text.slice(place - 1, place + 1));
+      return 2 * (left[place] + right.at(-1) - right[place]) + !insideAWord;
+    };
+    const places = free.flatMap(([begin, end]) => range(begin, end + 1));
+    return places.reduce((best, place) => (best === undefined || quality(place) > quality(best) ? place : best), undefined) ?? otherwise;
+  }
+
+  const found = sources(root), translations = await translate(found.map(({ text }) => text));
+  if (translations === null) return true;
+  for (const [i, source] of found.entries()) {
+    const target = { ...translations[i], text: withSpaces(source, translations[i]) };
+    source.group.contents = placed(source.tree, target, 0, target.text.length);
+  }
+  for (const [node, groups] of filled) node.replaceChildren(...groups.flatMap(({ contents }) => contents));
+  return false;
+}
