@@ -317,6 +317,38 @@ def test_a_search_with_rules_equals_enumeration_with_the_models_own_scores(rules
         assert_finds([x[sentence] for x in hypotheses], expected[:MOST_BEAMS])
 
 
+STAGES = [decoding.Stage(2), decoding.Stage(L), decoding.Stage(L, divisor=B)]
+
+
+@pytest.mark.parametrize("stages", [None, STAGES], ids=["one", "three"])
+@pytest.mark.parametrize("seed", [1, 2])  # Seed 0 has two hypotheses with the same score.
+def test_required_placeholders_are_written_once_as_in_an_enumeration(seed, stages):
+    """Token 4 is a placeholder, which the first and the last sentence must have."""
+    logits, required = table(seed), np.array([[True], [False], [True]])
+    special_ids = decoding.SpecialIds(START, END, 0, num_placeholders=1)
+    rules = {"special_ids": special_ids, "required": required, "stages": stages}
+    hypotheses = run_beam(logits, num_beams=MOST_BEAMS, length_penalty=0.6, **rules)
+
+    def obeys(tokens, must):
+        if tokens.count(4) > must:
+            return False
+        return tokens[-1] != END or tokens.count(4) == must  # What reaches the limit may lack it.
+
+    for sentence in range(B):
+        every = all_hypotheses(logits, sentence, 0.6)
+        expected = [pair for pair in every if obeys(pair[1], int(required[sentence, 0]))]
+        assert_finds([x[sentence] for x in hypotheses], expected[:MOST_BEAMS])
+    greedy_ids, greedy_scores = run_greedy(logits, **rules)
+    token_ids, scores = run_beam(logits, num_beams=1, **rules)
+    np.testing.assert_array_equal(token_ids, greedy_ids)
+    np.testing.assert_allclose(scores, greedy_scores, atol=1e-5)
+    decoder = TableDecoder(logits, 1)
+    uniforms = np.random.default_rng(seed).random((B, L), "float32")
+    drawn, _ = decoding.sample(decoder, uniforms, L, SearchSettings(), special_ids=special_ids, required=required)
+    for sentence, row in enumerate(ops.convert_to_numpy(drawn)[:, 0].tolist()):
+        assert obeys(until_end(row), int(required[sentence, 0]))
+
+
 @pytest.mark.parametrize("rules", [*RULES, {"repetition_penalty": 1.7}], ids=str)
 @pytest.mark.parametrize("seed", range(3))
 def test_one_beam_is_greedy_under_rules_too(rules, seed):

@@ -13,7 +13,7 @@ from ai_edge_litert.compiled_model import CompiledModel
 from ai_edge_litert.interpreter import Interpreter, InterpreterWithCustomOps
 from tensorflow.lite.tools import flatbuffer_utils
 
-from keras_transformer import decoding, sentences
+from keras_transformer import decoding, placeholders, sentences
 from keras_transformer.__main__ import main as keras_transformer_main
 from keras_transformer.export import ExportError, run_tflite
 from keras_transformer.export.run_tflite import TFLiteTranslator, main
@@ -47,11 +47,11 @@ def test_the_runner_translates_as_python_does(golden, exported, num_beams):
 
 
 def test_the_copied_runner_translates_a_text_as_python_does(golden, exported, tmp_path):
-    """Without the package: with the two files that the docstring names."""
-    for file in (run_tflite.__file__, sentences.__file__):
+    """Without the package: with the three files that the docstring names."""
+    for file in (run_tflite.__file__, sentences.__file__, placeholders.__file__):
         shutil.copy(file, tmp_path)
     long = ", and ".join(golden.texts * 3)
-    document = f"- {golden.texts[0]} {golden.texts[1]}\n\n  {long}\n"
+    document = f"- {golden.texts[0]} {golden.texts[1]}\n\n  {long}\n\n{golden.texts[2]} {{x}} 😀\n\n{{y}} 5 kg\n"
     code = "import sys; sys.modules['keras_transformer'] = None; import run_tflite; sys.exit(run_tflite.main())"
     call = [sys.executable, "-c", code, str(exported / "translator.tflite"), "--document", document]
     done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True)
@@ -163,6 +163,18 @@ def test_attention_is_that_of_the_model(golden, exported):
     assert scores.shape == (2, 2, LENGTH, LENGTH)
     found = scores[:, :, : len(wanted.token_ids), : len(ids)]
     np.testing.assert_allclose(found, wanted.attention.scores, atol=1e-5)
+
+
+def test_scores_are_those_of_python(golden, exported):
+    score = Interpreter(str(exported / "translator.tflite")).get_signature_runner("score")
+    text = f"{golden.texts[0]} {{x}}"
+    wanted = golden.translator.translate([text], return_scores=True)[0]
+    source, target = np.zeros((2, 1, LENGTH), "int32")
+    ids = golden.translator.encode_sources([text])[0]
+    source[0, : len(ids)], target[0, : len(wanted.token_ids)] = ids, wanted.token_ids
+    found = score(token_ids=source, translation_ids=target)["token_log_probs"][0]
+    expected = golden.translator.score([text], [wanted.text])[0].token_log_probs
+    np.testing.assert_allclose(found[: len(expected)], expected, atol=1e-4)
 
 
 def test_the_files_say_what_they_are(exported):
