@@ -1,19 +1,16 @@
 """Keeps parts of a text that must not change: the model sees a placeholder, and its translation gets the part back.
 
 Such parts are addresses, `{name}` and `%s`, code, numbers with units, long numbers, emoji, and the terms of a glossary.
-In a text they become the tokens `⟦0⟧`, `⟦1⟧`, ...; a vocabulary has the first 8 of them, behind the special tokens. A
-term of a glossary stays in the text, between two equal placeholders: `⟦0⟧ coat ⟦0⟧`. So the model knows what it is, and
-writes `⟦0⟧` for its translation. The search writes each placeholder of a sentence exactly once
-(`keras_transformer.decoding`). A model learns where to write them because, in training, words become placeholders in a
-share of the pairs, and so do their translations.
+In a text they become the tokens `⟦0⟧`, `⟦1⟧`, ...; a vocabulary has the first 8 of them, behind the special tokens. The
+search writes each placeholder of a sentence exactly once (`keras_transformer.decoding`). A model learns where to write
+them because, in training, words and their translations are replaced by the same placeholder in a share of the pairs.
 
 What is kept is found by `RULES`, which use only what Python's `regex`, RE2 (TensorFlow) and JavaScript have in common,
 as `keras_transformer.sentences` explains. JavaScript gets them from the export. This file needs only `regex` and can be
 copied into applications.
 
 References: "Addressing the Rare Word Problem in Neural Machine Translation" (Luong et al., 2015) replaces words by
-numbered tokens; "Training Neural Machine Translation To Apply Terminology Constraints" (Dinu et al., 2019) keeps terms
-in the source.
+numbered tokens; "Lexically Constrained Decoding" (Hokamp and Liu, 2017) is the other way to use terms.
 """
 
 import functools
@@ -94,7 +91,7 @@ def protect(text, count=NUM_PLACEHOLDERS, glossary=None):
     Args:
         text: a string.
         count: number of placeholders; further parts stay in the text, but `⟦1⟧` becomes `[1]`. Defaults to 8.
-        glossary: `Glossary`; its terms get placeholders, too, whose parts are their translations. Defaults to None.
+        glossary: `Glossary`; its terms are replaced, too, and their translations are the parts. Defaults to None.
 
     Returns:
         `Protected`.
@@ -112,8 +109,7 @@ def protect(text, count=NUM_PLACEHOLDERS, glossary=None):
         pairs = [piece] if i % 2 else [(part, part) for part in _replaced(piece, *RULES).split(CUT)]
         for j, (source, target) in enumerate(pairs):
             if (i % 2 or j % 2) and len(parts) < count:
-                name = placeholder(len(parts))
-                found.append(f"{name} {source} {name}" if i % 2 else name)
+                found.append(placeholder(len(parts)))
                 parts.append(target)
             else:
                 found.append(_replaced(source, NO_PLACEHOLDERS))
@@ -256,6 +252,21 @@ class Glossary:
         found[1::2] = [(term, self._translation(term)) for term in found[1::2]]
         return found
 
+    def lacking(self, text, translation):
+        """The `Glossary` of those terms of a text whose translations are not in the given translation, or None.
+
+        Example:
+            >>> Glossary({"coat": "Mantel", "red": "rot"}).lacking("A red coat.", "Ein Mantel.").terms
+            {'red': 'rot'}
+        """
+        wanted = Counter(self.cut(text)[1::2])
+        missing = {}
+        for (term, expected), count in wanted.items():
+            whole_word = rf"(?<![\p{{L}}\p{{N}}]){regex.escape(expected)}(?![\p{{L}}\p{{N}}])"
+            if len(regex.findall(whole_word, translation)) < count:
+                missing[" ".join(term.split())] = expected
+        return Glossary(missing) if missing else None
+
     def _translation(self, found):
         term = " ".join(found.split())
         return self.terms.get(term) or self.terms[term[0].lower() + term[1:]]
@@ -299,8 +310,6 @@ def word_pairs(pairs, at_least=0.5, most=100_000):
 def mask_words(source, target, words, rng, count=NUM_PLACEHOLDERS):
     """A pair in which one or two words become placeholders, and their translations the same ones; or None.
 
-    Half of the words stay in the source between two placeholders, as terms of a glossary do.
-
     Args:
         source, target: from `protect_pair`.
         words: from `word_pairs`. Capitalised words that both sides have are replaced, too.
@@ -327,9 +336,7 @@ def mask_words(source, target, words, rng, count=NUM_PLACEHOLDERS):
     rng.shuffle(found)
     for i, j in found[: rng.choice((1, 1, 2))]:
         if free:
-            name = placeholder(free.pop(rng.randrange(len(free))))
-            sides[0][i] = f"{name} {sides[0][i]} {name}" if rng.random() < 0.5 else name
-            sides[1][j] = name
+            sides[0][i] = sides[1][j] = placeholder(free.pop(rng.randrange(len(free))))
     return tuple(map("".join, sides))
 
 

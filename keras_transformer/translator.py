@@ -100,6 +100,14 @@ class Translation(NamedTuple):
     confidence: object = None
 
 
+class _Found(NamedTuple):
+    """The token ids of a text as the model got them, whether it was cut, and its hypotheses."""
+
+    source_ids: list
+    truncated: bool
+    hypotheses: list
+
+
 class SentenceTranslation(NamedTuple):
     """A sentence of a text, and its translation.
 
@@ -158,8 +166,8 @@ class Translator:
             last digits.
         source_language: language code of the sources, such as `"de"`, for `translate_text`; see
             `keras_transformer.sentences.rules`. Defaults to None.
-        glossary: a dict, `keras_transformer.Glossary` or None: terms and the translations that they get. Needs a
-            vocabulary with placeholders. Defaults to None.
+        glossary: a dict, `keras_transformer.Glossary` or None: terms and the translations that they get. A text whose
+            translation lacks one is translated again, with placeholders for it. Defaults to None.
         **settings: `keras_transformer.search.SearchSettings` by name, such as `num_beams=1`.
 
     Example:
@@ -270,8 +278,37 @@ class Translator:
         if return_confidence:
             self.check_calibrated()
         settings.check_num_hypotheses(num_hypotheses)
-        protected = [self._protected(text) for text in texts]
-        sources, truncated = self._encode(texts, protected)
+        found = self._find(texts, prefixes, settings, num_hypotheses)
+        sources, truncated, results = (list(column) for column in zip(*found, strict=True)) if found else ([], [], [])
+        if return_attention:
+            results = self._add_attention(sources, results)
+        if return_confidence:
+            results = self._add_confidence(sources, results)
+        if not (return_scores or return_attention or return_confidence):
+            self._warn_of_truncated(truncated)
+            results = [[hypothesis.text for hypothesis in hypotheses] for hypotheses in results]
+        return results if num_hypotheses > 1 else [hypotheses[0] for hypotheses in results]
+
+    def _find(self, texts, prefixes, settings, num_hypotheses):
+        """What `translate` finds for each text: a list of `_Found`s."""
+        found = self._hypotheses(texts, [None] * len(texts), prefixes, settings, num_hypotheses)
+        # Terms whose translations are lacking become placeholders. If others are lost then, all terms do.
+        for all_terms in (False, True) if self.glossary else ():
+            lacking = [
+                self.glossary.lacking(text, one.hypotheses[0].text) for text, one in zip(texts, found, strict=True)
+            ]
+            rows = [i for i, terms in enumerate(lacking) if terms]
+            given = [self.glossary if all_terms else lacking[i] for i in rows]
+            forced = prefixes and [prefixes[i] for i in rows]
+            again = self._hypotheses([texts[i] for i in rows], given, forced, settings, num_hypotheses)
+            for i, one in zip(rows, again, strict=True):
+                found[i] = one
+        return found
+
+    def _hypotheses(self, texts, glossaries, prefixes, settings, num_hypotheses):
+        """A list of one `_Found` per text; each text has its own glossary or None."""
+        protected = list(map(self._protected, texts, glossaries))
+        sources, truncated = self._encode(protected)
         parts = [_present(one.parts, ids) for one, ids in zip(protected, sources, strict=True)]
         forced = self._encode_prefixes(prefixes, len(texts))
         results = [[Translation("", 0.0)]] * len(texts)
@@ -292,14 +329,7 @@ class Translator:
         for i, hypotheses in found.items():
             shared = {"truncated": truncated[i], "parts": parts[i]}
             results[i] = [one._replace(text=restored(one.text, parts[i]), **shared) for one in hypotheses]
-        if return_attention:
-            results = self._add_attention(sources, results)
-        if return_confidence:
-            results = self._add_confidence(sources, results)
-        if not (return_scores or return_attention or return_confidence):
-            self._warn_of_truncated(truncated)
-            results = [[hypothesis.text for hypothesis in hypotheses] for hypotheses in results]
-        return results if num_hypotheses > 1 else [hypotheses[0] for hypotheses in results]
+        return list(map(_Found, sources, truncated, results))
 
     def _search(self, rows, sources, forced, settings, num_hypotheses, jit_compile):
         """The hypotheses of some sources, with placeholders: a dict of lists of `Translation`s."""
@@ -387,6 +417,8 @@ class Translator:
         """
         from keras_transformer.markup import aligned_translations, translate_html
 
+        if self.glossary:
+            raise ValueError("HTML is translated without a glossary. Received: a translator with one. Leave it out.")
         return translate_html(html, functools.partial(aligned_translations, self, **kwargs))
 
     def split_text(self, text):
@@ -397,7 +429,7 @@ class Translator:
             )
 
         def fits(plain):
-            return [not cut for cut in self._encode(plain)[1]]
+            return [not cut for cut in self._encode(map(self._protected, plain))[1]]
 
         return sentences.fitted(sentences.split(text, self.source_language), fits)
 
@@ -432,7 +464,7 @@ class Translator:
                 f"Received: {len(sources)} sources, {len(targets)} targets."
             )
         protected = [self._protected(source) for source in sources]
-        source_ids, truncated = self._encode(sources, protected)
+        source_ids, truncated = self._encode(protected)
         if self.num_placeholders:
             targets = [protect_target(text, one.parts) for text, one in zip(targets, protected, strict=True)]
         target_ids = [[*ids, END_TOKEN_ID] for ids in self.target_tokenizer.tokenize(targets)]
@@ -478,8 +510,9 @@ class Translator:
                 "`sources` and `references` must have the same length: each reference translates its source. "
                 f"Received: {len(sources)} sources, {len(references)} references."
             )
-        translations = self.translate(sources, return_scores=True)
-        words = self._word_log_probs(self.encode_sources(sources), translations)
+        found = self._find(sources, None, self.settings, 1)
+        translations = [one.hypotheses[0] for one in found]
+        words = self._word_log_probs([one.source_ids for one in found], translations)
         log_probs, right = [], []
         for translation, mine, reference in zip(translations, words, references, strict=True):
             places = [word.span() for word in WORD.finditer(translation.text)]
@@ -569,15 +602,15 @@ class Translator:
 
     def encode_sources(self, texts):
         """Token ids of each text as the model gets them: cut at `max_source_length`, the end token last."""
-        return self._encode(texts)[0]
+        return self._encode(map(self._protected, texts))[0]
 
-    def _protected(self, text):
+    def _protected(self, text, glossary=None):
         """The text with placeholders, if the vocabulary has any: `keras_transformer.placeholders.Protected`."""
-        return protect(text, self.num_placeholders, self.glossary)
+        return protect(text, self.num_placeholders, glossary)
 
-    def _encode(self, texts, protected=None):
-        """The result of `encode_sources`, and for each text whether it was cut."""
-        texts = [one.text for one in protected or map(self._protected, texts)]
+    def _encode(self, protected):
+        """Token ids of texts with placeholders, cut at `max_source_length`, and for each text whether it was cut."""
+        texts = [one.text for one in protected]
         rows, most = self.source_tokenizer.tokenize(texts), self.max_source_length - 1
         return [[*ids[:most], END_TOKEN_ID] for ids in rows], [len(ids) > most for ids in rows]
 

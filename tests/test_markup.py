@@ -9,6 +9,7 @@ import pytest
 from keras_transformer import __main__ as command_line
 from keras_transformer import markup
 from keras_transformer.markup import Aligned, translate_html
+from keras_transformer.translator import Translator
 
 WORDS = ["dog", "cat", "sees", "the", "a.", "Red", "house,", "5", "&amp;", "&lt;b&gt;", "café", "😀", "Then!"]
 ATTRIBUTES = ["", ' class="x y"', ' title="a &quot;b&quot; &lt;i&gt;"', ' href="?a=1&amp;b=2"', ' data-x=""']
@@ -176,3 +177,8 @@ def test_without_lxml_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "lxml.html", None)
     with pytest.raises(ImportError, match=r'HTML needs lxml. Try: pip install "keras_transformer\[html\]"'):
         translate_html("<b>a</b>", identity)
+
+
+def test_html_takes_no_glossary(golden):
+    with pytest.raises(ValueError, match="HTML is translated without a glossary"):
+        Translator(golden.model, golden.tokenizer, glossary={"cat": "Katze"}).translate_html("<b>cat</b>")

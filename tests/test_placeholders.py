@@ -221,7 +221,7 @@ def test_terms():
     assert "".join(part if isinstance(part, str) else part[0] for part in found) == (
         "Red  coat, coat, coats; an apple, Apple, STRASSE"
     )
-    assert protect("A coat for {name}", glossary=glossary) == ("A ⟦0⟧ coat ⟦0⟧ for ⟦1⟧", ("Mantel", "{name}"))
+    assert protect("A coat for {name}", glossary=glossary) == ("A ⟦0⟧ for ⟦1⟧", ("Mantel", "{name}"))
     assert Glossary({}).cut("a") == ["a"]
 
 
@@ -234,7 +234,27 @@ def test_terms_are_in_the_translation(translator):
     )
     assert terms.translate(["the dog sees a cat"])[0].count("Dackel") == 1
     assert "5 {a} Kater" in terms.translate_text("the dog sees a cat. Dog!\n")
-    assert terms.translate(["Dog!"])[0].count("Dackel") == 1
+    assert terms.translate(["Dog!"]) == ["Dackel!"]
+    found = terms.translate(["the dog", "my house", ""], num_hypotheses=2, return_attention=True)
+    assert [[one.text.count("Dackel") for one in row] for row in found] == [[1, 1], [0, 0], [0]]
+    assert "Dackel" in found[0][0].attention.target_tokens
+    prefixed = terms.translate(["my house", "the dog"], prefixes=[None, "mein"])[1]
+    assert prefixed.startswith("mein") and "Dackel" in prefixed
+
+
+def test_terms_that_are_there_anyway_change_nothing(golden):
+    """Otherwise the model would lose the word from its source."""
+    before = golden.translator.translate(golden.texts)
+    terms = {text.split()[1]: translation.split()[1] for text, translation in zip(golden.texts, before, strict=True)}
+    one = dict(list(terms.items())[:1])
+    translator = Translator(golden.model, golden.tokenizer, jit_compile=False, glossary=one)
+    (wanted,) = one.values()
+    for text, old, new in zip(golden.texts, before, translator.translate(golden.texts), strict=True):
+        lacks = translator.glossary.lacking(text, old)
+        assert new == old if lacks is None else wanted in new.split()
+    glossary = Glossary({"coat": "Mantel", "Dr. Ross": "Dr. Roß"})
+    assert glossary.lacking("A coat, a coat.", "Ein Mantel, Mantelträger.").terms == {"coat": "Mantel"}
+    assert glossary.lacking("Coat of Dr. Ross", "Mantel von Dr. Roß") is None
 
 
 @pytest.mark.parametrize(
@@ -278,14 +298,13 @@ def test_words_that_translate_each_other():
 
 
 def test_words_become_the_same_placeholders_on_both_sides():
-    words, generator, count, terms = placeholders.word_pairs(corpus()), random.Random(0), 0, 0
+    words, generator, count = placeholders.word_pairs(corpus()), random.Random(0), 0
     for source, target in corpus() + [("{a} Anna likes the dog", "{a} Anna mag den Hund")] * 50:
         pair = mask_words(*protect_pair(source, target), words, generator)
-        names = [placeholders.regex.findall(placeholders.PLACEHOLDER, text) for text in pair]
-        assert set(names[0]) == set(names[1]) != set() and len(names[1]) == len(set(names[1]))
-        count += len(names[1])
-        terms += len(names[0]) - len(names[1])
-    assert count > 260 and 60 < terms < 200
+        names = [sorted(placeholders.regex.findall(placeholders.PLACEHOLDER, text)) for text in pair]
+        assert names[0] == names[1] and len(set(names[0])) == len(names[0]) >= 1
+        count += len(names[0])
+    assert count > 260
     assert mask_words("x y", "z", words, generator) is None
 
 
