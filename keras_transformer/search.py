@@ -63,7 +63,8 @@ class SearchSettings(Settings):
     min_length: int = changeable(0, "minimum tokens of a translation, including the end token", AT_LEAST_0)
     no_repeat_ngram_size: int = changeable(0, "forbid repeated n-grams of this size (0: off)", AT_LEAST_0)
     avoid_loops: bool = changeable(
-        True, f"search again, without repeated {NGRAM_OF_LOOPS}-grams, if a translation repeats itself"
+        False,
+        f"search again, without repeated {NGRAM_OF_LOOPS}-grams, if a translation repeats itself; exports do not",
     )
     repetition_penalty: float = changeable(
         1.0, "log probabilities of tokens that already occurred are multiplied by this (1: off)", POSITIVE

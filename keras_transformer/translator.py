@@ -660,7 +660,7 @@ class Translator:
     def _compiled_search(self, settings, num_hypotheses):
         """The `AutoCompiled` search, which is reused for other seeds and limits."""
         # These settings only affect the inputs `uniforms` and `limits`, or the choice of the search.
-        settings = settings.replace(seed=0, max_length=None, max_length_ratio=0.0, avoid_loops=True)
+        settings = settings.replace(seed=0, max_length=None, max_length_ratio=0.0, avoid_loops=False)
         key = (settings, num_hypotheses)
         if key not in self._compiled:
 

@@ -459,8 +459,8 @@ def test_overwrite_leaves_nothing_of_the_old_run(tmp_path):
     flags = [*own_files(tmp_path), *SMALL, "--epochs", "1", "--no-export", "--overwrite", "--run-dir", str(run_dir)]
     assert train_keras.main(flags) == 0
     assert {path.name for path in run_dir.iterdir()} == {
-        "checkpoints", "config.json", "log.csv", "model.keras", "scores.json", "tensorboard", "tokenizer.spm",
-        "versions.json",
+        "checkpoints", "confidence.json", "config.json", "log.csv", "model.keras", "scores.json", "tensorboard",
+        "tokenizer.spm", "versions.json",
     }  # fmt: skip
     assert [path.name for path in (run_dir / "checkpoints").iterdir()] == ["epoch-00001.npz"]
     assert json.loads((run_dir / "config.json").read_text())["training"]["epochs"] == 1
@@ -532,7 +532,7 @@ def plain_and_resampled(golden, **settings):
     """The encoded pairs of translation, and the function that gives those of a pass."""
     text = ParallelText([(text, text) for text in golden.texts], 0, "texts")
     plain = encode_pairs(text.pairs, *[golden.tokenizer] * 2, 128)
-    config = RunConfig.make({"subword_sampling": 0.1, **settings})
+    config = RunConfig.make({"subword_sampling": 0.1, "placeholder_share": 0.0, **settings})
     return plain, train_keras.passes(Corpus(text, text, text), plain, [], [golden.tokenizer], config)
 
 

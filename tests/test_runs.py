@@ -11,7 +11,7 @@ from keras_transformer.files import FileError
 from keras_transformer.runs import SETTING_UP, Run
 from keras_transformer.tokenizers import TokenizerError
 
-CONFIG = RunConfig.make({"vocabulary_size": 17})
+CONFIG = RunConfig.make({"vocabulary_size": 17, "num_placeholders": 0})
 TEXT = ParallelText([("a small dog", "a big dog"), ("a small cat", "a big cat")] * 9, 0, "text")
 CORPUS = Corpus(TEXT, TEXT, TEXT)
 

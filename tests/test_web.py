@@ -214,7 +214,7 @@ def test_a_text_is_translated_sentence_by_sentence(golden, site, opened):
     translations = golden.translator.translate(golden.texts[:3], num_hypotheses=4, return_scores=True)
     assert [hypothesis for hypothesis, _ in best] == [hypothesis.text for hypothesis in translations[0]]
     shown = "document.getElementById('translation').textContent"
-    assert page.evaluate(shown) == golden.translator.translate_text(text, avoid_loops=False)
+    assert page.evaluate(shown) == golden.translator.translate_text(text)
     assert page.inner_text("#count").startswith("5 sentences, ")
     # The sentence under the pointer is marked on both sides.
     for place in ("#translation .sentence >> nth=1", "#mirror .sentence >> nth=1"):
@@ -346,7 +346,7 @@ def test_a_pasted_text_keeps_its_formatting(golden, site, opened):
     assert page.evaluate(paste, [html, "as text"])
     page.wait_for_selector("body[data-state=done]")
     shown = "document.getElementById('rich-translation').shadowRoot.innerHTML"
-    wanted = golden.translator.translate_html(html, avoid_loops=False)
+    wanted = golden.translator.translate_html(html)
     assert same_tree(page.evaluate(shown), wanted)
     assert "<b>" in wanted and "{name}" in wanted
     assert page.evaluate("[window.ran, document.querySelector('#source').checkVisibility()]") == [None, False]
@@ -449,7 +449,7 @@ const attention = { source: [text], target: [text], layers: 1, heads: 1, scores:
 const times = { greedy: 1, search: 1, attention: 1 };
 const hypotheses = [{ ids: [3], text, score: -1 }];
 const answers = {
-  load: { seconds: 1 },
+  load: { seconds: 1, settings: {} },
   count: { sentences: 1, tokens: 1 },
   translate: { sentences: [{ source: text, ids: [3], hypotheses }], separators: ["", ""], times },
   attention,
