@@ -338,7 +338,7 @@ def test_min_length_and_ngram_rules_hold_in_the_translation(golden):
 def test_a_translation_that_repeats_itself_is_searched_again(golden):
     model = Transformer.from_config(golden.model.get_config())
     model.set_weights([0.0 * weight for weight in golden.model.get_weights()])  # All tokens are equally probable, ...
-    translator = Translator(model, golden.tokenizer, num_beams=2, jit_compile=False)
+    translator = Translator(model, golden.tokenizer, num_beams=2, min_length=12, jit_compile=False)
     texts = [golden.texts[0], "", " ".join([golden.texts[1].split()[0]] * 20)]
     before = translator.translate(texts, return_scores=True)
     after = translator.translate(texts, return_scores=True, avoid_loops=True)
