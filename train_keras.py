@@ -4,8 +4,8 @@ Read `train` from top to bottom: it is the whole recipe, made of ordinary Keras 
 """
 
 import argparse
+import itertools
 import json
-import math
 import os
 import shlex
 import sys
@@ -13,7 +13,15 @@ import time
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
-from keras_transformer.config import CHANGEABLE, ConfigError, RunConfig, add_flags, read_config_file, user_errors
+from keras_transformer.config import (
+    CHANGEABLE,
+    LARGE_TEXT,
+    ConfigError,
+    RunConfig,
+    add_flags,
+    read_config_file,
+    user_errors,
+)
 from keras_transformer.files import full_disk_named
 from keras_transformer.runs import Run
 
@@ -53,24 +61,34 @@ def train(run, config, resume, export):
             prepared.prepare(config, corpus)
         barrier(strategy)  # The other workers read what the first one has written.
         tokenizers = prepared.tokenizers()
-        texts = [text for text in (corpus.train, corpus.validation, corpus.general) if text]
-        train, validation, *general = (encode(text, tokenizers, config.data) for text in texts)
+        train = [encode(text, tokenizers, config.data, config.data.clean) for text in corpus.training()]
+        general = encode(corpus.general, tokenizers, config.data) if corpus.general else None
+        validation = encode(corpus.validation, tokenizers, config.data)
         model = compiled_model(config, tokenizers)
         if recipe.init_from and not resume:
             model.set_weights(Run(recipe.init_from).model().get_weights())
 
         limits = recipe.monitor, recipe.patience, recipe.max_minutes
-        checkpoint = training.RunCheckpoint(run, *limits, write=chief, agree=lambda value: agree(strategy, value))
-        epochs_done = checkpoint.restore(model) if resume else 0
+        checkpoint = training.RunCheckpoint(
+            run,
+            *limits,
+            every_steps=recipe.checkpoint_steps,
+            every_minutes=recipe.checkpoint_minutes,
+            write=chief,
+            agree=lambda value: agree(strategy, value),
+        )
+        epochs_done, steps_done = checkpoint.restore(model) if resume else (0, 0)
         if resume and chief:
             run.go_on(config, epochs_done)
         batches = make_batches(
-            passes(corpus, train, general, tokenizers, config),
+            parts(corpus, train, general, config.data),
             config.data.tokens_per_batch,
             shuffle=True,
             seed=recipe.seed,
-            start_epoch=epochs_done,
             steps_per_epoch=recipe.steps_per_epoch,
+            vary=variation(corpus, tokenizers, config),
+            workers=config.data.workers or (os.cpu_count() or 1) // 4,
+            strategy=strategy,
         )
         val_batches = make_batches(validation, config.data.tokens_per_batch)
 
@@ -81,8 +99,9 @@ def train(run, config, resume, export):
         f"{batches.padding:.1%} padding" + (f", split among {replicas} replicas" if replicas > 1 else "")
     )
     translator = Translator(model, *tokenizers, max_source_length=config.data.max_length, **vars(config.decoding))
-    if epochs_done:
-        print(f"resuming: {epochs_done} of {recipe.epochs} epochs are done", flush=True)
+    if epochs_done or steps_done:
+        print(f"resuming: {epochs_done} of {recipe.epochs} epochs", end="")
+        print(f" and {steps_done:,} steps" * bool(steps_done), "are done", flush=True)
     elif chief:  # Saved now: a resumed run cannot measure it again.
         run.save_scores(scores_of_tests(translator, corpus, config, "before training"))
     over = checkpoint.reason_to_stop()  # For a resumed run that was already finished.
@@ -96,18 +115,25 @@ def train(run, config, resume, export):
     if recipe.monitor == "val_bleu":
         bleu = training.BLEUCallback(lambda: agree(strategy, score(translator, corpus.validation, config).bleu))
         callbacks.append(bleu)
-    with worker_errors(strategy, command(run)), full_disk_named(run), logs(run, model, epochs_done, chief) as logging:
+    with worker_errors(strategy, command(run)), full_disk_named(run), logs(run, model, chief) as logging:
         callbacks += [*logging, checkpoint, *([training.TimeLeft()] if chief else [])]
-        model.fit(
-            batches.dataset,
-            steps_per_epoch=batches.steps_per_epoch,
-            epochs=epochs_done if over else recipe.epochs,
-            initial_epoch=epochs_done,
-            validation_data=val_batches.dataset,
-            shuffle=False,  # The batches are already shuffled.
-            verbose=(1 if sys.stdout.isatty() else 2) if chief else 0,
-            callbacks=callbacks,
-        )
+        # After a kill within an epoch, the rest of that epoch is a `fit` of its own.
+        ends = [epochs_done + 1, recipe.epochs] if steps_done else [recipe.epochs]
+        for end in [] if over else ends:
+            steps = batches.steps_per_epoch
+            model.fit(
+                batches.from_step(epochs_done * steps + steps_done),
+                steps_per_epoch=steps - steps_done,
+                epochs=end,
+                initial_epoch=epochs_done,
+                validation_data=val_batches.dataset,
+                shuffle=False,  # The batches are already shuffled.
+                verbose=(1 if sys.stdout.isatty() else 2) if chief else 0,
+                callbacks=callbacks,
+            )
+            if model.stop_training:
+                break
+            epochs_done, steps_done = end, 0
     status = finish(run, config, corpus, checkpoint, export, began) if chief else 0
     with worker_errors(strategy, command(run)):
         barrier(strategy)  # The others wait: without them, the first worker would fail.
@@ -149,7 +175,7 @@ def layers_of(model, part):
 
 
 @contextmanager
-def logs(run, model, epochs_done, chief):
+def logs(run, model, chief):
     """The callbacks that write the logs of a run; call `fit` within this context.
 
     They run before the checkpoint. A kill between the two leaves too many rows, which `run.go_on` removes.
@@ -161,7 +187,7 @@ def logs(run, model, epochs_done, chief):
     if not chief:
         yield []
         return
-    log = keras.callbacks.CSVLogger(str(run.log_file), append=epochs_done > 0)
+    log = keras.callbacks.CSVLogger(str(run.log_file), append=True)
     try:
         yield [log, keras.callbacks.TensorBoard(str(run.tensorboard_folder), write_graph=False)]
     except KeyboardInterrupt:
@@ -244,7 +270,7 @@ def parse(argv):
         if init:
             init.check_trained()
         config = RunConfig.make(flags, file, init and init.config())
-        own = "own" if config.data.train_source else config.data.dataset
+        own = "own" if config.data.train_source or config.data.train else config.data.dataset
         run = Run(run_dir or Path("runs", f"{own}-{config.preset}"))
         if resume:
             if not run.config_file.is_file():
@@ -267,53 +293,56 @@ def parse(argv):
     return run, config, resume, not no_export
 
 
-def encode(text, tokenizers, data):
-    """Token ids of a `ParallelText`; prints how many pairs there are and what was left out."""
-    from keras_transformer.data import encode_pairs
+def encode(text, tokenizers, data, clean=False):
+    """Token ids of a `ParallelText`, those of a large text on disk; prints how many pairs there are."""
+    from keras_transformer.cleaning import Cleaner
+    from keras_transformer.encoding import Progress, encode_pairs, encoded_in, report
 
-    pairs = encode_pairs(text.pairs, tokenizers[0], tokenizers[-1], data.max_length, data.over_long)
-    left_out = [f"{text.num_empty:,} dropped with an empty side"] if text.num_empty else []
-    if len(pairs.over_long):
-        done = "dropped" if data.over_long == "drop" else "cut"
-        numbers = ", ".join(f"{text.line(index):,}" for index in pairs.over_long[:3])
-        more = ", ..." if len(pairs.over_long) > 3 else ""
-        left_out.append(f"{len(pairs.over_long):,} {done} for more than {data.max_length} tokens: line {numbers}{more}")
-    print(f"{text.name}: {len(pairs.source):,} pairs{' (' + ', '.join(left_out) + ')' if left_out else ''}", flush=True)
+    cleaner = Cleaner.of(data) if clean else None
+    tokenizers, cache = (tokenizers[0], tokenizers[-1]), data.cache_dir
+    if cache is None and text.num_bytes > LARGE_TEXT:
+        cache = Path(os.environ.get("KERAS_HOME", Path.home() / ".keras"), "keras_transformer")
+    if cache is None or not text.num_bytes:
+        if cleaner:
+            cleaner.find_duplicates(text.lines)
+        pairs = encode_pairs(text.lines, *tokenizers, data.max_length, data.over_long, cleaner=cleaner)
+    else:
+        settings = {"workers": data.workers or os.cpu_count(), "progress": Progress(text.name)}
+        pairs = encoded_in(cache, text, tokenizers, data.max_length, data.over_long, cleaner, **settings)
+    about = report(pairs.left_out) if clean else pairs.about_left_out(data.over_long)
+    print(("\n" if clean else ", ").join([f"{text.name}: {len(pairs.source):,} pairs", *about]), flush=True)
     return pairs
 
 
-def passes(corpus, train, general, tokenizers, config):
-    """A function that returns the `EncodedPairs` of a pass; or `train` if all passes are the same.
+def parts(corpus, train, general, data):
+    """What a pass consists of: `EncodedPairs`, and how many of them."""
+    from keras_transformer.data import pairs_per_pass
 
-    With subword sampling, the first passes have sampled subwords and later ones those of `train`. If there are
-    placeholders, they replace other words in every pass. If there is general text, a list of one `EncodedPairs`, every
-    pass has another selection of it.
-    """
-    import numpy as np
+    sizes = [len(pairs.source) for pairs in train]
+    counts = pairs_per_pass(sizes, [text.weight for text in corpus.training()], data.corpus_temperature)
+    parts = list(zip(train, counts, strict=True))
+    if counts != sizes:
+        for text, count in zip(corpus.training(), counts, strict=True):
+            print(f"{text.name}: {count:,} pairs in every pass ({count / sum(counts):.1%})")
+    return [*parts, (general, round(data.general_weight * sum(counts)))] if general else parts
 
-    from keras_transformer.data import encode_pairs, masked, mixed, num_placeholders
+
+def variation(corpus, tokenizers, config):
+    """What differs between passes: subword segmentations, and words that become placeholders."""
+    from keras_transformer.data import Variation
     from keras_transformer.placeholders import word_pairs
 
-    recipe, tokenizers = config.training, (tokenizers[0], tokenizers[-1])
-    sampled = 0 if not recipe.subword_sampling else recipe.subword_sampling_passes or math.inf
-    share = recipe.placeholder_share if num_placeholders(tokenizers) else 0
-    words = word_pairs(corpus.train.pairs) if share else ()
-    if not (sampled or share or general):
-        return train
-
-    def pairs(number):
-        own, alpha = train, recipe.subword_sampling if number < sampled else None
-        seed = np.random.SeedSequence((recipe.seed, number)).generate_state(1).item()
-        if alpha:
-            settings = config.data.max_length, config.data.over_long, alpha, seed
-            own = encode_pairs(corpus.train.pairs, *tokenizers, *settings)
-        if share:
-            own = masked(own, corpus.train.pairs, words, share, tokenizers, config.data.max_length, alpha, seed)
-        for more in general:
-            own = mixed(own, more, config.data.general_weight, np.random.default_rng((recipe.seed, number, 1)))
-        return own
-
-    return pairs
+    recipe = config.training
+    variation = Variation(
+        (tokenizers[0], tokenizers[-1]),
+        config.data.max_length,
+        recipe.subword_sampling,
+        recipe.subword_sampling_passes,
+        recipe.placeholder_share,
+    )
+    if variation.share:
+        variation.words = word_pairs(itertools.chain.from_iterable(corpus.training()))
+    return variation
 
 
 def score(translator, text, config, title=None):

@@ -1,4 +1,4 @@
-"""The command line: `python -m keras_transformer train|launch|import|translate|score|plot|explore|export`."""
+"""The command line: `python -m keras_transformer train|launch|clean|import|translate|score|plot|explore|export`."""
 
 import argparse
 import contextlib
@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from keras_transformer.config import (
+    CLEANING,
     PICTURES,
     PICTURES_WITHOUT_RUN,
     add_flags,
@@ -53,6 +54,7 @@ def parser():
     one.add_argument("--workers", type=_positive, default=2, metavar="N", help="processes (default: 2)")
     one.add_argument("script", help="such as train_keras.py")
     one.add_argument("arguments", nargs=argparse.REMAINDER, help="its flags, such as --strategy multi_worker")
+    _clean_flags(_command(commands, "clean", clean, "leave out pairs of a corpus that are probably no translations"))
     _import_flags(_command(commands, "import", import_, "make a run of a public model, such as OPUS-MT"))
     _translate_flags(_command(commands, "translate", translate, "translate a file, a pipe, or what you type"))
     _score_flags(_command(commands, "score", score, "score a run with sacreBLEU (BLEU and chrF)"))
@@ -67,6 +69,14 @@ def _command(among, name, function, help):
     one = among.add_parser(name, help=help, description=help[0].upper() + help[1:] + ".")
     one.set_defaults(function=function)
     return one
+
+
+def _clean_flags(one):
+    one.add_argument("source", help="text, one sentence per line, plain or .gz")
+    one.add_argument("target", help="its translation, line by line")
+    for side in ("source", "target"):
+        one.add_argument(f"--output-{side}", required=True, metavar="FILE", help=f"file for the {side}s that are kept")
+    add_flags(one, "data", only=(*CLEANING, "workers"))
 
 
 def _import_flags(one):
@@ -250,6 +260,27 @@ def _load(arguments):
     from keras_transformer.translator import Translator
 
     return Translator.load(arguments.run, **settings)
+
+
+def clean(arguments):
+    """Writes the pairs of two files that are probably translations of each other, and prints a report."""
+    from keras_transformer.cleaning import Cleaner, clean_files
+    from keras_transformer.config import DataConfig
+    from keras_transformer.datasets import parallel_files
+    from keras_transformer.encoding import Progress, report
+
+    names = *CLEANING, "workers"
+    data = DataConfig(**section_settings("data", {name: vars(arguments)[name] for name in names if name in arguments}))
+    text, outputs = (
+        parallel_files(arguments.source, arguments.target),
+        (arguments.output_source, arguments.output_target),
+    )
+    workers = data.workers or os.cpu_count()
+    kept, left_out = clean_files(text, Cleaner.of(data), outputs, workers, Progress(text.name))
+    dropped = sum(one.count for one in left_out.values())
+    print(f"{text.name}: {kept:,} pairs kept, {dropped:,} left out")
+    print("\n".join(report(left_out)))
+    return 0
 
 
 def import_(arguments):

@@ -5,9 +5,13 @@ keras_transformer[beam]`. Each input file becomes a file of the same name in the
 translation of line n. A line that is not valid text becomes an empty line. Of an over-long line only the beginning is
 translated. A file that cannot be read to its end gets no output file. `errors.txt` in the output folder lists all of
 these.
+
+With `--train SOURCE TARGET`, any number of times, it tokenizes training corpora instead, one per worker, with the
+vocabulary of the run, into `--cache-dir`. `train_keras.py --init-from RUN` with the same corpora and folder finds them.
 """
 
 import argparse
+import dataclasses
 import os
 import sys
 import threading
@@ -21,7 +25,11 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.utils.shared import Shared
 
-from keras_transformer.config import ConfigError, add_flags, section_settings, user_errors
+from keras_transformer.cleaning import Cleaner
+from keras_transformer.config import CLEANING, ConfigError, add_flags, section_settings, user_errors
+from keras_transformer.datasets import parallel_files
+from keras_transformer.encoding import encoded_in
+from keras_transformer.runs import Run
 from keras_transformer.text import EMPTY_LINE, DataError, about_line, lines, over_long, unpacked
 
 # Number of lines that are translated together: enough to fill batches of similar lengths.
@@ -34,19 +42,25 @@ WRITING = ".writing"
 def main(argv=None):
     parser = argparse.ArgumentParser(
         prog="python -m keras_transformer.bulk",
-        description="Translate many files on Apache Beam.",
+        description="Translate many files on Apache Beam, or tokenize many corpora for training (--train).",
         epilog="Other flags are passed to Beam, such as --runner and its settings; Beam's documentation lists them.",
     )
     parser.add_argument(
         "--run", required=True, metavar="DIR", help="folder of a trained run; all workers must be able to read it"
     )
-    parser.add_argument(
-        "--input", required=True, metavar="PATTERN", help="files of text, one sentence per line, plain or .gz"
-    )
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder for the translations")
+    parser.add_argument("--input", metavar="PATTERN", help="files of text, one sentence per line, plain or .gz")
+    parser.add_argument("--output", metavar="DIR", help="folder for the translations")
+    preparing = "train", "cache_dir", "clean", *CLEANING
+    add_flags(parser, "data", only=preparing)
     add_flags(parser, "decoding")
     arguments, beam_arguments = parser.parse_known_args(argv)
+    needed = ("train", "cache_dir") if "train" in arguments else ("input", "output")
+    missing = [f"--{name.replace('_', '-')}" for name in needed if vars(arguments).get(name) is None]
+    if missing:
+        parser.error(f"the following arguments are required: {', '.join(missing)}")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    if "train" in arguments:
+        return _prepare(arguments, preparing, beam_arguments)
     with user_errors("All files in the output folder are complete."):
         settings = section_settings("decoding", vars(arguments))
         _check(arguments.input, arguments.output)
@@ -60,6 +74,41 @@ def main(argv=None):
         finally:
             _remove(writing)
         return _summary(FileSystems.join(arguments.output, ERRORS))
+
+
+def _prepare(arguments, names, beam_arguments):
+    with user_errors("What was tokenized is kept."):
+        run = Run(arguments.run)
+        run.check_trained()
+        settings = section_settings("data", {name: value for name, value in vars(arguments).items() if name in names})
+        data = dataclasses.replace(run.config().data, **settings)
+        with beam.Pipeline(options=PipelineOptions(beam_arguments)) as pipeline:
+            _ = prepare_corpora(pipeline, data, arguments.run) | beam.Map(print)
+        print(f"All {len(data.train)} are in {data.cache_dir}.")
+    return 0
+
+
+def prepare_corpora(pipeline, data, run):
+    """Adds the preparation of training corpora to a pipeline.
+
+    Args:
+        pipeline: a `beam.Pipeline`.
+        data: a `keras_transformer.config.DataConfig` with corpora and a folder, which all workers must be able to use.
+        run: a run folder, whose tokenizers are used.
+
+    Returns:
+        The collection of reports, strings.
+    """
+    corpora = pipeline | "Corpora" >> beam.Create(list(data.train)) | "Spread" >> beam.Reshuffle()
+    return corpora | "Tokenize" >> beam.Map(_tokenize, data, str(run))
+
+
+def _tokenize(corpus, data, run):
+    text, tokenizers = parallel_files(corpus["source"], corpus["target"]), Run(run).tokenizers()
+    cleaner = Cleaner.of(data) if data.clean else None
+    tokenizers = tokenizers[0], tokenizers[-1]
+    pairs = encoded_in(data.cache_dir, text, tokenizers, data.max_length, data.over_long, cleaner)
+    return ", ".join([f"{text.name}: {len(pairs.source):,} pairs", *pairs.about_left_out(data.over_long)])
 
 
 def translate_files(pipeline, pattern, folder, run, **settings):

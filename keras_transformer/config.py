@@ -36,10 +36,43 @@ from keras_transformer.settings import (
     setting,
 )
 
-# Settings that name the user's own texts. If they are given, they replace the data set.
 # Parts of a model that `freeze` can name.
 PARTS = ("embeddings", "encoder", "decoder")
-OWN_FILES = ("train_source", "train_target", "val_source", "val_target", "test_source", "test_target")
+# Training texts of more bytes than this are tokenized into files instead of memory.
+LARGE_TEXT = 64 << 20
+# Settings that name the user's own texts. If they are given, they replace the data set.
+OWN_FILES = ("train", "train_source", "train_target", "val_source", "val_target", "test_source", "test_target")
+# The settings of `keras_transformer.cleaning.Cleaner`.
+CLEANING = "source_language", "target_language", "max_characters", "max_character_ratio", "identify_languages"
+
+
+def corpora(name, value):
+    """A tuple of dictionaries with source, target, name and weight, from lists of words or from dictionaries.
+
+    Raises:
+        ConfigError: a corpus has another form.
+    """
+    found = []
+    for one in value:
+        try:
+            if not isinstance(one, dict):
+                source, target, *options = one
+                one = {"source": source, "target": target, **dict(option.split("=", 1) for option in options)}
+            one = {"name": None, "weight": 1.0, **one}
+            if one.keys() != {"source", "target", "name", "weight"}:
+                raise ValueError(f"unknown: {', '.join(one.keys() - {'source', 'target', 'name', 'weight'})}")
+            one["weight"] = float(one["weight"])
+            if not 0 < one["weight"] < math.inf:
+                raise ValueError("weight must be positive")
+        except (TypeError, ValueError) as error:
+            raise ConfigError(
+                f"`{name}` must be SOURCE TARGET, and may have name=NAME and weight=W behind them. Received: {one!r} "
+                f"({error})."
+            ) from error
+        found.append({key: one[key] for key in ("source", "target", "name", "weight")})
+    return tuple(found)
+
+
 # What `plot` draws, and the kinds that need no trained run.
 PICTURES = ("positions", "embeddings", "masks", "attention", "schedule", "curves", "beam")
 PICTURES_WITHOUT_RUN = ("positions", "masks", "schedule")
@@ -104,9 +137,39 @@ class DataConfig(Settings):
     general_weight: float = setting(1.0, "pairs of the general text per own pair", POSITIVE)
     general_test_source: str | None = changeable(None, "general test text, scored before and after training")
     general_test_target: str | None = changeable(None, "its translation")
+    train: tuple = changeable(
+        (),
+        "SOURCE TARGET [name=NAME] [weight=W]: own training text, any number of times; a pass has W times its pairs "
+        "(default: 1)",
+        convert=corpora,
+    )
+    corpus_temperature: float = setting(
+        1.0,
+        "T of at least 1: the share of a corpus in a pass is its size to the power of 1 / T, so that small ones come "
+        "more often",
+        AT_LEAST_1,
+    )
+    clean: bool = setting(False, "leave out pairs that are probably no translations; see keras_transformer clean")
+    max_characters: int = setting(1000, "cleaning: longest line, in characters", AT_LEAST_1)
+    max_character_ratio: float = setting(
+        3.0, "cleaning: a side may have so many times the characters of the other, and 20 more", AT_LEAST_1
+    )
+    identify_languages: bool = setting(
+        False, "cleaning: leave out lines in another language; needs pip install keras_transformer[clean]"
+    )
     over_long: str = setting("drop", "what to do with longer training pairs", choices=("drop", "cut"))
     tokens_per_batch: int = setting(
         4096, "padded target tokens of a batch; source tokens may be up to twice as many", AT_LEAST_1
+    )
+    cache_dir: str | None = changeable(
+        None,
+        "folder for the token ids of large training texts, which later runs use again (default: texts of more than "
+        f"{LARGE_TEXT >> 20} MiB in ~/.keras/keras_transformer, others in memory)",
+    )
+    workers: int | None = changeable(
+        None,
+        "processes that make the batches and tokenize large texts (default: one per 4 cores; all cores)",
+        AT_LEAST_1,
     )
     bleu_tokenize: str | None = changeable(
         None, "sacreBLEU's tokenizer (default: none for lc.norm.tok, which is tokenised; 13a for other text)"
@@ -152,6 +215,16 @@ class TrainingConfig(Settings):
         None,
         "batches of an epoch, after which there is validation and a checkpoint (default: one pass)",
         AT_LEAST_1,
+    )
+    checkpoint_steps: int | None = changeable(
+        None,
+        "save a checkpoint also after every so many batches of an epoch (default: at the end of epochs)",
+        AT_LEAST_1,
+    )
+    checkpoint_minutes: float | None = changeable(
+        None,
+        "save a checkpoint also when the last one is so many minutes old (default: at the end of epochs)",
+        POSITIVE,
     )
     max_minutes: float | None = changeable(
         None, "time limit; training stops after the epoch that reaches it (default: none)", POSITIVE
@@ -276,7 +349,7 @@ class RunConfig:
             ConfigError: a setting is invalid, or differs from what the weights of `init` need.
         """
         file = _said(file or {}, init)
-        if "dataset" in settings and not settings.keys() & {"train_source", "train_target"}:
+        if "dataset" in settings and not settings.keys() & {"train", "train_source", "train_target"}:
             file = {key: value for key, value in file.items() if key not in OWN_FILES}
         config = cls.of_flat(_completed({**file, **settings}, init))
         if init is not None:
@@ -351,6 +424,8 @@ class RunConfig:
         config = self.of_flat({**self.flat(), **settings})
         old, new = self.flat(), config.flat()
         others = [name for name in settings if new[name] != old[name] and name not in CHANGEABLE]
+        if [one["weight"] for one in new["train"]] != [one["weight"] for one in old["train"]]:
+            others.append("train")
         if others:
             raise ConfigError(
                 f"{', '.join(f'`{name}`' for name in others)} must stay as the run began: its finished epochs used the "
@@ -363,7 +438,7 @@ class RunConfig:
 
     def to_dict(self):
         """Nested plain values, as in `config.json`."""
-        return dataclasses.asdict(self)
+        return json.loads(json.dumps(dataclasses.asdict(self)))
 
     def flat(self):
         """All settings in one dictionary, as `make` takes them."""
@@ -406,7 +481,7 @@ def _completed(settings, init=None):
         return {**recipe, **_inherited(init), **settings}
     preset = one_of("preset", settings.get("preset", "tiny"), PRESETS)
     dataset = one_of("dataset", settings.get("dataset", "phrasebook"), RECIPES)
-    own = settings.get("train_source") or settings.get("train_target")  # There is no recipe for these.
+    own = any(settings.get(name) for name in ("train", "train_source", "train_target"))  # There is no recipe for these.
     completed = {**PRESETS[preset], **({} if own else _recipe(dataset, preset, settings)), **settings}
     if completed.get("separate_vocabularies"):
         completed.setdefault("tie_embeddings", "target")
@@ -497,12 +572,20 @@ def _flat(path, content):
     return flat
 
 
-def add_flags(parser, *sections):
-    """Adds one flag per field of the named sections, grouped; flags that are not given are not in the parsed result."""
+def add_flags(parser, *sections, only=None):
+    """Adds one flag per field of the named sections, grouped; flags that are not given are not in the parsed result.
+
+    Args:
+        parser: an `argparse.ArgumentParser`.
+        sections: names in `SECTIONS`.
+        only: names of settings. Defaults to None, all.
+    """
     for name in sections:
         group = parser.add_argument_group(f"{name} settings")
         for f in dataclasses.fields(SECTIONS[name]):
             dest, kinds = flat_name(f), allowed_types(SECTIONS[name], f.name)
+            if only is not None and dest not in only:
+                continue
             flags = ["--" + dest.replace("_", "-"), *f.metadata["also"]]
             text = f.metadata["help"]
             kwargs = {"dest": dest, "default": argparse.SUPPRESS}
@@ -513,6 +596,9 @@ def add_flags(parser, *sections):
                 text += f" (default: {f.default}{_changed_by(dest)})"
             elif _changed_by(dest):
                 text = f"{text[:-1]}{_changed_by(dest)})"  # These help texts end with "(default: ...)".
+            if f.metadata["convert"]:
+                group.add_argument(*flags, nargs="+", action="append", metavar="FILE", help=text, **kwargs)
+                continue
             kind = next(t for t in kinds if t is not types.NoneType)
             metavar = None if f.metadata["choices"] else {int: "N", float: "X", str: "TEXT"}[kind]
             group.add_argument(*flags, type=kind, choices=f.metadata["choices"], metavar=metavar, help=text, **kwargs)

@@ -1,10 +1,13 @@
 """Parallel text: the embedded phrasebook, Multi30k, and the user's own files."""
 
+import functools
+import hashlib
+import itertools
 from pathlib import Path
 from typing import NamedTuple
 
 from keras_transformer.phrasebook import phrasebook
-from keras_transformer.text import DataError, read_lines
+from keras_transformer.text import DataError, read_bytes, stream_lines
 
 # Raw text of Multi30k, task 1 (Elliott et al., 2016, "Multi30K: Multilingual English-German Image Descriptions").
 MULTI30K_URL = "https://github.com/multi30k/dataset/raw/master/data/task1/raw/"
@@ -18,34 +21,101 @@ MULTI30K_SHA256 = {
 }
 
 
-class ParallelText(NamedTuple):
-    """Sentence pairs, and how many were dropped.
+class ParallelText:
+    """Two texts whose lines are translations of each other.
+
+    Args:
+        lines: (source, target) of every line, a list or another iterable that can be iterated again. It may be larger
+            than the memory.
+        name: where the lines come from, for messages.
+        weight: how often its pairs come in a pass. Defaults to 1.
 
     Attributes:
-        pairs: list of (source, target).
-        num_empty: number of pairs that were dropped because a side was empty.
-        name: where the pairs come from, for messages.
-        line_numbers: the line number of each pair in its files, from 1 on. Defaults to None: the pairs are all lines.
+        lines, name, weight: see above.
+        num_bytes: size of its files; 0 if there are none.
     """
 
-    pairs: list
-    num_empty: int
-    name: str
-    line_numbers: list | None = None
+    def __init__(self, lines, name, weight=1.0):
+        self.lines, self.name, self.weight = lines, name, weight
 
-    def line(self, index):
-        """The line number of pair `index`."""
-        return self.line_numbers[index] if self.line_numbers else index + 1
+    def __iter__(self):
+        """The pairs: the lines that have text on both sides."""
+        return (pair for pair in self.lines if all(pair))
+
+    @functools.cached_property
+    def pairs(self):
+        """All pairs, a list; for texts that fit into memory."""
+        return list(self)
+
+    @property
+    def num_bytes(self):
+        return getattr(self.lines, "num_bytes", 0)
+
+    def checksum(self):
+        """SHA-256 of the text; file names do not matter."""
+        if isinstance(self.lines, FileLines):
+            return self.lines.checksum()
+        sides = ("".join(f"{pair[side]}\n" for pair in self.lines) for side in (0, 1))
+        return _joined(hashlib.sha256(side.encode()) for side in sides)
+
+
+def _joined(hashes):
+    return hashlib.sha256(b"".join(one.digest() for one in hashes)).hexdigest()
+
+
+class FileLines:
+    """(source, target) of every line of two files, plain or gzip; they are read again in every iteration.
+
+    Args:
+        source_path, target_path: the files.
+
+    Raises (in an iteration):
+        DataError: a file cannot be read, is empty or is not UTF-8, or the numbers of lines differ.
+    """
+
+    def __init__(self, source_path, target_path):
+        self.paths = source_path, target_path
+
+    @property
+    def num_bytes(self):
+        return sum(Path(path).stat().st_size for path in self.paths)
+
+    def __iter__(self):
+        sides = [stream_lines(path) for path in self.paths]
+        for number, pair in enumerate(itertools.zip_longest(*sides)):
+            if None in pair:
+                longer, counts = 1 - pair.index(None), [number, number]
+                counts[longer] += 1 + sum(1 for _ in sides[longer])
+                raise DataError(
+                    "Parallel files must have the same number of lines: line n of one translates line n of the other. "
+                    f"Received: {self.paths[0]} with {counts[0]:,} lines, {self.paths[1]} with {counts[1]:,}."
+                )
+            yield pair
+
+    def checksum(self):
+        hashes = [hashlib.sha256(), hashlib.sha256()]
+        for one, path in zip(hashes, self.paths, strict=True):
+            for data in read_bytes(path):
+                one.update(data)
+        return _joined(hashes)
 
 
 class Corpus(NamedTuple):
-    """The three splits, each a `ParallelText`; for fine-tuning also general text to train and to test with."""
+    """The three splits, each a `ParallelText`; for fine-tuning also general text to train and to test with.
+
+    The training text may be larger than the memory. `more` are further training texts.
+    """
 
     train: ParallelText
     validation: ParallelText
     test: ParallelText
     general: ParallelText | None = None
     general_test: ParallelText | None = None
+    more: tuple = ()
+
+    def training(self):
+        """All training texts but the general one, a list."""
+        return [self.train, *self.more]
 
 
 def load_corpus(data):
@@ -61,22 +131,29 @@ def load_corpus(data):
             flags = " and ".join(f"--{name.replace('_', '-')}-{side}" for side in ("source", "target"))
             raise DataError(f"{flags} must be given together. Received: source={paths[0]}, target={paths[1]}.")
         if all(paths):
-            general[name] = read_parallel(*paths)
+            general[name] = (parallel_files if name == "general" else read_parallel)(*paths)
     return _splits(data)._replace(**general)
 
 
 def _splits(data):
     splits = ("train", "val", "test")
     own = {split: (getattr(data, f"{split}_source"), getattr(data, f"{split}_target")) for split in splits}
-    if any(path for paths in own.values() for path in paths):
+    if data.train or any(path for paths in own.values() for path in paths):
         for split, paths in own.items():
-            if any(paths) != all(paths) or (split != "test" and not all(paths)):
+            needed = split == "val" or (split == "train" and not data.train)
+            if any(paths) != all(paths) or (needed and not all(paths)):
                 raise DataError(
-                    "Own files come in pairs, for training and for validation: --train-source, --train-target, "
-                    f"--val-source, --val-target. Received for {split}: source={paths[0]}, target={paths[1]}."
+                    "Own files come in pairs, for training and for validation: --train-source, --train-target (or "
+                    "--train SOURCE TARGET), --val-source, --val-target. "
+                    f"Received for {split}: source={paths[0]}, target={paths[1]}."
                 )
-        train, validation = read_parallel(*own["train"]), read_parallel(*own["val"])
-        return Corpus(train, validation, read_parallel(*own["test"]) if all(own["test"]) else validation)
+        train = [parallel_files(*own["train"])] if all(own["train"]) else []
+        for one in data.train:
+            text = parallel_files(one["source"], one["target"])
+            train.append(ParallelText(text.lines, one["name"] or text.name, one["weight"]))
+        validation = read_parallel(*own["val"])
+        test = read_parallel(*own["test"]) if all(own["test"]) else validation
+        return Corpus(train[0], validation, test, more=tuple(train[1:]))
     if data.dataset == "none":
         raise DataError(
             "This run has no data set of its own, because its model was imported. Received: dataset='none'. Name the "
@@ -84,28 +161,25 @@ def _splits(data):
         )
     if data.dataset == "multi30k":
         return multi30k(data.data_dir, data.source_language, data.target_language, data.test_set, data.variant)
-    return Corpus(*(ParallelText(pairs, 0, f"phrasebook {name}") for name, pairs in phrasebook().items()))
+    return Corpus(*(ParallelText(pairs, f"phrasebook {name}") for name, pairs in phrasebook().items()))
+
+
+def parallel_files(source_path, target_path):
+    """A `ParallelText` of two files, plain or gzip, whose lines are translations of each other. Nothing is read yet."""
+    return ParallelText(FileLines(source_path, target_path), f"{source_path}, {target_path}")
 
 
 def read_parallel(source_path, target_path):
-    """Reads two files, plain or gzip, whose lines are translations of each other.
-
-    Pairs with an empty side are dropped and counted.
+    """`parallel_files`, read at once.
 
     Raises:
         DataError: a file cannot be read, is empty or is not UTF-8, or the numbers of lines differ.
     """
-    source, target = read_lines(source_path), read_lines(target_path)
-    if len(source) != len(target):
-        raise DataError(
-            "Parallel files must have the same number of lines: line n of one translates line n of the other. "
-            f"Received: {source_path} with {len(source):,} lines, {target_path} with {len(target):,}."
-        )
-    numbered = [(i, pair) for i, pair in enumerate(zip(source, target, strict=True), 1) if all(pair)]
-    if not numbered:
+    text = parallel_files(source_path, target_path)
+    text = ParallelText(list(text.lines), text.name)
+    if not text.pairs:
         raise DataError(f"{source_path} and {target_path} hold no pair: each line is empty in at least one of them.")
-    line_numbers, pairs = map(list, zip(*numbered, strict=True))
-    return ParallelText(pairs, len(source) - len(pairs), f"{source_path}, {target_path}", line_numbers)
+    return text
 
 
 def multi30k(data_dir=None, source="en", target="de", test_set="test_2016_flickr", variant=""):
@@ -123,9 +197,12 @@ def multi30k(data_dir=None, source="en", target="de", test_set="test_2016_flickr
     """
 
     def read(split):
-        return read_parallel(*(_multi30k_file(data_dir, split, variant, language) for language in (source, target)))
+        return read_parallel(*files(split))
 
-    return Corpus(read("train"), read("val"), read(test_set))
+    def files(split):
+        return [_multi30k_file(data_dir, split, variant, language) for language in (source, target)]
+
+    return Corpus(parallel_files(*files("train")), read("val"), read(test_set))
 
 
 def _multi30k_file(data_dir, split, variant, language):

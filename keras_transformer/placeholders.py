@@ -58,6 +58,8 @@ RULES = (
     (f"([\\p{{L}}\\p{{N}}]){BEGIN}([0-9%][^{BEGIN}{END}]*){END}", "\\1\\2"),
     (f"[{BEGIN}{END}]", CUT),
 )
+# Every part that is kept has one of these. Most sentences have none, and this is found much faster.
+_MAY_BE_KEPT = f"[⟦@`<{{%#€$£¥0-9{_EMOJI}{CUT}{BEGIN}{END}]|://|www\\."
 # A text of nothing but placeholders and signs is not translated: there are no words.
 NO_WORDS = r"[^\p{L}\p{N}]*"
 MARK_PLACEHOLDERS = (PLACEHOLDER, f"{CUT}\\1{CUT}")
@@ -106,13 +108,13 @@ def protect(text, count=NUM_PLACEHOLDERS, glossary=None):
     found, parts = [], []
     for i, piece in enumerate(pieces):
         # Terms and their translations alternate with what is between them.
-        pairs = [piece] if i % 2 else [(part, part) for part in _replaced(piece, *RULES).split(CUT)]
+        pairs = [piece] if i % 2 else [(part, part) for part in _kept(piece)]
         for j, (source, target) in enumerate(pairs):
             if (i % 2 or j % 2) and len(parts) < count:
                 found.append(placeholder(len(parts)))
                 parts.append(target)
             else:
-                found.append(_replaced(source, NO_PLACEHOLDERS))
+                found.append(_replaced(source, NO_PLACEHOLDERS) if "⟦" in source else source)
     return Protected("".join(found), tuple(parts))
 
 
@@ -139,7 +141,7 @@ def restored(text, parts, complete=True):
 
 def has_words(text):
     """Whether a text has letters or digits outside of placeholders."""
-    return not regex.fullmatch(NO_WORDS, regex.sub(PLACEHOLDER, "", text))
+    return not _compiled(NO_WORDS).fullmatch(_compiled(PLACEHOLDER).sub("", text))
 
 
 def protect_target(text, parts):
@@ -149,7 +151,7 @@ def protect_target(text, parts):
         >>> protect_target("5 kg {x} für 10 €", ("{x}", "5 kg"))
         '⟦1⟧ ⟦0⟧ für 10 €'
     """
-    found, free = _replaced(text, *RULES).split(CUT), list(enumerate(parts))
+    found, free = _kept(text), list(enumerate(parts))
     for i in range(1, len(found), 2):
         match = next((one for one in free if one[1] == found[i]), None)
         if match:
@@ -174,9 +176,17 @@ def protect_pair(source, target, count=NUM_PLACEHOLDERS):
     return protected.text, target
 
 
+def _kept(text):
+    """A text, cut before and behind each part that is kept: the odd pieces are these parts."""
+    return _replaced(text, *RULES).split(CUT) if _compiled(_MAY_BE_KEPT).search(text) else [text]
+
+
+_compiled = functools.cache(regex.compile)  # The cache of `regex` takes longer than most searches.
+
+
 def _replaced(text, *pairs):
     for pattern, replacement in pairs:
-        text = regex.sub(pattern, replacement, text)
+        text = _compiled(pattern).sub(replacement, text)
     return text
 
 
@@ -284,12 +294,12 @@ def word_pairs(pairs, at_least=0.5, most=100_000):
     a number of sentence pairs. "Translating Collocations for Bilingual Lexicons" (Smadja et al., 1996), section 3.
 
     Args:
-        pairs: a list of (source, target).
+        pairs: an iterable of (source, target).
         at_least: the smallest coefficient. Defaults to 0.5.
         most: number of pairs that are read, from the beginning. Defaults to 100,000.
     """
     sources, targets, both = Counter(), Counter(), Counter()
-    for source, target in pairs[:most]:
+    for source, target in itertools.islice(pairs, most):
         words = [set(_WORD.findall(text)) for text in (source, target)]
         sources.update(words[0])
         targets.update(words[1])
@@ -319,7 +329,7 @@ def mask_words(source, target, words, rng, count=NUM_PLACEHOLDERS):
     Returns:
         (source, target), or None if no word can be replaced.
     """
-    sides = [regex.split(f"({_WORD.pattern})", text) for text in (source, target)]
+    sides = [_compiled(f"({_WORD.pattern})").split(text) for text in (source, target)]
     places = [{}, {}]
     for side, where in zip(sides, places, strict=True):
         for i in range(1, len(side), 2):

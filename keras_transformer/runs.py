@@ -3,21 +3,22 @@
 config.json, versions.json        settings; packages, and checksums of the texts
 tokenizer.spm                     or source_tokenizer.spm and target_tokenizer.spm
 model.keras                       the best model
-checkpoints/epoch-00007.npz       the state for resuming, after each of the newest two epochs
+checkpoints/epoch-00007.npz       the state for resuming, after 7 epochs; the newest two are kept
+checkpoints/epoch-00007-step-00000250.npz   the same, 250 steps later
 log.csv, tensorboard/             metrics of every epoch
 scores.json                       BLEU and chrF of the test set, before and after training
 confidence.json                   how likely words of a certain probability are right
 export/TARGET/, explorer.html     the output of `export` and `explore`, unless --output is given
 """
 
-import hashlib
-import json
+import itertools
 import platform
 import shutil
 import zipfile
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
+from random import Random
 
 from keras_transformer.config import SECTIONS, ConfigError, RunConfig, read_json
 from keras_transformer.files import MANIFEST, FileError, foreign_files, output_file, remove, write_json
@@ -29,6 +30,10 @@ SETTING_UP = ".setting-up"  # Where a new run is written before it takes the pla
 _FILES = {"config.json", "versions.json", "log.csv", "scores.json", "confidence.json", "model.keras", "explorer.html"}
 _FOLDERS = {"checkpoints", "tensorboard", "export", SETTING_UP}
 NUM_CHECKPOINTS = 2
+# Number of the rules by which pairs become batches: a run is resumed with those it began with.
+BATCHES = 2
+# Tokenizers learn from at most so many pairs of a large corpus.
+TOKENIZER_PAIRS = 500_000
 
 
 class Run:
@@ -132,7 +137,7 @@ class Run:
 
     def checkpoints(self):
         """The files of its checkpoints, the newest first."""
-        return sorted((self.folder / "checkpoints").glob("epoch-*.npz"), reverse=True)
+        return sorted((self.folder / "checkpoints").glob("epoch-*.npz"), key=lambda path: path.stem, reverse=True)
 
     def scores(self):
         """The content of scores.json, a dictionary; empty if there is none."""
@@ -200,7 +205,11 @@ class Run:
         if config.training.init_from:
             tokenizers = Run(config.training.init_from).tokenizers()
         else:
-            sides = list(zip(*corpus.train.pairs, strict=True))
+            pairs = some_pairs(itertools.chain.from_iterable(corpus.training()), config.training.seed)
+            if not pairs:
+                names = ", ".join(text.name for text in corpus.training())
+                raise ConfigError(f"{names} hold no pair: each line is empty in at least one of them.")
+            sides = list(zip(*pairs, strict=True))
             texts = sides if settings.separate_vocabularies else [sides[0] + sides[1]]
             placeholders = settings.num_placeholders
             if placeholders is None:
@@ -214,12 +223,18 @@ class Run:
         """Writes the tokenizers, the versions with checksums by name, and the settings."""
         save_tokenizers(self.folder, tokenizers)
         versions = {"python": platform.python_version(), **{name: metadata.version(name) for name in PACKAGES}}
+        versions["batches"] = BATCHES
         write_json(self.folder / "versions.json", {**versions, **checksums})
         write_json(self.config_file, config.to_dict())
 
     def check_text(self, corpus):
         """Raises a ConfigError unless a resumed run has the text that it began with."""
         begun_with = _read(self.folder / "versions.json")
+        if begun_with.get("batches") != BATCHES:
+            raise ConfigError(
+                f"The run in {self} was begun with another version of this package, which put pairs into other "
+                "batches: it cannot be resumed. Train again with --overwrite, or resume it with that version."
+            )
         for name, checksum in _checksums(corpus).items():
             if checksum != begun_with.get(name, checksum):
                 raise ConfigError(
@@ -253,9 +268,10 @@ class Run:
     def save_calibration(self, calibration):
         write_json(self.folder / "confidence.json", calibration._asdict())
 
-    def save_checkpoint(self, epoch, write):
-        """Writes the checkpoint of an epoch with `write(file)`, and removes all but the newest two."""
-        path = self.folder / "checkpoints" / f"epoch-{epoch:05d}.npz"
+    def save_checkpoint(self, epoch, step, write):
+        """Writes the checkpoint after so many epochs and steps with `write(file)`; removes all but the newest two."""
+        name = f"epoch-{epoch:05d}" + (f"-step-{step:08d}" if step else "")
+        path = self.folder / "checkpoints" / f"{name}.npz"
         path.parent.mkdir(exist_ok=True)
         with output_file(path, "wb") as file:
             write(file)
@@ -330,7 +346,19 @@ def _read(path):
 def _checksums(corpus):
     """SHA-256 of the training and validation text; file names do not matter."""
     texts = {"training text": corpus.train, "validation text": corpus.validation, "general text": corpus.general}
-    return {name: hashlib.sha256(json.dumps(text.pairs).encode()).hexdigest() for name, text in texts.items() if text}
+    texts |= {f"training text {number}": text for number, text in enumerate(corpus.more, 2)}
+    return {name: text.checksum() for name, text in texts.items() if text}
+
+
+def some_pairs(pairs, seed, most=TOKENIZER_PAIRS):
+    """All pairs, or so many, drawn at random ("Random Sampling with a Reservoir", Vitter, 1985, algorithm R)."""
+    drawn, random = [], Random(seed)
+    for number, pair in enumerate(pairs):
+        if number < most:
+            drawn.append(pair)
+        elif (place := random.randrange(number + 1)) < most:
+            drawn[place] = pair
+    return drawn
 
 
 @contextmanager

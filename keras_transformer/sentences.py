@@ -226,9 +226,12 @@ def spaced(parts):
     return _replaced(marked, JOIN, TO_CUTS).split(CUT)
 
 
+_compiled = functools.cache(regex.compile)  # The cache of `regex` takes longer than most searches.
+
+
 def _replaced(text, *pairs):
     for pattern, replacement in pairs:
-        text = regex.sub(pattern, replacement, text)
+        text = _compiled(pattern).sub(replacement, text)
     return text
 
 

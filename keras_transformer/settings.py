@@ -36,7 +36,7 @@ RATE = Rule(lambda value: 0 <= value < 1, "in [0, 1)")
 SEED = Rule(lambda value: 0 <= value < 2**32, "between 0 and 2^32 - 1")
 
 
-def setting(default, help, *rules, choices=None, also=(), flat=None, changeable=False):
+def setting(default, help, *rules, choices=None, also=(), flat=None, changeable=False, convert=None):
     """A field of `Settings`.
 
     Args:
@@ -47,8 +47,11 @@ def setting(default, help, *rules, choices=None, also=(), flat=None, changeable=
         also: other flags of the setting.
         flat: the name of its flag, and its key in flat dictionaries of all sections. Defaults to the field's name.
         changeable: whether `--resume` may change it. Defaults to False: finished epochs depend on the value.
+        convert: a function of the setting's name and a list, which returns a tuple; its flag can be given several
+            times, with several words. Defaults to None.
     """
     metadata = {"help": help, "rules": rules, "choices": choices, "also": also, "flat": flat, "changeable": changeable}
+    metadata["convert"] = convert
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -85,6 +88,8 @@ def checked(section, f, value, name=None):
     """`value` converted to the type of field `f` of a section. Raises a ConfigError that names the setting."""
     name = name or f.name
     allowed = allowed_types(section, f.name)
+    if f.metadata["convert"] and isinstance(value, list | tuple):
+        return f.metadata["convert"](name, value)
     if isinstance(value, numbers.Real) and not isinstance(value, bool):  # Also NumPy's numbers.
         integral = isinstance(value, numbers.Integral)
         value = int(value) if integral and int in allowed else float(value) if float in allowed else value

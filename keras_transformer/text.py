@@ -96,24 +96,43 @@ def decoded(line, number):
 
 
 def read_lines(path):
-    """All lines of a file, stripped of surrounding spaces.
+    """All lines of a file, stripped of surrounding spaces: see `stream_lines`."""
+    return list(stream_lines(path))
+
+
+def stream_lines(path):
+    """Yields the lines of a file, stripped of surrounding spaces.
 
     Raises:
         DataError: the file cannot be read, is empty, or has a line that is not valid text; the message names the line.
     """
-    text = []
+    number, has_text = 0, False
     with open_input(path) as file:
         for batch in lines(file, path):
-            for line in batch:
-                text.append(line.text)
+            for number, line in enumerate(batch, number + 1):  # noqa: B020 (goes on behind the last batch)
                 if line.problem:
                     raise DataError(
-                        f"{path}, line {len(text)}: {line.problem}. Correct the file; if it has another encoding, "
+                        f"{path}, line {number}: {line.problem}. Correct the file; if it has another encoding, "
                         "convert it, for example with: iconv -f ISO-8859-1 -t UTF-8."
                     )
-    if not any(text):
+                has_text = has_text or bool(line.text)
+                yield line.text
+    if not has_text:
         raise DataError(f"{path} is empty: it must have one sentence per line.")
-    return text
+
+
+def read_bytes(path):
+    """Yields the unpacked content of a file, plain or gzip, in pieces.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    with open_input(path) as file:
+        try:
+            while data := file.read1(READ_SIZE):
+                yield data
+        except (OSError, EOFError, zlib.error) as error:
+            raise DataError(f"Cannot read {path}: {_reason(error)}.") from error
 
 
 def _reason(error):

@@ -15,7 +15,7 @@ import math
 import re
 import unicodedata
 from bisect import bisect
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate, takewhile
 from pathlib import Path
 from random import Random
@@ -29,6 +29,8 @@ KINDS = ("unigram", "bpe", "wordpiece")
 
 # Number of ids of a vocabulary without a given size. Small texts give fewer.
 AUTOMATIC_VOCABULARY_SIZE = 8000
+# The last private-use character of Unicode: no text has it.
+_UNKNOWN_CHARACTER = "\U0010fffd"
 
 
 def shifted_right(target_ids):
@@ -180,6 +182,16 @@ class Tokenizer:
             alpha: in (0, 1).
             seed: the same seed gives the same ids, also in another process.
         """
+        return self.resample(self.tokenize(texts), alpha, Random(seed))
+
+    def resample(self, token_ids, alpha, random):
+        """`sample`, from ids of `tokenize`: a list of lists of ids -> a list of lists of ids.
+
+        Args:
+            token_ids: a list of lists of ids.
+            alpha: see `sample`.
+            random: a `random.Random`.
+        """
         raise TokenizerError(
             "Segmentations can be drawn at random only for unigram tokenizers: other kinds have no probabilities for "
             f"them. Received: kind={self.kind!r}."
@@ -300,19 +312,33 @@ class SentencePieceTokenizer(Tokenizer):
     def tokenize(self, texts):
         return self._processor.encode(_sentences(texts))
 
-    def sample(self, texts, alpha, seed):
+    def resample(self, token_ids, alpha, random):
         if self.kind != "unigram":
-            return super().sample(texts, alpha, seed)
+            return super().resample(token_ids, alpha, random)
         # SentencePiece's own sampling is not used: its random numbers differ between processes even with a fixed seed.
-        random = Random(seed).random
-        rows = []
-        for pieces in self._processor.encode(_sentences(texts), out_type=str):
+        random, pieces, rows = random.random, self._all_pieces, []
+        for ids in token_ids:
             row = []
-            for word in "".join(pieces).split("\u2581")[1:]:
+            for word in "".join([pieces[i] for i in ids]).split("\u2581")[1:]:
                 segmentations, cumulated = self._segmentations(word, alpha)
                 row += segmentations[bisect(cumulated, random() * cumulated[-1])]
             rows.append(row)
         return rows
+
+    @cached_property
+    def _all_pieces(self):
+        """The pieces of all ids. The unknown token is a character that is unknown, too."""
+        pieces = self.pieces(range(self.vocabulary_size))
+        pieces[UNKNOWN_TOKEN_ID] = _UNKNOWN_CHARACTER
+        return pieces
+
+    @cached_property
+    def _scores(self):
+        """The log probabilities of all ids."""
+        return [self._processor.get_score(i) for i in range(self.vocabulary_size)]
+
+    def __reduce__(self):  # For the processes that tokenize large corpora.
+        return type(self), (self.model,)
 
     def _find_segmentations(self, word, alpha):
         """The best segmentations of a word, and the running sum of their probabilities to the power of alpha."""
@@ -322,10 +348,11 @@ class SentencePieceTokenizer(Tokenizer):
         def placeholders(ids):
             return [i for i in ids if 0 <= i - FIRST_PLACEHOLDER_ID < self.num_placeholders]
 
-        # Only the best segmentation surely takes placeholders as a whole.
-        segmentations = [ids for ids in segmentations if placeholders(ids) == placeholders(segmentations[0])]
-        scores = [alpha * sum(map(self._processor.get_score, ids)) for ids in segmentations]
-        return segmentations, list(accumulate(math.exp(score - max(scores)) for score in scores))
+        if whole := placeholders(segmentations[0]):  # Only the best segmentation surely takes them as a whole.
+            segmentations = [ids for ids in segmentations if placeholders(ids) == whole]
+        scores = [alpha * sum([self._scores[i] for i in ids]) for ids in segmentations]
+        largest = max(scores)
+        return segmentations, list(accumulate(math.exp(score - largest) for score in scores))
 
     def detokenize(self, token_ids):
         rows = [[int(i) for i in ids] for ids in token_ids]

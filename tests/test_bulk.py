@@ -7,6 +7,12 @@ import sys
 
 import pytest
 
+from keras_transformer.cleaning import Cleaner
+from keras_transformer.datasets import parallel_files
+from keras_transformer.encoding import encode_pairs, encoded_in
+from keras_transformer.phrasebook import phrasebook
+from keras_transformer.runs import Run
+
 
 def run(*arguments):
     call = [sys.executable, "-m", "keras_transformer.bulk", *map(str, arguments)]
@@ -41,6 +47,33 @@ def test_files_are_translated_as_the_translator_does(golden, tmp_path):
     again = run("--run", golden.run_dir, "--input", tmp_path / "b.txt", "--output", output)
     assert again.returncode == 2
     assert "already has b.txt: nothing is overwritten" in again.stderr
+
+
+def test_corpora_are_tokenized_for_training(golden, tmp_path):
+    """Training then finds their ids."""
+    pairs = phrasebook()["train"]
+    flags, texts = [], []
+    for name, lines in (("a", pairs[:40]), ("b", [*pairs[40:90], ("", "x"), pairs[40]])):
+        paths = [tmp_path / f"{name}.{side}" for side in ("en", "de")]
+        for path, side in zip(paths, zip(*lines, strict=True), strict=True):
+            path.write_text("".join(f"{text}\n" for text in side), encoding="utf-8")
+        flags += ["--train", *paths]
+        texts.append(parallel_files(*paths))
+    done = run("--run", golden.run_dir, "--cache-dir", tmp_path / "cache", "--clean", *flags)
+    assert done.returncode == 0, done.stderr
+    assert f"{texts[0].name}: 40 pairs\n" in done.stdout
+    assert f"{texts[1].name}: 50 pairs, 1 with an empty side dropped (line 51), 1 that were there before" in done.stdout
+    assert done.stdout.endswith(f"All 2 are in {tmp_path / 'cache'}.\n")
+    data, again = Run(golden.run_dir).config().data, []
+    for text in texts:
+        settings = data.max_length, data.over_long, Cleaner.of(data)
+        found = encoded_in(tmp_path / "cache", text, [golden.tokenizer] * 2, *settings, progress=again.append)
+        wanted = encode_pairs(list(text), *[golden.tokenizer] * 2, data.max_length)
+        assert [ids.tolist() for ids in found.target] == [ids.tolist() for ids in wanted.target][: len(found.target)]
+    assert again == []
+    done = run("--run", golden.run_dir, *flags)
+    assert done.returncode == 2
+    assert done.stderr.endswith("the following arguments are required: --cache-dir\n")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from texts import names, write
 
 from keras_transformer import datasets
 from keras_transformer.config import DataConfig
-from keras_transformer.datasets import DataError, load_corpus, multi30k, read_parallel
+from keras_transformer.datasets import DataError, ParallelText, load_corpus, multi30k, parallel_files, read_parallel
 from keras_transformer.phrasebook import phrasebook
 
 # Pairs.
@@ -21,18 +21,32 @@ def test_pairs_are_line_by_line(tmp_path):
     source = write(tmp_path / "a.en", "one\ntwo\n")
     target = write(tmp_path / "a.de.gz", "eins\nzwei\n", compress=True)
     text = read_parallel(source, target)
-    assert text.pairs == [("one", "eins"), ("two", "zwei")]
-    assert text.num_empty == 0
+    assert text.pairs == text.lines == [("one", "eins"), ("two", "zwei")]
     assert text.name == f"{source}, {target}"
-    assert [text.line(index) for index in range(2)] == [1, 2]
 
 
-def test_pairs_with_an_empty_side_are_dropped_and_counted_and_shift_nothing(tmp_path):
+def test_pairs_with_an_empty_side_are_dropped_and_shift_nothing(tmp_path):
     source = write(tmp_path / "a.en", "one\n\nthree\n  \nfive\n")
     target = write(tmp_path / "a.de", "eins\nzwei\n\n\t\nfünf\n")
     text = read_parallel(source, target)
-    assert text[:2] == ([("one", "eins"), ("five", "fünf")], 3)
-    assert [text.line(index) for index in range(2)] == [1, 5]
+    assert text.pairs == [("one", "eins"), ("five", "fünf")]
+    assert text.lines[1:4] == [("", "zwei"), ("three", ""), ("", "")]
+
+
+def test_training_text_is_read_only_when_it_is_used(tmp_path):
+    source, target = (
+        write(tmp_path / "a.en", "one\n\nthree\n"),
+        write(tmp_path / "a.de.gz", "eins\n\ndrei\n", compress=True),
+    )
+    text = parallel_files(source, target)
+    assert list(text) == list(text) == [("one", "eins"), ("three", "drei")]
+    assert text.num_bytes == source.stat().st_size + target.stat().st_size
+    checksum = text.checksum()
+    assert checksum == parallel_files(source, write(tmp_path / "b.de", "eins\n\ndrei\n")).checksum()
+    assert checksum == ParallelText(list(text.lines), "in memory").checksum()
+    write(source, "one\n\nThree\n")
+    assert checksum != text.checksum()
+    assert checksum != parallel_files(target, source).checksum()
 
 
 def test_a_line_separator_inside_a_sentence_shifts_nothing(tmp_path):
@@ -68,7 +82,6 @@ def test_the_phrasebook_is_the_default():
     splits = phrasebook()
     assert (corpus.train.pairs, corpus.validation.pairs, corpus.test.pairs) == tuple(splits.values())
     assert [text.name for text in corpus[:3]] == ["phrasebook train", "phrasebook validation", "phrasebook test"]
-    assert [text.num_empty for text in corpus[:3]] == [0, 0, 0]
 
 
 @pytest.fixture

@@ -107,6 +107,7 @@ def small(texts=("a small dog", "a small cat", "a big dog")):
     return Translator(model, tokenizer, num_beams=1, max_length=20)
 
 
+@pytest.mark.slow
 def test_versions_count_up_and_are_replaced_only_on_request(tmp_path):
     first = tmp_path / "servable" / "1"
     first.mkdir(parents=True)
@@ -121,6 +122,7 @@ def test_versions_count_up_and_are_replaced_only_on_request(tmp_path):
     assert sorted(path.name for path in (tmp_path / "servable").iterdir()) == ["1", "2"]
 
 
+@pytest.mark.slow
 def test_a_search_compiled_by_xla_answers_where_xla_is_on_and_nowhere_else(tmp_path):
     """The export itself compares the answers of every signature with Python's."""
     tokenizer = Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=17)
@@ -265,6 +267,7 @@ def test_random_bytes_are_answered(served):
         assert all(text.decode("utf-8") is not None for text in found["translation"])
 
 
+@pytest.mark.slow
 def test_verification_finds_other_weights(golden):
     other = Translator(Transformer.from_config(golden.model.get_config()), golden.tokenizer)
     with pytest.raises(ExportError, match="does not give the translator's answers:\n  `translate` of "):

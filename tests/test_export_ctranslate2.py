@@ -10,7 +10,8 @@ from keras_transformer.export import ExportError
 from keras_transformer.export.ctranslate2 import export_ctranslate2
 from keras_transformer.files import FileError
 from keras_transformer.model import Transformer
-from keras_transformer.tokenizers import START_TOKEN_ID, Tokenizer
+from keras_transformer.placeholders import placeholder
+from keras_transformer.tokenizers import FIRST_PLACEHOLDER_ID, START_TOKEN_ID, Tokenizer
 from keras_transformer.translator import Translator
 
 TEXTS = ["a small dog", "a small cat sees a big dog", "a big dog", "the cat", "a dog and a cat and a small big dog"]
@@ -25,6 +26,8 @@ def both(translator, folder, texts, num_beams, num_hypotheses=1):
         return_end_token=True,
         max_decoding_length=20,
         min_decoding_length=0,  # By default it forbids to end at once.
+        # Our search writes no placeholder that the source does not have.
+        suppress_sequences=[[placeholder(i)] for i in range(translator.target_tokenizer.num_placeholders)],
         **settings,
     )
     return translator.translate(texts, num_beams=num_beams, max_length=20, **settings), theirs
@@ -43,7 +46,8 @@ def score_of_theirs(translator, translation, text):
         "encoder_token_ids": np.array(translator.encode_sources([text])),
         "decoder_token_ids": np.concatenate([[[START_TOKEN_ID]], ids[:, :-1]], axis=1),
     }
-    logits = forbid(translator.model(inputs), translator.settings.forbidden)
+    placeholders = range(FIRST_PLACEHOLDER_ID, FIRST_PLACEHOLDER_ID + translator.target_tokenizer.num_placeholders)
+    logits = forbid(translator.model(inputs), (*translator.settings.forbidden, *placeholders))
     log_probs = np.array(keras.ops.log_softmax(logits))
     return np.take_along_axis(log_probs, ids[..., None], axis=-1).sum()
 

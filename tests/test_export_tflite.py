@@ -184,6 +184,7 @@ def test_the_files_say_what_they_are(exported):
         assert bytes(model.buffers[entry.buffer].data) == (exported / "translator.json").read_bytes()
 
 
+@pytest.mark.slow
 def test_an_exported_folder_is_verified_later(golden, exported, tmp_path, capsys):
     assert keras_transformer_main(["export", "verify", str(exported), str(golden.run_dir)]) == 0
     assert capsys.readouterr().out.startswith(f"{exported} translates 100% of made-up sentences")
@@ -198,6 +199,7 @@ def test_an_exported_folder_is_verified_later(golden, exported, tmp_path, capsys
         verify_tflite(other, golden.translator)
 
 
+@pytest.mark.slow
 def test_the_command_says_what_quantisation_costs(golden, tmp_path, capsys):
     command = ["export", "tflite", str(golden.run_dir), "--output", str(tmp_path / "out"), "--quantize", "int8"]
     sizes = ["--num-beams", "1", "--source-length", "16", "--target-length", "16", "--no-text-file"]

@@ -1,6 +1,7 @@
 """Training that begins with the weights of another run."""
 
 import re
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from marian_models import transformers_folder
 import train_keras
 from keras_transformer.__main__ import main
 from keras_transformer.config import ConfigError, RunConfig
-from keras_transformer.data import EncodedPairs, encode_pairs, mixed
+from keras_transformer.data import encode_pairs, make_batches
 from keras_transformer.datasets import Corpus, DataError, ParallelText, load_corpus
 from keras_transformer.phrasebook import phrasebook
 from keras_transformer.runs import Run
@@ -118,19 +119,22 @@ def test_general_text_comes_in_pairs(tmp_path):
         RunConfig.make({"general_weight": 0.0})
 
 
-def test_every_pass_mixes_other_general_pairs(golden):
+@pytest.mark.parametrize(("weight", "wanted"), [(1.5, 15), (9.0, 90)])
+def test_every_pass_mixes_other_general_pairs(golden, weight, wanted):
+    """All own pairs, and so many general ones: none twice while there are enough, then each equally often."""
     own, general = (encode_pairs(PAIRS[a:b], golden.tokenizer, golden.tokenizer, 128) for a, b in ((0, 10), (20, 50)))
-    assert isinstance(own, EncodedPairs)
-    rows = [mixed(own, general, 1.5, np.random.default_rng(seed)) for seed in (0, 1, 0)]
-    assert [len(one.source) for one in rows] == [25, 25, 25]
-    ids = [[(s.tolist(), t.tolist()) for s, t in zip(one.source, one.target, strict=True)] for one in rows]
-    assert ids[0] == ids[2] != ids[1] and ids[0][:10] == ids[1][:10]
-    known = [(s.tolist(), t.tolist()) for s, t in zip(general.source, general.target, strict=True)]
-    assert all(pair in known for pair in ids[0][10:])
-    many = mixed(own, general, 9.0, np.random.default_rng(0))  # More than there are: each about equally often.
-    assert len(many.source) == 100
-    text = ParallelText(PAIRS[:10], 0, "own")
-    config = RunConfig.make({"general_weight": 1.5})
-    passes = train_keras.passes(Corpus(text, text, text), own, [general], [golden.tokenizer], config)
-    assert [len(passes(number).source) for number in range(2)] == [25, 25]
-    assert [x.tolist() for x in passes(0).source] != [x.tolist() for x in passes(1).source]
+    text = ParallelText(PAIRS[:10], "own")
+    data = RunConfig.make({"general_weight": weight}).data
+    parts = train_keras.parts(Corpus(text, text, text), [own], general, data)
+    batches = make_batches(parts, 10_000, shuffle=True)
+    passes = []
+    for number in range(2):
+        dataset = batches.from_step(number * batches.steps_per_epoch).take(batches.steps_per_epoch)
+        rows = [row for inputs, *_ in dataset.as_numpy_iterator() for row in inputs["encoder_token_ids"].tolist()]
+        passes.append(Counter(tuple(id for id in row if id) for row in rows))
+    assert [sum(one.values()) for one in passes] == [10 + wanted] * 2
+    assert (passes[0] != passes[1]) == bool(wanted % 30)
+    sides = [{tuple(ids.tolist()) for ids in pairs.source} for pairs in (own, general)]
+    for one in passes:
+        assert all(one[ids] == 1 for ids in sides[0] - sides[1])
+        assert {one[ids] for ids in sides[1] - sides[0]} <= ({0, 1} if wanted < 30 else {3})

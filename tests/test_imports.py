@@ -41,7 +41,9 @@ ALLOWED = {
     "phrasebook_grammar": {"phrasebook_lexicon"},
     "phrasebook": {"phrasebook_lexicon", "phrasebook_grammar"},
     "datasets": {"phrasebook", "text"},
-    "data": {"placeholders", "tokenizers"},
+    "encoding": {"files", "placeholders", "tokenizers"},
+    "cleaning": {"encoding", "files"},
+    "data": {"encoding", "placeholders", "tokenizers"},
     "training": {"files"},
     "scoring": set(),
     "compiled": set(),
@@ -49,7 +51,7 @@ ALLOWED = {
         *("model", "decoding", "search", "settings", "compiled", "tokenizers", "runs"),
         *("sentences", "placeholders", "markup", "confidence"),
     },
-    "bulk": {"translator", "config", "text"},
+    "bulk": {"translator", "config", "text", "runs", "datasets", "encoding", "cleaning"},
     "visualize": set(),
     "pictures": {
         *(
@@ -85,6 +87,8 @@ HEAVY = {
     "phrasebook": set(),
     "tokenizers": {"sentencepiece", "google", "tensorflow_text", "tensorflow", "keras_nlp"},
     "datasets": set(),
+    "encoding": set(),
+    "cleaning": {"regex", "lingua"},
     "data": {"tensorflow"},
     "training": set(),
     "distribution": {"tensorflow"},

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer import Translator, placeholders
-from keras_transformer.data import encode_pairs, masked
+from keras_transformer.data import EncodedPairs, Variation, encode_pairs
 from keras_transformer.model import Transformer
 from keras_transformer.placeholders import Glossary, mask_words, protect, protect_pair, protect_target, restored
 from keras_transformer.tokenizers import END_TOKEN_ID, FIRST_PLACEHOLDER_ID, Tokenizer
@@ -311,21 +311,25 @@ def test_words_become_the_same_placeholders_on_both_sides():
 def test_some_pairs_of_a_pass_are_masked(translator):
     pairs, tokenizers = corpus(), (translator.source_tokenizer,) * 2
     pairs.insert(3, ("the dog " * 40, "der Hund"))  # Too long.
-    words = placeholders.word_pairs(pairs)
     plain = encode_pairs(pairs, *tokenizers, max_length=32)
-    assert plain.over_long == [3]
-    found = masked(plain, pairs, words, 0.25, tokenizers, 32, seed=1)
-    changed = [i for i, (a, b) in enumerate(zip(plain.source, found.source, strict=True)) if a.tolist() != b.tolist()]
+    assert plain.left_out["over-long"].samples == [[4, ("the dog " * 40)[:200], "der Hund"]]
+    variation = Variation(tokenizers, 32, share=0.25, words=placeholders.word_pairs(pairs))
+
+    def drawn(number):
+        pairs = list(zip(plain.source, plain.target, strict=True))
+        return EncodedPairs(*zip(*variation(pairs, number, range(len(pairs))), strict=True))
+
+    found = drawn(0)
+    changed = [i for i, (a, b) in enumerate(zip(plain.source, found.source, strict=True)) if a.tolist() != b]
     assert 20 < len(changed) < 90 and any(i > 3 for i in changed)
     for i in changed:
-        rows = [side[i].tolist() for side in (found.source, found.target)]
+        rows = [side[i] for side in (found.source, found.target)]
         used = [{x - FIRST_PLACEHOLDER_ID for x in row if 0 <= x - FIRST_PLACEHOLDER_ID < 8} for row in rows]
         assert used[0] == used[1] != set()
         text = tokenizers[0].detokenize([plain.target[i][:-1]])[0].split()
         new = tokenizers[0].detokenize([found.target[i][:-1]])[0].split()
         assert len(text) == len(new) and sum(a != b for a, b in zip(text, new, strict=True)) == len(used[1])
-    again = masked(plain, pairs, words, 0.25, tokenizers, 32, seed=1)
-    assert all(np.array_equal(a, b) for a, b in zip(found.target, again.target, strict=True))
+    assert drawn(0) == found
 
 
 # A trained model.

@@ -12,7 +12,7 @@ from keras_transformer.runs import SETTING_UP, Run
 from keras_transformer.tokenizers import TokenizerError
 
 CONFIG = RunConfig.make({"vocabulary_size": 17, "num_placeholders": 0})
-TEXT = ParallelText([("a small dog", "a big dog"), ("a small cat", "a big cat")] * 9, 0, "text")
+TEXT = ParallelText([("a small dog", "a big dog"), ("a small cat", "a big cat")] * 9, "text")
 CORPUS = Corpus(TEXT, TEXT, TEXT)
 
 
@@ -99,10 +99,18 @@ def test_a_run_whose_settings_are_damaged_is_a_run(tmp_path):
 def test_a_run_goes_on_with_the_text_that_it_began_with(tmp_path):
     run = set_up(Run(tmp_path))
     run.check_text(CORPUS)
-    other = ParallelText(TEXT.pairs[1:], 0, "text")
+    other = ParallelText(TEXT.pairs[1:], "text")
     run.check_text(CORPUS._replace(test=other))
     with pytest.raises(ValueError, match=r"The validation text must be the one that the run in .* began with"):
         run.check_text(CORPUS._replace(validation=other))
+
+
+def test_a_run_of_another_version_is_not_resumed(tmp_path):
+    run = set_up(Run(tmp_path))
+    versions = json.loads((tmp_path / "versions.json").read_text())
+    (tmp_path / "versions.json").write_text(json.dumps({**versions, "batches": 1}))
+    with pytest.raises(ValueError, match=r"was begun with another version of this package.*Train again with --overwr"):
+        run.check_text(CORPUS)
 
 
 def test_what_a_kill_has_left_half_written_is_removed_and_new_settings_are_kept(tmp_path, capsys):

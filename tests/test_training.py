@@ -327,11 +327,64 @@ def test_resumed_training_ends_with_the_same_weights(tmp_path, ema_momentum, dty
     resumed = tiny(ema_momentum, dtype)
     keras.utils.set_random_seed(99)  # The global random state of the process must not matter.
     checkpoint = training.RunCheckpoint(Run(tmp_path / "b"))
-    assert checkpoint.restore(resumed) == 2
+    assert checkpoint.restore(resumed) == (2, 0)
     fit(resumed, checkpoint, epochs=3, initial_epoch=2)
     for a, b in zip(weights_of(straight), weights_of(resumed), strict=True):
         np.testing.assert_array_equal(a, b)
     assert checkpoint.state["epoch"] == 3
+
+
+class Killed(keras.callbacks.Callback):
+    """Ends a training after some batches."""
+
+    def __init__(self, batches):
+        super().__init__()
+        self.batches = batches
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.batches -= 1
+        if not self.batches:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("settings", [{"every_steps": 2}, {"every_minutes": 1e-9}], ids=str)
+def test_a_training_resumed_within_an_epoch_ends_with_the_same_weights_and_metrics(tmp_path, settings):
+    """Two epochs of five batches, killed in batch 4 of the second; the last checkpoint is that of batch 2 or 3."""
+    ids = np.random.default_rng(0).integers(1, V, (15, T)).astype("int32")
+
+    def run(model, callbacks, first=0, **more):
+        inputs = {"encoder_token_ids": ids[first:], "decoder_token_ids": ids[first:]}
+        ones = np.ones_like(ids[first:], "float32")
+        validation = ({"encoder_token_ids": ids, "decoder_token_ids": ids}, ids, np.ones_like(ids, "float32"))
+        return model.fit(inputs, ids[first:], sample_weight=ones, validation_data=validation, batch_size=3, verbose=0,
+                         shuffle=False, callbacks=callbacks, **more).history  # fmt: skip
+
+    def model():
+        model = tiny(0.9)
+        model.compile(optimizer=model.optimizer, loss=model.loss, weighted_metrics=[training.Perplexity()])
+        return model
+
+    (tmp_path / "checkpoints").mkdir()
+    straight = model()
+    wanted = run(straight, [], epochs=2)
+    with pytest.raises(KeyboardInterrupt):
+        checkpoint = training.RunCheckpoint(Run(tmp_path), **settings)
+        run(model(), [Killed(9), checkpoint], epochs=2)
+    resumed, checkpoint = model(), training.RunCheckpoint(Run(tmp_path))
+    epochs, steps = checkpoint.restore(resumed)
+    assert (epochs, steps) == (1, 2 if "every_steps" in settings else 3)
+    found = run(resumed, [checkpoint], first=3 * steps, epochs=2, initial_epoch=1)
+    for a, b in zip(weights_of(straight), weights_of(resumed), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert {name: values[-1:] for name, values in wanted.items()} == found
+    assert checkpoint.run.checkpoints()[0].name == "epoch-00002.npz"
+
+
+def test_no_checkpoint_is_saved_of_useless_weights_within_an_epoch(tmp_path):
+    model, checkpoint = tiny(), training.RunCheckpoint(Run(tmp_path), every_steps=1)
+    model.compile(optimizer=model.optimizer, loss=lambda labels, logits: keras.ops.sum(logits) * float("nan"))
+    fit(model, checkpoint, epochs=1)
+    assert not checkpoint.run.checkpoints()
 
 
 @pytest.mark.parametrize("damage", ["truncated", "overwritten", "empty"])
@@ -343,7 +396,7 @@ def test_the_checkpoint_before_a_damaged_one_is_used(tmp_path, damage, capsys):
         middle = len(content) // 2
         content[middle : middle + 400] = bytes(400)  # Longer than any header, so that data is damaged.
     newest.write_bytes({"truncated": content[: len(content) // 2], "overwritten": content, "empty": b""}[damage])
-    assert training.RunCheckpoint(Run(tmp_path)).restore(tiny()) == 1
+    assert training.RunCheckpoint(Run(tmp_path)).restore(tiny()) == (1, 0)
     assert "is damaged" in capsys.readouterr().out
 
 
@@ -363,7 +416,7 @@ def test_a_checkpoint_of_another_model_is_an_error(tmp_path):
 
 
 def test_without_checkpoints_training_begins_at_epoch_0(tmp_path):
-    assert training.RunCheckpoint(Run(tmp_path)).restore(tiny()) == 0
+    assert training.RunCheckpoint(Run(tmp_path)).restore(tiny()) == (0, 0)
 
 
 def no_room(*args, **kwargs):
@@ -391,7 +444,7 @@ def test_a_full_disk_is_an_error_with_the_files_name_and_leaves_nothing_half_wri
     left = {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()}
     assert left == ({"model.keras"} if path.startswith("checkpoints") else set())
     checkpoint = training.RunCheckpoint(Run(tmp_path))
-    assert checkpoint.restore(tiny()) == 0
+    assert checkpoint.restore(tiny()) == (0, 0)
     fit(tiny(), checkpoint, epochs=1)
 
 

@@ -533,6 +533,7 @@ def test_nothing_is_wider_than_a_phone(golden, site, opened, scheme):
     assert light == (scheme == "light")
 
 
+@pytest.mark.slow
 def test_the_command_serves_what_it_wrote(golden, cache, tmp_path):
     from urllib.request import urlopen
 

@@ -83,6 +83,7 @@ def test_a_worker_that_waits_for_one_that_failed_is_ended(tmp_path, monkeypatch,
     assert output == "[0] no such file\n[0] ended with 1\n[1] ended with -9\n"
 
 
+@pytest.mark.slow
 def test_the_training_script_runs_on_two_devices_and_resumes(tmp_path, files):
     """Checkpoints, averaged weights, scores and the export of a model whose variables have two copies."""
     code = (

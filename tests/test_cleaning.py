@@ -1,0 +1,155 @@
+"""Pairs that are probably no translations: left out for a reason, counted, and shown."""
+
+import gzip
+import json
+
+import pytest
+
+from keras_transformer.__main__ import main
+from keras_transformer.cleaning import Cleaner, clean_files
+from keras_transformer.config import ConfigError, RunConfig
+from keras_transformer.datasets import ParallelText
+from keras_transformer.encoding import encode_pairs, encoded_in
+from keras_transformer.phrasebook import phrasebook
+from keras_transformer.tokenizers import Tokenizer
+
+GOOD = ("The dog sleeps in the garden.", "Der Hund schläft im Garten.")
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "reason"),
+    [
+        (*GOOD, None),
+        ("Hotel Berlin", "Hotel Berlin", None),  # Names are the same in many languages.
+        ("Yes", "Ja, das ist wirklich so", None),
+        ("", "Der Hund", "with an empty side"),
+        ("The dog " * 200, "Der Hund " * 200, "with too many characters"),
+        ("Yes", "Ja, das ist in der Tat wirklich so", "with sides of very different lengths"),
+        ("The dog sleeps.", "THE DOG, sleeps!", "with a copy of the source"),
+        ("1234-5678 / 90 a", "1234-5678 / 90 b", "with few letters"),
+        ("The dog sleeps.", "Собака спит.", "in another script"),
+    ],
+)
+def test_reasons(source, target, reason):
+    assert Cleaner("en", "de").reason(1, source, target) == reason
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "good"),
+    [
+        ("ja", "東京は大きい都市です。", True),
+        ("zh-TW", "東京是一個大城市。", True),
+        ("ja", "Tokyo is a big city.", False),
+        ("ru", "Собака спит.", True),
+        ("sr", "Pas spava u vrtu.", True),  # In two scripts.
+        (None, "東京は大きい都市です。", True),
+        ("el", "Der Hund schläft.", False),
+    ],
+)
+def test_scripts_of_languages(language, text, good):
+    assert (Cleaner(None, language).reason(1, "A big city here.", text) is None) == good
+
+
+def test_the_second_of_equal_pairs_is_left_out():
+    lines = [GOOD, ("x", "y"), GOOD, (GOOD[0], "Der Hund schläft."), GOOD] * 3
+    cleaner = Cleaner()
+    cleaner.find_duplicates(lines)
+    reasons = [cleaner.reason(number, *pair) for number, pair in enumerate(lines, 1)]
+    assert [number for number, reason in enumerate(reasons) if reason is None] == [0, 1, 3]
+    assert set(reasons) == {None, "that were there before"}
+
+
+def test_lines_in_another_language():
+    pytest.importorskip("lingua")
+    cleaner = Cleaner("en", "de", identify=True)
+    assert cleaner.reason(1, *GOOD) is None
+    assert cleaner.reason(1, GOOD[0], "Le chien dort dans le jardin.") == "in another language"
+    assert cleaner.reason(1, "Le chien dort dans le jardin.", GOOD[1]) == "in another language"
+    assert cleaner.reason(1, "Ana", "Ana Sofia") is None
+    pairs = phrasebook()["test"]
+    assert sum(cleaner.reason(1, *pair) is not None for pair in pairs) < 0.02 * len(pairs)
+    with pytest.raises(ValueError, match=r"named by two letters. Received: xx, none. Set --source-language"):
+        Cleaner("xx", None, identify=True)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_files_are_cleaned(tmp_path, workers):
+    lines = [*phrasebook()["train"][:50], ("", "x"), phrasebook()["train"][0], *phrasebook()["train"][50:60]]
+    outputs = tmp_path / "out.en.gz", tmp_path / "out.de"
+    kept, left_out = clean_files(ParallelText(lines, "a"), Cleaner("en", "de"), outputs, workers)
+    assert (kept, left_out) == (
+        60,
+        {
+            "with an empty side": (1, [[51, "", "x"]]),
+            "that were there before": (1, [[52, *lines[0]]]),
+        },
+    )
+    texts = gzip.decompress(outputs[0].read_bytes()).decode().splitlines(), outputs[1].read_text().splitlines()
+    assert list(zip(*texts, strict=True)) == phrasebook()["train"][:60]
+
+
+def test_the_command_reports_and_changes_nothing_after_an_error(tmp_path, capsys):
+    paths = [tmp_path / name for name in ("a.en", "a.de", "b.en", "b.de")]
+    pairs = [*phrasebook()["train"][:5], ("The dog sleeps.", "Собака спит.")]
+    for path, side in zip(paths[:2], zip(*pairs, strict=True), strict=True):
+        path.write_text("".join(f"{text}\n" for text in side))
+    command = ["clean", *map(str, paths[:2]), "--output-source", str(paths[2]), "--output-target", str(paths[3])]
+    assert main(command) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(
+        f"{paths[0]}, {paths[1]}: 5 pairs kept, 1 left out\n  1 in another script, such as\n    line 6: "
+    )
+    assert len(paths[3].read_text().splitlines()) == 5
+    paths[0].write_text("one line\n")
+    with pytest.raises(SystemExit, match="2"):
+        main(command)
+    assert "must have the same number of lines" in capsys.readouterr().err
+    assert len(paths[3].read_text().splitlines()) == 5
+
+
+def test_training_text_is_cleaned_as_files_are(tmp_path):
+    lines = [*phrasebook()["train"][:50], ("", "x"), phrasebook()["train"][0], ("a " * 700, "b " * 700)]
+    tokenizer = Tokenizer.train([text for pair in lines for text in pair], 150)
+    text, cleaner = ParallelText(lines, "a"), Cleaner.of(RunConfig.make({}).data)
+    for workers in (1, 2):
+        pairs = encoded_in(tmp_path / str(workers), text, [tokenizer] * 2, 100, cleaner=cleaner, workers=workers)
+        assert len(pairs.source) == 50
+        assert {reason: one.count for reason, one in pairs.left_out.items()} == {
+            "with an empty side": 1,
+            "that were there before": 1,
+            "with too many characters": 1,
+        }
+    assert len(list((tmp_path / "1").iterdir())) == 1
+    encoded_in(tmp_path / "1", text, [tokenizer] * 2, 100)
+    assert len(list((tmp_path / "1").iterdir())) == 2
+    assert len(encode_pairs(lines, tokenizer, tokenizer, 100).source) == 51
+
+
+# Many corpora.
+
+
+def test_corpora_of_flags_and_of_files_are_the_same(tmp_path):
+    flags = RunConfig.make({"train": [["a.en", "a.de"], ["b.en", "b.de", "weight=2.5", "name=news"]]})
+    file = json.loads(json.dumps(flags.to_dict()))["data"]["train"]
+    assert file[1] == {"source": "b.en", "target": "b.de", "name": "news", "weight": 2.5}
+    assert RunConfig.make({"train": file}) == flags
+    moved = [{**one, "source": f"elsewhere/{one['source']}"} for one in file]
+    assert flags.resumed({"train": moved}).data.train[0]["source"] == "elsewhere/a.en"
+    with pytest.raises(ConfigError, match="`train` must stay as the run began"):
+        flags.resumed({"train": [{**one, "weight": 2.0} for one in file]})
+
+
+@pytest.mark.parametrize(
+    ("corpus", "message"),
+    [
+        (["a.en"], "not enough values"),
+        (["a.en", "a.de", "w=2"], "unknown: w"),
+        (["a.en", "a.de", "b.de"], "dictionary update sequence"),
+        (["a.en", "a.de", "weight=-1"], "weight must be positive"),
+        (["a.en", "a.de", "weight=much"], "could not convert"),
+        ({"source": "a.en"}, "unknown"),
+    ],
+)
+def test_corpora_of_another_form_are_an_error(corpus, message):
+    with pytest.raises(ConfigError, match=f"`train` must be SOURCE TARGET, and may have name=NAME.*{message}"):
+        RunConfig.make({"train": [corpus]})
