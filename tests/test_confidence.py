@@ -111,11 +111,12 @@ def test_wrong_words_are_less_sure(golden):
 
 
 def test_a_run_keeps_its_calibration(golden, tmp_path, capsys):
-    assert golden.translator.calibration is None  # It knows its text by heart.
     run = tmp_path / "run"
     run.mkdir()
     for path in golden.run_dir.iterdir():
-        (run / path.name).symlink_to(path)
+        if path.name != "confidence.json":  # Some processors learn the text by heart; then there is none.
+            (run / path.name).symlink_to(path)
+    assert Translator.load(run).calibration is None
     reference = tmp_path / "reference"
     translations = golden.translator.translate(golden.texts)
     reference.write_text("\n".join([*translations[:8], *translations[:8]]) + "\n")  # The second half is wrong.
