@@ -61,9 +61,9 @@ def train(run, config, resume, export):
             prepared.prepare(config, corpus)
         barrier(strategy)  # The other workers read what the first one has written.
         tokenizers = prepared.tokenizers()
-        train = [encode(text, tokenizers, config.data, config.data.clean) for text in corpus.training()]
+        train = [encode(text, tokenizers, config.data, config.data.clean) for text in corpus.train]
         general = encode(corpus.general, tokenizers, config.data) if corpus.general else None
-        validation = encode(corpus.validation, tokenizers, config.data)
+        validation = [encode(text, tokenizers, config.data) for text in corpus.validation]
         model = compiled_model(config, tokenizers)
         if recipe.init_from and not resume:
             model.set_weights(Run(recipe.init_from).model().get_weights())
@@ -90,7 +90,8 @@ def train(run, config, resume, export):
             workers=config.data.workers or (os.cpu_count() or 1) // 4,
             strategy=strategy,
         )
-        val_batches = make_batches(validation, config.data.tokens_per_batch)
+        val_parts = [(pairs, len(pairs.source)) for pairs in validation]
+        val_batches = make_batches(val_parts, config.data.tokens_per_batch)
 
     print(f"model: {config.preset}, {model.count_params():,} weights")
     replicas = getattr(strategy, "num_replicas_in_sync", 1)
@@ -113,7 +114,7 @@ def train(run, config, resume, export):
     if recipe.ema_momentum:
         callbacks.append(keras.callbacks.SwapEMAWeights())  # Validates the averaged weights.
     if recipe.monitor == "val_bleu":
-        bleu = training.BLEUCallback(lambda: agree(strategy, score(translator, corpus.validation, config).bleu))
+        bleu = training.BLEUCallback(lambda: agree(strategy, scores(translator, corpus.validation, config)["bleu"]))
         callbacks.append(bleu)
     with worker_errors(strategy, command(run)), full_disk_named(run), logs(run, model, chief) as logging:
         callbacks += [*logging, checkpoint, *([training.TimeLeft()] if chief else [])]
@@ -215,14 +216,14 @@ def finish(run, config, corpus, checkpoint, export, began):
         return 1
     translator = Translator.load(run.folder)  # The best epoch, loaded the same way as users load it.
     run.save_scores({**run.scores(), **scores_of_tests(translator, corpus, config, "after training")})
-    if corpus.general_test:
-        show_table(run.scores(), corpus)
+    show_table(run.scores(), corpus)
     calibrate(run, translator, corpus.validation)
-    show_samples(translator, corpus.test)
+    for text in corpus.test:
+        show_samples(translator, text, 5 if len(corpus.test) == 1 else 2)
     exported = export_saved_model(translator, run.export_folder("saved_model"), overwrite=True) if export else "none"
     print(f"\n{(time.monotonic() - began) / 60:.1f} minutes in all. Run folder: {run}   SavedModel: {exported}")
     print("To translate with it:")
-    print(f"  echo {shlex.quote(corpus.test.pairs[0][0])} | python -m keras_transformer translate {quoted(run)}")
+    print(f"  echo {shlex.quote(corpus.test[0].pairs[0][0])} | python -m keras_transformer translate {quoted(run)}")
     print(f"  python -m keras_transformer translate {quoted(run)} --input FILE --output FILE")
     return 0
 
@@ -298,19 +299,20 @@ def encode(text, tokenizers, data, clean=False):
     from keras_transformer.cleaning import Cleaner
     from keras_transformer.encoding import Progress, encode_pairs, encoded_in, report
 
-    cleaner = Cleaner.of(data) if clean else None
+    cleaner = Cleaner.of(data, text.direction) if clean else None
     tokenizers, cache = (tokenizers[0], tokenizers[-1]), data.cache_dir
     if cache is None and text.num_bytes > LARGE_TEXT:
         cache = Path(os.environ.get("KERAS_HOME", Path.home() / ".keras"), "keras_transformer")
     if cache is None or not text.num_bytes:
         if cleaner:
             cleaner.find_duplicates(text.lines)
-        pairs = encode_pairs(text.lines, *tokenizers, data.max_length, data.over_long, cleaner=cleaner)
+        settings = {"cleaner": cleaner, "target_language": text.target_language}
+        pairs = encode_pairs(text.lines, *tokenizers, data.max_length, data.over_long, **settings)
     else:
         settings = {"workers": data.workers or os.cpu_count(), "progress": Progress(text.name)}
         pairs = encoded_in(cache, text, tokenizers, data.max_length, data.over_long, cleaner, **settings)
     about = report(pairs.left_out) if clean else pairs.about_left_out(data.over_long)
-    print(("\n" if clean else ", ").join([f"{text.name}: {len(pairs.source):,} pairs", *about]), flush=True)
+    print(("\n" if clean else ", ").join([f"{text}: {len(pairs.source):,} pairs", *about]), flush=True)
     return pairs
 
 
@@ -319,11 +321,11 @@ def parts(corpus, train, general, data):
     from keras_transformer.data import pairs_per_pass
 
     sizes = [len(pairs.source) for pairs in train]
-    counts = pairs_per_pass(sizes, [text.weight for text in corpus.training()], data.corpus_temperature)
+    counts = pairs_per_pass(sizes, [text.weight for text in corpus.train], data.corpus_temperature)
     parts = list(zip(train, counts, strict=True))
     if counts != sizes:
-        for text, count in zip(corpus.training(), counts, strict=True):
-            print(f"{text.name}: {count:,} pairs in every pass ({count / sum(counts):.1%})")
+        for text, count in zip(corpus.train, counts, strict=True):
+            print(f"{text}: {count:,} pairs in every pass ({count / sum(counts):.1%})")
     return [*parts, (general, round(data.general_weight * sum(counts)))] if general else parts
 
 
@@ -341,7 +343,9 @@ def variation(corpus, tokenizers, config):
         recipe.placeholder_share,
     )
     if variation.share:
-        variation.words = word_pairs(itertools.chain.from_iterable(corpus.training()))
+        for direction in {text.direction: None for text in corpus.train}:
+            texts = [text for text in corpus.train if text.direction == direction]
+            variation.words |= word_pairs(itertools.chain.from_iterable(texts))
     return variation
 
 
@@ -350,26 +354,43 @@ def score(translator, text, config, title=None):
     from keras_transformer.scoring import corpus_scores
 
     sources, references = zip(*text.pairs, strict=True)
-    translations = translator.translate(sources, return_scores=True)
+    translations = translator.translate(sources, target_language=text.target_language, return_scores=True)
     tokenize = config.data.sacrebleu_tokenizer()
-    scores = corpus_scores([translation.text for translation in translations], references, tokenize)
+    found = corpus_scores([translation.text for translation in translations], references, tokenize)
     if title:
         cut = sum(translation.truncated for translation in translations)
         note = f", {cut:,} of them cut at {translator.max_source_length} tokens" if cut else ""
-        print(f"\n{title}, {text.name}, {len(sources):,} sentences{note}:\n{scores}", flush=True)
-    return scores
+        print(f"\n{title}, {text}, {len(sources):,} sentences{note}:\n{found}", flush=True)
+    return found
+
+
+def scores(translator, texts, config, title=None):
+    """The scores of several texts as a dictionary: their means, and under "texts" those of each text by its name."""
+    of_each = {str(text): score(translator, text, config, title)._asdict() for text in texts}
+    found = next(iter(of_each.values()))
+    if len(of_each) > 1:
+        means = {name: sum(one[name] for one in of_each.values()) / len(of_each) for name in ("bleu", "chrf")}
+        found = {**found, **means, "texts": of_each}
+    return found
 
 
 def scores_of_tests(translator, corpus, config, title):
-    """The scores of the test set and of the general test set, as `scores.json` has them."""
-    key, tests = title.replace(" ", "_"), {"": corpus.test, "general_": corpus.general_test}
-    return {f"{name}{key}": score(translator, text, config, title)._asdict() for name, text in tests.items() if text}
+    """The scores of the test sets as `scores.json` has them; after training, also of several validation texts."""
+    key, found = title.replace(" ", "_"), {}
+    found[key] = scores(translator, corpus.test, config, title)
+    if corpus.general_test:
+        found[f"general_{key}"] = scores(translator, [corpus.general_test], config, title)
+    if title == "after training" and len(corpus.validation) > 1:
+        found["validation"] = scores(translator, corpus.validation, config)
+    return found
 
 
-def calibrate(run, translator, text, most=1000):
-    """Finds how likely words are right, from at most so many validation pairs, and writes it into the run."""
+def calibrate(run, translator, texts, most=1000):
+    """Finds how likely words are right, from about so many validation pairs, and writes it into the run."""
+    few = [(*pair, text.target_language) for text in texts for pair in text.pairs[: -(-most // len(texts))]]
+    sources, references, languages = zip(*few, strict=True)
     try:
-        calibration = translator.calibrate(*zip(*text.pairs[:most], strict=True))
+        calibration = translator.calibrate(sources, references, languages)
     except ValueError as error:  # Small corpora can be learned by heart.
         print(f"\nNo confidence: {error}", flush=True)
         return
@@ -377,19 +398,33 @@ def calibrate(run, translator, text, most=1000):
     print(f"\nconfidence: fitted to {calibration.num_words:,} words, {calibration.right:.1%} of them right", flush=True)
 
 
-def show_table(scores, corpus):
-    """Prints the scores of both test sets before and after training."""
-    print(f"\n{'BLEU / chrF':40} {'before':>13} {'after':>13}")
-    for name, text in (("", corpus.test), ("general_", corpus.general_test)):
-        row = [scores.get(f"{name}{when}_training", {}) for when in ("before", "after")]
-        row = [f"{one['bleu']:.1f} / {one['chrf']:.1f}" if one else "-" for one in row]
-        print(f"{text.name[-40:]:40} {row[0]:>13} {row[1]:>13}", flush=True)
+def show_table(found, corpus):
+    """Prints the content of scores.json, if there are several texts: BLEU and chrF before and after training."""
+    tests = [("", text) for text in corpus.test] + [("general_", text) for text in (corpus.general_test,) if text]
+    if len(tests) == 1:
+        return
+    columns = {"before": "before_training", "after": "after_training"}
+    print("\n" + f"{'BLEU / chrF':50}" + "".join(f"{name:>15}" for name in columns))
+    for name, text in tests:
+        of_columns = [found.get(f"{name}{key}", {}) for key in columns.values()]
+        row = [one.get("texts", {}).get(str(text), one) for one in of_columns]
+        _print_row(str(text), row)
+    if len(corpus.test) > 1:
+        _print_row("mean of these", [found.get(key, {}) for key in columns.values()])
+    for name, one in found.get("validation", {}).get("texts", {}).items():
+        _print_row(name, [{}, one])
+
+
+def _print_row(name, of_columns):
+    row = [f"{one['bleu']:.1f} / {one['chrf']:.1f}" if one else "-" for one in of_columns]
+    print(f"{name[-50:]:50}" + "".join(f"{one:>15}" for one in row), flush=True)
 
 
 def show_samples(translator, text, count=5):
     """Prints source, reference and translation of sentences spread over a `ParallelText`."""
     pairs = text.pairs[:: max(1, len(text.pairs) // count)][:count]
-    translations = translator.translate([source for source, _ in pairs], return_scores=True)
+    sources = [source for source, _ in pairs]
+    translations = translator.translate(sources, target_language=text.target_language, return_scores=True)
     for (source, reference), translation in zip(pairs, translations, strict=True):
         print(f"\n  source       {source}\n  reference    {reference}\n  translation  {translation.text}")
 

@@ -66,7 +66,7 @@ def make(arguments):
     from keras_transformer.datasets import multi30k
     from keras_transformer.placeholders import word_pairs
 
-    pairs, rng = list(multi30k(arguments.data_dir).train), random.Random(0)
+    pairs, rng = list(multi30k(arguments.data_dir).train[0]), random.Random(0)
     words = sorted(word_pairs(pairs))
     others = dict(words)
     cut = []

@@ -127,7 +127,7 @@ def sentences(arguments):
 
     if arguments.source:
         return read_lines(arguments.source), read_lines(arguments.reference)
-    return tuple(zip(*load_corpus(Run(arguments.run).config().data).test.pairs, strict=True))
+    return tuple(zip(*load_corpus(Run(arguments.run).config().data).test[0].pairs, strict=True))
 
 
 def peak_memory_of_the_page():

@@ -76,7 +76,7 @@ def train(arguments):
 
     folder = Path(arguments.folder)
     folder.mkdir(parents=True, exist_ok=True)
-    pairs = multi30k(arguments.data_dir).train.pairs
+    pairs = multi30k(arguments.data_dir).train[0].pairs
     tokens = save_tokenizers(folder, list(zip(*pairs, strict=True)), 4000)
     sizes = {"d_model": 128, "encoder_ffn_dim": 512, "decoder_ffn_dim": 512}
     layers = {f"{side}_{name}": 4 for side in ("encoder", "decoder") for name in ("layers", "attention_heads")}
@@ -117,7 +117,7 @@ def train(arguments):
 def random_model(arguments):
     folder = Path(arguments.folder)
     folder.mkdir(parents=True, exist_ok=True)
-    pairs = multi30k(arguments.data_dir).train.pairs
+    pairs = multi30k(arguments.data_dir).train[0].pairs
     tokens = save_tokenizers(folder, list(zip(*pairs, strict=True)), 16000)
     tokens += [f"filler{i}" for i in range(58_100 - len(tokens))]
     sizes = {"d_model": 512, "encoder_ffn_dim": 2048, "decoder_ffn_dim": 2048}

@@ -29,7 +29,7 @@ def main():
     texts = {f"phrasebook, {code}": [pair[i] for pair in phrasebook()["train"]] for i, code in enumerate(("en", "de"))}
     if arguments.data_dir:
         for code in ("de", "fr", "cs"):
-            pairs = multi30k(arguments.data_dir, "en", code).train.pairs
+            pairs = multi30k(arguments.data_dir, "en", code).train[0].pairs
             texts["Multi30k, en"], texts[f"Multi30k, {code}"] = zip(*pairs, strict=True)
     for name, lines in texts.items():
         rows.append(corpus(name, lines))

@@ -51,7 +51,7 @@ def main():
     arguments = parser.parse_args()
     corpus = load_corpus(RunConfig.make({"dataset": "multi30k", "data_dir": arguments.data_dir}).data)
     translator = Translator.load(arguments.run)
-    glossary = dict(sorted(word_pairs(corpus.train.pairs)))
+    glossary = dict(sorted(word_pairs(corpus.train[0].pairs)))
     generator = random.Random(0)
     print(f"terms: {len(glossary):,}\n\n| translation | sentences | BLEU | has the term | beside the same word |")
     print("|---|---|---|---|---|")
@@ -60,7 +60,7 @@ def main():
         ("all terms, at most 8", lambda found: found[:8]),
     ):
         rows = []
-        for source, reference in corpus.test.pairs:
+        for source, reference in corpus.test[0].pairs:
             found = [word for word in dict.fromkeys(WORD.findall(source)) if word in glossary]
             if found:
                 rows.append((source, reference, choose(found)))

@@ -82,7 +82,7 @@ def real(arguments):
     from keras_transformer.datasets import multi30k
     from keras_transformer.tokenizers import Tokenizer
 
-    pairs = multi30k(arguments.data_dir).train.pairs
+    pairs = multi30k(arguments.data_dir).train[0].pairs
     tokenizer = Tokenizer.train([text for pair in pairs for text in pair], arguments.vocabulary_size)
     encoded = encode_pairs(pairs, tokenizer, tokenizer, max_length=128)
     count = arguments.batches * (

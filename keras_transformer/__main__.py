@@ -100,6 +100,11 @@ def _import_flags(one):
 def _search_flags(one):
     one.add_argument("run", help="folder of a trained run, such as runs/phrasebook-tiny")
     add_flags(one, "decoding")
+    one.add_argument(
+        "--target-language",
+        metavar="CODE",
+        help="for a model of several directions (default: the target of its first direction)",
+    )
 
 
 def _translate_flags(one):
@@ -255,6 +260,8 @@ def _load(arguments):
     """The translator of a run. A folder without a model and wrong settings are reported before TensorFlow is loaded."""
     Run(arguments.run).check_trained()
     settings = section_settings("decoding", vars(arguments))
+    if getattr(arguments, "target_language", None):
+        settings["target_language"] = arguments.target_language
     if getattr(arguments, "glossary", None):
         settings["glossary"] = Glossary.load(arguments.glossary)
     from keras_transformer.translator import Translator
@@ -435,22 +442,39 @@ def launch(arguments):
 
 def score(arguments):
     from keras_transformer.datasets import load_corpus, read_parallel
-    from keras_transformer.scoring import corpus_scores
-    from keras_transformer.text import Problems, over_long
 
     if bool(arguments.source) != bool(arguments.reference):
         raise ValueError("--source and --reference must be given together. Received: one of them.")
     translator = _load(arguments)
     if arguments.source:
-        text = read_parallel(arguments.source, arguments.reference)
+        texts = [read_parallel(arguments.source, arguments.reference)]
     else:
-        text = load_corpus(Run(arguments.run).config().data).test
+        texts = load_corpus(Run(arguments.run).config().data).test
+        if arguments.target_language:
+            texts = [text for text in texts if text.target_language in (None, arguments.target_language)]
+    of_one = {"--output": arguments.output, "--log-probs": arguments.log_probs, "--calibrate": arguments.calibrate}
+    received = [name for name, given in of_one.items() if given]
+    if len(texts) > 1 and received:
+        raise ValueError(
+            f"The run has {len(texts)} test sets, and {', '.join(of_one)} are for one. Received: {received[0]}. Name "
+            "the text with --source, --reference and --target-language."
+        )
+    for text in texts:
+        _score_text(arguments, translator, text)
+    return 0
+
+
+def _score_text(arguments, translator, text):
+    from keras_transformer.scoring import corpus_scores
+    from keras_transformer.text import Problems, over_long
+
+    numbers = [number for number, pair in enumerate(text.lines, 1) if all(pair)]
     sources, references = zip(*text.pairs, strict=True)
-    translations = translator.translate(sources, return_scores=True)
+    translations = translator.translate(sources, target_language=text.target_language, return_scores=True)
     problems = Problems(text.name)
-    for index, translation in enumerate(translations):
+    for number, translation in zip(numbers, translations, strict=True):
         if translation.truncated:
-            problems.add(text.line(index), *over_long(translator.max_source_length))
+            problems.add(number, *over_long(translator.max_source_length))
     problems.summary()
     texts = [translation.text for translation in translations]
     if arguments.output:
@@ -462,19 +486,18 @@ def score(arguments):
                 tokens = (f"{token} {x:.4f}" for token, x in zip(scored.tokens, scored.token_log_probs, strict=True))
                 print(f"{scored.log_prob:.4f}", *tokens, sep="\t", file=output)
     tokenize = arguments.bleu_tokenize or Run(arguments.run).config().data.sacrebleu_tokenizer()
-    print(f"{text.name}, {len(sources):,} sentences:\n{corpus_scores(texts, references, tokenize)}")
+    print(f"{text}, {len(sources):,} sentences:\n{corpus_scores(texts, references, tokenize)}")
     if arguments.calibrate:
         Run(arguments.run).save_calibration(translator.calibrate(sources, references))
     if arguments.confidence or arguments.calibrate:
-        _print_confidence(translator, sources, references)
-    return 0
+        _print_confidence(translator, sources, references, text.target_language)
 
 
-def _print_confidence(translator, sources, references):
+def _print_confidence(translator, sources, references, target_language):
     from keras_transformer.confidence import calibration_error, ranking
 
     translator.check_calibrated()
-    log_probs, right = translator.judged_words(sources, references)
+    log_probs, right = translator.judged_words(sources, references, target_language)
     found = translator.calibration(log_probs)
     print(
         f"confidence: {len(right):,} words, {sum(right) / len(right):.1%} right, {found.mean():.1%} expected; "
@@ -581,7 +604,8 @@ def _report(name, same, folder, translator, run):
     print(f"{name}: {same:.0%} of made-up sentences are translated as in Python.", file=sys.stderr)
     try:
         data = Run(run).config().data
-        test = load_corpus(data).test
+        tests = load_corpus(data).test
+        test = next((text for text in tests if text.target_language == translator.target_language), tests[0])
     except (DataError, OSError) as error:
         print(f"BLEU was not compared, because the test set of the run cannot be read: {error}", file=sys.stderr)
         return

@@ -27,7 +27,7 @@ from apache_beam.utils.shared import Shared
 
 from keras_transformer.cleaning import Cleaner
 from keras_transformer.config import CLEANING, ConfigError, add_flags, section_settings, user_errors
-from keras_transformer.datasets import parallel_files
+from keras_transformer.datasets import corpus_text
 from keras_transformer.encoding import encoded_in
 from keras_transformer.runs import Run
 from keras_transformer.text import EMPTY_LINE, DataError, about_line, lines, over_long, unpacked
@@ -63,6 +63,8 @@ def main(argv=None):
         return _prepare(arguments, preparing, beam_arguments)
     with user_errors("All files in the output folder are complete."):
         settings = section_settings("decoding", vars(arguments))
+        if "target_language" in arguments:
+            settings["target_language"] = arguments.target_language
         _check(arguments.input, arguments.output)
         _load(arguments.run, settings)  # So that errors of the run are printed once, not by every worker.
         writing = FileSystems.join(arguments.output, WRITING)
@@ -104,8 +106,8 @@ def prepare_corpora(pipeline, data, run):
 
 
 def _tokenize(corpus, data, run):
-    text, tokenizers = parallel_files(corpus["source"], corpus["target"]), Run(run).tokenizers()
-    cleaner = Cleaner.of(data) if data.clean else None
+    text, tokenizers = corpus_text(corpus), Run(run).tokenizers()
+    cleaner = Cleaner.of(data, text.direction) if data.clean else None
     tokenizers = tokenizers[0], tokenizers[-1]
     pairs = encoded_in(data.cache_dir, text, tokenizers, data.max_length, data.over_long, cleaner)
     return ", ".join([f"{text.name}: {len(pairs.source):,} pairs", *pairs.about_left_out(data.over_long)])
@@ -119,7 +121,7 @@ def translate_files(pipeline, pattern, folder, run, **settings):
         pattern: files of text, on any file system that Beam supports; their names must differ.
         folder: the folder for the translations.
         run: the run folder; every worker loads the model from there.
-        **settings: `keras_transformer.search.SearchSettings` by name.
+        **settings: arguments of `keras_transformer.translator.Translator`, such as `num_beams` or `target_language`.
 
     Returns:
         The collection of the errors, strings.

@@ -68,9 +68,9 @@ class Cleaner:
             _identifier(self.languages)
 
     @classmethod
-    def of(cls, data):
-        """The `Cleaner` of a `keras_transformer.config.DataConfig`."""
-        languages = data.source_language, data.target_language
+    def of(cls, data, direction=None):
+        """The `Cleaner` of a `keras_transformer.config.DataConfig`, for its languages or a direction as "en-de"."""
+        languages = direction.split("-") if direction else (data.source_language, data.target_language)
         return cls(*languages, data.max_characters, data.max_character_ratio, data.identify_languages)
 
     def find_duplicates(self, lines):
@@ -162,6 +162,10 @@ def _text_file(path):
             yield packed
 
 
+def _without_region(language):
+    return regex.split("[-_]", language)[0]
+
+
 def _hash(pair):
     return int.from_bytes(hashlib.blake2b("\t".join(pair).encode(), digest_size=8).digest(), "little")
 
@@ -169,7 +173,7 @@ def _hash(pair):
 @functools.cache
 def _script(language):
     """A pattern for the letters of a language's script, or None."""
-    code = (language or "").split("-")[0].lower()
+    code = _without_region(language or "").lower()
     if not code or code in ANY_SCRIPT:
         return None
     return regex.compile(rf"[\p{{{SCRIPTS.get(code, 'Latin')}}}]")
@@ -184,7 +188,7 @@ def _identifier(languages):
         raise ValueError(
             "To find lines in another language, install the identifier: pip install keras_transformer[clean]"
         ) from error
-    codes = [(language or "none").split("-")[0].upper() for language in languages]
+    codes = [_without_region(language or "none").upper() for language in languages]
     codes = ["NB" if code == "NO" else code for code in codes]
     unknown = [code.lower() for code in codes if not hasattr(IsoCode639_1, code)]
     if unknown:

@@ -9,9 +9,11 @@ that is named on the command line also replaces the file's own texts.
 import argparse
 import contextlib
 import dataclasses
+import functools
 import json
 import math
 import os
+import re
 import signal
 import sys
 import types
@@ -41,35 +43,59 @@ PARTS = ("embeddings", "encoder", "decoder")
 # Training texts of more bytes than this are tokenized into files instead of memory.
 LARGE_TEXT = 64 << 20
 # Settings that name the user's own texts. If they are given, they replace the data set.
-OWN_FILES = ("train", "train_source", "train_target", "val_source", "val_target", "test_source", "test_target")
+OWN_FILES = (
+    *("train", "train_source", "train_target", "val", "val_source", "val_target"),
+    *("test", "test_source", "test_target"),
+)
 # The settings of `keras_transformer.cleaning.Cleaner`.
 CLEANING = "source_language", "target_language", "max_characters", "max_character_ratio", "identify_languages"
 
 
-def corpora(name, value):
-    """A tuple of dictionaries with source, target, name and weight, from lists of words or from dictionaries.
+_DIRECTION = re.compile("[A-Za-z]+(_[A-Za-z0-9]+)*-[A-Za-z]+(_[A-Za-z0-9]+)*")
+
+
+def directions(name, value):
+    """A tuple of directions, such as `("en-de", "de-en")`, from a list of them or of lists of them.
+
+    Raises:
+        ConfigError: one of them has another form, or comes twice.
+    """
+    found = [one for part in value for one in (part if isinstance(part, list | tuple) else [part])]
+    for one in found:
+        if not isinstance(one, str) or not _DIRECTION.fullmatch(one) or found.count(one) > 1:
+            raise ConfigError(
+                f"`{name}` must be different pairs of language codes, such as en-de en-fr zh_TW-en. Received: {one!r}."
+            )
+    return tuple(found)
+
+
+def corpora(name, value, others=("weight",)):
+    """A tuple of dictionaries with source, target, name, direction and others, from lists of words or dictionaries.
 
     Raises:
         ConfigError: a corpus has another form.
     """
-    found = []
+    found, keys = [], ("source", "target", "name", "direction", *others)
     for one in value:
         try:
             if not isinstance(one, dict):
                 source, target, *options = one
                 one = {"source": source, "target": target, **dict(option.split("=", 1) for option in options)}
-            one = {"name": None, "weight": 1.0, **one}
-            if one.keys() != {"source", "target", "name", "weight"}:
-                raise ValueError(f"unknown: {', '.join(one.keys() - {'source', 'target', 'name', 'weight'})}")
-            one["weight"] = float(one["weight"])
-            if not 0 < one["weight"] < math.inf:
-                raise ValueError("weight must be positive")
+            one = {"name": None, "direction": None, **dict.fromkeys(others, 1.0), **one}
+            if one.keys() != set(keys):
+                raise ValueError(f"unknown: {', '.join(one.keys() - set(keys))}")
+            for other in others:
+                one[other] = float(one[other])
+                if not 0 < one[other] < math.inf:
+                    raise ValueError(f"{other} must be positive")
+            if one["direction"] is not None:
+                directions("direction", [one["direction"]])
         except (TypeError, ValueError) as error:
+            options = " and ".join(["name=NAME", "direction=SOURCE-TARGET", *(f"{other}=W" for other in others)])
             raise ConfigError(
-                f"`{name}` must be SOURCE TARGET, and may have name=NAME and weight=W behind them. Received: {one!r} "
-                f"({error})."
+                f"`{name}` must be SOURCE TARGET, and may have {options} behind them. Received: {one!r} ({error})."
             ) from error
-        found.append({key: one[key] for key in ("source", "target", "name", "weight")})
+        found.append({key: one[key] for key in keys})
     return tuple(found)
 
 
@@ -123,6 +149,12 @@ class DataConfig(Settings):
     test_set: str = changeable("test_2016_flickr", "Multi30k test set")
     source_language: str = setting("en", "language code of the source, for Multi30k's file names and for whole texts")
     target_language: str = setting("de", "language code of the target")
+    directions: tuple = setting(
+        (),
+        "directions of one model, such as en-de en-fr de-en, for the phrasebook and Multi30k; own texts have direction=",
+        convert=directions,
+        metavar="SOURCE-TARGET",
+    )
     train_source: str | None = changeable(None, "own training text, one sentence per line, plain or .gz")
     train_target: str | None = changeable(None, "its translation, line by line")
     val_source: str | None = changeable(None, "own validation text")
@@ -139,9 +171,22 @@ class DataConfig(Settings):
     general_test_target: str | None = changeable(None, "its translation")
     train: tuple = changeable(
         (),
-        "SOURCE TARGET [name=NAME] [weight=W]: own training text, any number of times; a pass has W times its pairs "
-        "(default: 1)",
+        "SOURCE TARGET [name=NAME] [weight=W] [direction=en-de]: own training text, any number of times; a pass has W "
+        "times its pairs (default: 1)",
         convert=corpora,
+        metavar="FILE",
+    )
+    val: tuple = changeable(
+        (),
+        "SOURCE TARGET [name=NAME] [direction=en-de]: own validation text, any number of times",
+        convert=functools.partial(corpora, others=()),
+        metavar="FILE",
+    )
+    test: tuple = changeable(
+        (),
+        "SOURCE TARGET [name=NAME] [direction=en-de]: own test text, any number of times",
+        convert=functools.partial(corpora, others=()),
+        metavar="FILE",
     )
     corpus_temperature: float = setting(
         1.0,
@@ -174,6 +219,19 @@ class DataConfig(Settings):
     bleu_tokenize: str | None = changeable(
         None, "sacreBLEU's tokenizer (default: none for lc.norm.tok, which is tokenised; 13a for other text)"
     )
+
+    def all_directions(self):
+        """The directions of the training texts, in order, such as `["en-de", "de-en"]`; empty for one without a tag."""
+        return list(dict.fromkeys([*self.directions, *(one["direction"] for one in self.train if one["direction"])]))
+
+    def target_languages(self):
+        """The target languages of these directions, in order; the first is the default of a translator."""
+        return list(dict.fromkeys(direction.split("-")[1] for direction in self.all_directions()))
+
+    def language_of_sources(self):
+        """The language code of the sources, for whole texts; None if several directions have different ones."""
+        sources = {direction.split("-")[0] for direction in self.all_directions()} or {self.source_language}
+        return sources.pop() if len(sources) == 1 else None
 
     def sacrebleu_tokenizer(self):
         """sacreBLEU's tokenizer for this text: tokenised text must not be split again."""
@@ -424,8 +482,9 @@ class RunConfig:
         config = self.of_flat({**self.flat(), **settings})
         old, new = self.flat(), config.flat()
         others = [name for name in settings if new[name] != old[name] and name not in CHANGEABLE]
-        if [one["weight"] for one in new["train"]] != [one["weight"] for one in old["train"]]:
-            others.append("train")
+        for name, key in (("train", "weight"), ("train", "direction"), ("val", "direction")):
+            if [one[key] for one in new[name]] != [one[key] for one in old[name]] and name not in others:
+                others.append(name)
         if others:
             raise ConfigError(
                 f"{', '.join(f'`{name}`' for name in others)} must stay as the run began: its finished epochs used the "
@@ -597,7 +656,8 @@ def add_flags(parser, *sections, only=None):
             elif _changed_by(dest):
                 text = f"{text[:-1]}{_changed_by(dest)})"  # These help texts end with "(default: ...)".
             if f.metadata["convert"]:
-                group.add_argument(*flags, nargs="+", action="append", metavar="FILE", help=text, **kwargs)
+                metavar = f.metadata["metavar"]
+                group.add_argument(*flags, nargs="+", action="append", metavar=metavar, help=text, **kwargs)
                 continue
             kind = next(t for t in kinds if t is not types.NoneType)
             metavar = None if f.metadata["choices"] else {int: "N", float: "X", str: "TEXT"}[kind]

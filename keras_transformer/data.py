@@ -53,8 +53,9 @@ class Variation:
         words: from `placeholders.word_pairs`.
     """
 
-    def __init__(self, tokenizers, max_length, alpha=0.0, passes=None, share=0.0, words=()):
+    def __init__(self, tokenizers, max_length, alpha=0.0, passes=None, share=0.0, words=frozenset()):
         self.tokenizers, self.max_length, self.words = tokenizers, max_length, words
+        self.tags = frozenset(tokenizers[0].languages.values())
         self.count = num_placeholders(tokenizers)
         self.alpha, self.passes, self.share = alpha, passes, share if self.count else 0.0
 
@@ -73,10 +74,12 @@ class Variation:
             A list of (source ids, target ids), lists.
         """
         randoms = [Random(seed) for seed in seeds]
-        ends = [[int(ids[-1]) == END_TOKEN_ID for ids in pair] for pair in pairs]
+        pairs = [[np.asarray(ids).tolist() for ids in pair] for pair in pairs]
+        tags = [source[:1] if source and source[0] in self.tags else [] for source, _ in pairs]
+        ends = [[ids[-1] == END_TOKEN_ID for ids in pair] for pair in pairs]
         texts = [
-            [np.asarray(ids).tolist()[: len(ids) - end] for ids, end in zip(pair, with_end, strict=True)]
-            for pair, with_end in zip(pairs, ends, strict=True)
+            [source[len(tag) : len(source) - end[0]], target[: len(target) - end[1]]]
+            for (source, target), tag, end in zip(pairs, tags, ends, strict=True)
         ]
         if self.share:
             self._mask(texts, randoms)
@@ -87,8 +90,8 @@ class Variation:
                 ]
                 texts[i] = drawn if self._fits(drawn) else texts[i]
         return [
-            [ids + [END_TOKEN_ID] * end for ids, end in zip(pair, with_end, strict=True)]
-            for pair, with_end in zip(texts, ends, strict=True)
+            [tag + source + [END_TOKEN_ID] * end[0], target + [END_TOKEN_ID] * end[1]]
+            for (source, target), tag, end in zip(texts, tags, ends, strict=True)
         ]
 
     def _mask(self, pairs, randoms):
@@ -106,7 +109,7 @@ class Variation:
                 pairs[row] = pair
 
     def _fits(self, pair):
-        return max(map(len, pair)) < self.max_length
+        return max(map(len, pair)) < self.max_length - bool(self.tags)
 
     def growth(self, pairs, most=1000):
         """How much longer drawn segmentations are than the best ones, from at most so many pairs."""

@@ -29,14 +29,19 @@ class ParallelText:
             than the memory.
         name: where the lines come from, for messages.
         weight: how often its pairs come in a pass. Defaults to 1.
+        direction: of a model of several directions, such as `"en-de"`. Defaults to None.
 
     Attributes:
-        lines, name, weight: see above.
+        lines, name, weight, direction: see above.
+        target_language: that of the direction; None if there is no direction.
         num_bytes: size of its files; 0 if there are none.
     """
 
-    def __init__(self, lines, name, weight=1.0):
-        self.lines, self.name, self.weight = lines, name, weight
+    def __init__(self, lines, name, weight=1.0, direction=None):
+        self.lines, self.name, self.weight, self.direction = lines, name, weight, direction
+
+    def __str__(self):
+        return f"{self.name} {self.direction}" if self.direction else self.name
 
     def __iter__(self):
         """The pairs: the lines that have text on both sides."""
@@ -46,6 +51,10 @@ class ParallelText:
     def pairs(self):
         """All pairs, a list; for texts that fit into memory."""
         return list(self)
+
+    @property
+    def target_language(self):
+        return self.direction and self.direction.split("-")[1]
 
     @property
     def num_bytes(self):
@@ -101,21 +110,16 @@ class FileLines:
 
 
 class Corpus(NamedTuple):
-    """The three splits, each a `ParallelText`; for fine-tuning also general text to train and to test with.
+    """Lists of `ParallelText`s to train, to validate and to test with, and for fine-tuning also two general ones.
 
-    The training text may be larger than the memory. `more` are further training texts.
+    A text to train with may be larger than the memory.
     """
 
-    train: ParallelText
-    validation: ParallelText
-    test: ParallelText
+    train: list
+    validation: list
+    test: list
     general: ParallelText | None = None
     general_test: ParallelText | None = None
-    more: tuple = ()
-
-    def training(self):
-        """All training texts but the general one, a list."""
-        return [self.train, *self.more]
 
 
 def load_corpus(data):
@@ -132,36 +136,93 @@ def load_corpus(data):
             raise DataError(f"{flags} must be given together. Received: source={paths[0]}, target={paths[1]}.")
         if all(paths):
             general[name] = (parallel_files if name == "general" else read_parallel)(*paths)
-    return _splits(data)._replace(**general)
+    corpus = _splits(data)._replace(**general)
+    if general and corpus.train[0].direction:
+        raise DataError(
+            "General text has no direction, so a model of several directions cannot use it. Received: "
+            f"{general.popitem()[1].name}. Name it with --train SOURCE TARGET direction=SOURCE-TARGET weight=W."
+        )
+    return corpus
 
 
 def _splits(data):
     splits = ("train", "val", "test")
     own = {split: (getattr(data, f"{split}_source"), getattr(data, f"{split}_target")) for split in splits}
-    if data.train or any(path for paths in own.values() for path in paths):
-        for split, paths in own.items():
-            needed = split == "val" or (split == "train" and not data.train)
-            if any(paths) != all(paths) or (needed and not all(paths)):
-                raise DataError(
-                    "Own files come in pairs, for training and for validation: --train-source, --train-target (or "
-                    "--train SOURCE TARGET), --val-source, --val-target. "
-                    f"Received for {split}: source={paths[0]}, target={paths[1]}."
-                )
-        train = [parallel_files(*own["train"])] if all(own["train"]) else []
-        for one in data.train:
-            text = parallel_files(one["source"], one["target"])
-            train.append(ParallelText(text.lines, one["name"] or text.name, one["weight"]))
-        validation = read_parallel(*own["val"])
-        test = read_parallel(*own["test"]) if all(own["test"]) else validation
-        return Corpus(train[0], validation, test, more=tuple(train[1:]))
+    if any(getattr(data, split) or any(own[split]) for split in splits):
+        return _own_texts(data, own)
     if data.dataset == "none":
         raise DataError(
             "This run has no data set of its own, because its model was imported. Received: dataset='none'. Name the "
             "text: --source and --reference to score, --text to draw, --train-source and the like to train."
         )
-    if data.dataset == "multi30k":
-        return multi30k(data.data_dir, data.source_language, data.target_language, data.test_set, data.variant)
-    return Corpus(*(ParallelText(pairs, f"phrasebook {name}") for name, pairs in phrasebook().items()))
+    load = functools.partial(_multi30k, data) if data.dataset == "multi30k" else _phrasebook
+    if data.dataset == "phrasebook" and not {"en-de", "de-en"}.issuperset(data.directions):
+        raise DataError(
+            f"The phrasebook has the directions en-de and de-en. Received: {' '.join(data.directions)}. For other "
+            "languages use --dataset multi30k, or your own texts."
+        )
+    if not data.directions:
+        return load(data.source_language, data.target_language)
+    corpora = []
+    for direction in data.directions:
+        corpus = load(*direction.split("-"))
+        for text in itertools.chain.from_iterable(corpus[:3]):
+            text.direction = direction
+        corpora.append(corpus[:3])
+    return Corpus(*(list(itertools.chain.from_iterable(texts)) for texts in zip(*corpora, strict=True)))
+
+
+def _own_texts(data, own):
+    """The `Corpus` of the user's own files; `own` has a pair of paths for each split, which may be None."""
+    texts = {}
+    for split, paths in own.items():
+        named = getattr(data, split)
+        needed = split != "test" and not named
+        if any(paths) != all(paths) or (needed and not all(paths)):
+            raise DataError(
+                "Own files come in pairs, for training and for validation: --train-source, --train-target (or "
+                "--train SOURCE TARGET), --val-source, --val-target (or --val SOURCE TARGET). "
+                f"Received for {split}: source={paths[0]}, target={paths[1]}."
+            )
+        texts[split] = [parallel_files(*paths)] if all(paths) else []
+        texts[split] += map(corpus_text, named)
+    everything = list(itertools.chain.from_iterable(texts.values()))
+    without = [text.name for text in everything if not text.direction]
+    if data.directions and not without:
+        raise DataError(
+            "Each own text has its direction, so --directions says nothing more. Received: "
+            f"--directions {' '.join(data.directions)}. Leave it out."
+        )
+    if without and (data.directions or len(without) < len(everything)):
+        raise DataError(
+            "In a model of several directions, every text needs its direction: --train, --val and --test with SOURCE "
+            f"TARGET direction=SOURCE-TARGET. Received none for: {', '.join(without)}."
+        )
+    tags = data.target_languages()
+    unknown = [text for text in everything if text.direction and text.target_language not in tags]
+    if unknown:
+        raise DataError(
+            f"The model learns only the target languages of its training texts, {', '.join(tags)}. Received: "
+            f"{unknown[0].name} with direction={unknown[0].direction}."
+        )
+    validation, test = ([_read(text) for text in texts[split]] for split in ("val", "test"))
+    return Corpus(texts["train"], validation, test or validation)
+
+
+def corpus_text(one):
+    """The `ParallelText` of an entry of the settings `train`, `val` and `test`."""
+    text = parallel_files(one["source"], one["target"])
+    return ParallelText(text.lines, one["name"] or text.name, one.get("weight", 1.0), one["direction"])
+
+
+def _multi30k(data, source, target):
+    return multi30k(data.data_dir, source, target, data.test_set, data.variant)
+
+
+def _phrasebook(source, target):
+    order = -1 if (source, target) == ("de", "en") else 1
+    splits = phrasebook().items()
+    return Corpus(*([ParallelText([pair[::order] for pair in pairs], f"phrasebook {name}")] for name, pairs in splits))
 
 
 def parallel_files(source_path, target_path):
@@ -175,10 +236,14 @@ def read_parallel(source_path, target_path):
     Raises:
         DataError: a file cannot be read, is empty or is not UTF-8, or the numbers of lines differ.
     """
-    text = parallel_files(source_path, target_path)
-    text = ParallelText(list(text.lines), text.name)
+    return _read(parallel_files(source_path, target_path))
+
+
+def _read(text):
+    """A text of files in memory."""
+    text = ParallelText(list(text.lines), text.name, text.weight, text.direction)
     if not text.pairs:
-        raise DataError(f"{source_path} and {target_path} hold no pair: each line is empty in at least one of them.")
+        raise DataError(f"{text.name} hold no pair: each line is empty in at least one of them.")
     return text
 
 
@@ -197,12 +262,12 @@ def multi30k(data_dir=None, source="en", target="de", test_set="test_2016_flickr
     """
 
     def read(split):
-        return read_parallel(*files(split))
+        return [read_parallel(*files(split))]
 
     def files(split):
         return [_multi30k_file(data_dir, split, variant, language) for language in (source, target)]
 
-    return Corpus(parallel_files(*files("train")), read("val"), read(test_set))
+    return Corpus([parallel_files(*files("train"))], read("val"), read(test_set))
 
 
 def _multi30k_file(data_dir, split, variant, language):

@@ -168,6 +168,7 @@ def encode_pairs(
     workers=1,
     progress=None,
     cleaner=None,
+    target_language=None,
 ):
     """Tokenizes pairs and adds the end token.
 
@@ -185,6 +186,8 @@ def encode_pairs(
             under `if __name__ == "__main__":`. Defaults to 1, this process.
         progress: a function that is called with the number of pairs that have been read. Defaults to None.
         cleaner: a `keras_transformer.cleaning.Cleaner`, which says what else is dropped. Defaults to None.
+        target_language: one of `source_tokenizer.languages`, whose tag every source begins with. Defaults to None: no
+            tag.
 
     Returns:
         `EncodedPairs`.
@@ -197,7 +200,7 @@ def encode_pairs(
     tokenizers = source_tokenizer, target_tokenizer
     if not all(isinstance(tokenizer, SentencePieceTokenizer) for tokenizer in tokenizers):
         workers = 1
-    encode = _Encoder(tokenizers, max_length, over_long, cleaner)
+    encode = _Encoder(tokenizers, max_length, over_long, cleaner, source_tokenizer.tag(target_language))
     with _store(folder, encode.dtype) as store, in_background(encode, workers) as encoded:
         lines = islice(enumerate(pairs, 1), store.num_lines, None)
         for block in encoded(iter(lambda: list(islice(lines, LINES_PER_BLOCK)), [])):
@@ -222,10 +225,10 @@ def encoded_in(cache, text, tokenizers, max_length, over_long="drop", cleaner=No
         cache: the folder of the cache.
         text: a `keras_transformer.datasets.ParallelText`.
         tokenizers: that of the source and that of the target.
-        max_length, over_long, cleaner, settings: see `encode_pairs`.
+        max_length, over_long, cleaner, settings: see `encode_pairs`. The target language is that of the text.
     """
-    rules = cleaner.settings() if cleaner else None
-    key = hashlib.sha256(json.dumps([1, text.checksum(), max_length, over_long, rules]).encode())
+    rules, language = cleaner.settings() if cleaner else None, text.target_language
+    key = hashlib.sha256(json.dumps([2, text.checksum(), max_length, over_long, rules, language]).encode())
     for tokenizer in tokenizers:
         key.update(hashlib.sha256(tokenizer._serialized()).digest())
     folder = Path(cache) / key.hexdigest()[:24]
@@ -234,7 +237,8 @@ def encoded_in(cache, text, tokenizers, max_length, over_long="drop", cleaner=No
     waiting = False
     while not (folder / COMPLETE).is_file():
         try:
-            encode_pairs(text.lines, *tokenizers, max_length, over_long, folder, cleaner=cleaner, **settings)
+            settings |= {"cleaner": cleaner, "target_language": language}
+            encode_pairs(text.lines, *tokenizers, max_length, over_long, folder, **settings)
         except _BusyError:  # Other workers of a training need the same. If it is killed, this process goes on.
             if not waiting:
                 print(f"{text.name}: waiting for another process that tokenizes it into {folder}", flush=True)
@@ -282,8 +286,9 @@ class _Block(NamedTuple):
 class _Encoder:
     """Makes a `_Block` of a list of (line number, (source, target))."""
 
-    def __init__(self, tokenizers, max_length, over_long, cleaner=None):
+    def __init__(self, tokenizers, max_length, over_long, cleaner, tag):
         self.tokenizers, self.max_length, self.over_long, self.cleaner = tokenizers, max_length, over_long, cleaner
+        self.tag = tag
         self.dtype = "uint16" if max(t.vocabulary_size for t in tokenizers) <= 1 << 16 else "int32"
 
     def __call__(self, lines):
@@ -294,6 +299,7 @@ class _Encoder:
         if count := num_placeholders(self.tokenizers):
             pairs = [protect_pair(*pair, count) for pair in pairs]
         sides = [self.tokenizers[i].tokenize([pair[i] for pair in pairs]) for i in (0, 1)]
+        sides[0] = [self.tag + ids for ids in sides[0]]
         kept = [[], []]
         for row, *ids in zip(rows, *sides, strict=True):
             if max(map(len, ids)) >= self.max_length:

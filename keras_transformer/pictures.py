@@ -221,7 +221,7 @@ def _bleu_by_length(translator):
     from keras_transformer.scoring import corpus_scores
 
     data = translator.run.config().data
-    pairs = load_corpus(data).test.pairs
+    pairs = load_corpus(data).test[0].pairs
     pairs = pairs[:: -(-len(pairs) // SCORED)]
     sources, references = zip(*pairs, strict=True)
     translations = translator.translate(sources)
@@ -241,7 +241,7 @@ def _bleu_by_length(translator):
 
 def example_sentences(run, count):
     """Pairs from all parts of the run's test set that are short enough for a picture."""
-    pairs = load_corpus(Run(run).config().data).test.pairs
+    pairs = load_corpus(Run(run).config().data).test[0].pairs
     short = [pair for pair in pairs if 5 <= len(pair[0].split()) <= 9] or pairs
     return short[:: max(1, len(short) // count)][:count]
 

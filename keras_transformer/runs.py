@@ -204,10 +204,12 @@ class Run:
         settings = config.tokenizer
         if config.training.init_from:
             tokenizers = Run(config.training.init_from).tokenizers()
+            for language in config.data.target_languages():
+                tokenizers[0].tag(language)  # Raises an error if there is no tag for it.
         else:
-            pairs = some_pairs(itertools.chain.from_iterable(corpus.training()), config.training.seed)
+            pairs = some_pairs(itertools.chain.from_iterable(corpus.train), config.training.seed)
             if not pairs:
-                names = ", ".join(text.name for text in corpus.training())
+                names = ", ".join(text.name for text in corpus.train)
                 raise ConfigError(f"{names} hold no pair: each line is empty in at least one of them.")
             sides = list(zip(*pairs, strict=True))
             texts = sides if settings.separate_vocabularies else [sides[0] + sides[1]]
@@ -215,7 +217,8 @@ class Run:
             if placeholders is None:
                 placeholders = 0 if settings.tokenizer == "wordpiece" else NUM_PLACEHOLDERS
             arguments = settings.vocabulary_size, settings.tokenizer, config.training.seed, placeholders
-            tokenizers = [Tokenizer.train(side, *arguments) for side in texts]
+            languages = config.data.target_languages(), ()  # Tags stand before sources only.
+            tokenizers = [Tokenizer.train(side, *arguments, tags) for side, tags in zip(texts, languages, strict=False)]
         self.write(config, tokenizers, _checksums(corpus))
         print(f"tokenizer: {settings.tokenizer}, " + " and ".join(f"{t.vocabulary_size:,} ids" for t in tokenizers))
 
@@ -345,9 +348,13 @@ def _read(path):
 
 def _checksums(corpus):
     """SHA-256 of the training and validation text; file names do not matter."""
-    texts = {"training text": corpus.train, "validation text": corpus.validation, "general text": corpus.general}
-    texts |= {f"training text {number}": text for number, text in enumerate(corpus.more, 2)}
-    return {name: text.checksum() for name, text in texts.items() if text}
+    texts = {"training text": corpus.train, "validation text": corpus.validation, "general text": [corpus.general]}
+    return {
+        name if number == 1 else f"{name} {number}": text.checksum()
+        for name, several in texts.items()
+        for number, text in enumerate(several, 1)
+        if text
+    }
 
 
 def some_pairs(pairs, seed, most=TOKENIZER_PAIRS):

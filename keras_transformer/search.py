@@ -148,6 +148,7 @@ def search(
     cache=None,
     num_placeholders=0,
     required=None,
+    tags=(),
 ):
     """Searches for the translations of a batch, in `keras.ops`: for `Translator` and for the graphs of exports.
 
@@ -166,6 +167,7 @@ def search(
         num_placeholders: N, number of placeholders of the vocabulary; without `required`, translations have none.
             Defaults to 0.
         required: bool (B, N), the placeholders that a translation must have, from `placeholders_of`. Defaults to None.
+        tags: ids of language tags, which a translation never contains. Defaults to none.
 
     Returns:
         `decoding.Hypotheses`.
@@ -181,7 +183,7 @@ def search(
     num_beams = 1 if settings.sampling else settings.num_beams
     decoder = model.start_decoding(encoder_token_ids, stages[0].max_length, num_beams, cache)
     batch_size = ops.shape(encoder_token_ids)[0]
-    forbidden = settings.forbidden
+    forbidden = [*settings.forbidden, *tags]
     if required is None:
         forbidden += range(FIRST_PLACEHOLDER_ID, FIRST_PLACEHOLDER_ID + num_placeholders)
     special_ids = decoding.SpecialIds(START_TOKEN_ID, END_TOKEN_ID, PAD_TOKEN_ID, tuple(forbidden), num_placeholders)

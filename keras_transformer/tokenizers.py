@@ -8,6 +8,10 @@
 
 Special ids are the same for all kinds: 0 padding, 1 unknown, 2 start, 3 end. `tokenize` never adds them. If there are
 placeholders, they have the ids from 4 on; see `keras_transformer.placeholders`.
+
+A model of several target languages has a tag for each, such as `>>de<<`. It stands before the source and says into which
+language the model translates ("Google's Multilingual Neural Machine Translation System", Johnson et al., 2017, section
+3). The tags that `Tokenizer.train` makes are never found in a text: whoever wants one puts its id before the others.
 """
 
 import io
@@ -19,13 +23,18 @@ from functools import cached_property, lru_cache
 from itertools import accumulate, takewhile
 from pathlib import Path
 from random import Random
+from types import MappingProxyType
 
 from keras_transformer.files import output_file
 from keras_transformer.placeholders import placeholder
+from keras_transformer.sentencepiece_model import BPE, CONTROL, UNIGRAM, message_class
 
 PAD_TOKEN_ID, UNKNOWN_TOKEN_ID, START_TOKEN_ID, END_TOKEN_ID = range(4)
 FIRST_PLACEHOLDER_ID = END_TOKEN_ID + 1
 KINDS = ("unigram", "bpe", "wordpiece")
+
+# The pieces of tags. Imported models find theirs in texts, behind the space that SentencePiece puts at the beginning.
+LANGUAGE_TAG = re.compile(r"\u2581?>>([^<>\s]+)<<")
 
 # Number of ids of a vocabulary without a given size. Small texts give fewer.
 AUTOMATIC_VOCABULARY_SIZE = 8000
@@ -64,6 +73,8 @@ class Tokenizer:
         kind: one of `KINDS`, or the name of your own kind.
         vocabulary_size: number of ids, including the four special ones.
         num_placeholders: number of placeholders among the ids. Defaults to 0.
+        languages: a dict, the id of the tag of each target language. Defaults to an empty one.
+        hidden_languages: those of them whose tags no text contains. Defaults to an empty dict.
         suffix: of the file that `save` writes.
         runs_on_devices: whether its graph methods are operations of TFLite. Defaults to False.
 
@@ -76,10 +87,11 @@ class Tokenizer:
 
     suffix = None
     num_placeholders = 0
+    languages = hidden_languages = MappingProxyType({})
     runs_on_devices = False
 
     @staticmethod
-    def train(texts, vocabulary_size=None, kind="unigram", seed=0, num_placeholders=0):
+    def train(texts, vocabulary_size=None, kind="unigram", seed=0, num_placeholders=0, languages=()):
         """Learns a vocabulary.
 
         Args:
@@ -90,6 +102,8 @@ class Tokenizer:
             seed: for the choice of sentences from a very large text. Defaults to 0.
             num_placeholders: number of placeholders, which belong to `vocabulary_size`; not for WordPiece, which splits
                 them. Defaults to 0.
+            languages: codes of target languages, such as `["de", "fr"]`. Each gets a tag, which belongs to
+                `vocabulary_size`; not for WordPiece. Defaults to none.
 
         Returns:
             A `Tokenizer`.
@@ -109,6 +123,11 @@ class Tokenizer:
                 "WordPiece has no placeholders: it splits them at their brackets. "
                 f"Received: num_placeholders={num_placeholders}. Use kind='unigram', or num_placeholders=0."
             )
+        if kind == "wordpiece" and languages:
+            raise TokenizerError(
+                "WordPiece has no language tags: it splits them. "
+                f"Received: languages={list(languages)}. Use kind='unigram', or one direction."
+            )
         if isinstance(texts, str):
             raise TokenizerError("`texts` must be an iterable of sentences. Received: one string.")
         texts = [text for text in texts if text.strip()]
@@ -116,7 +135,7 @@ class Tokenizer:
             raise TokenizerError("A tokenizer needs text to learn from. Received: only empty sentences, or none.")
         if kind == "wordpiece":
             return WordPieceTokenizer._train(texts, vocabulary_size)
-        return SentencePieceTokenizer._train(texts, vocabulary_size, kind, seed, num_placeholders)
+        return SentencePieceTokenizer._train(texts, vocabulary_size, kind, seed, num_placeholders, tuple(languages))
 
     @staticmethod
     def load(path):
@@ -170,6 +189,21 @@ class Tokenizer:
     def tokenize(self, texts):
         """A list of strings -> a list of lists of ids."""
         raise NotImplementedError
+
+    def tag(self, target_language):
+        """The ids that a source begins with: a list with the id of the language's tag; `[]` for None.
+
+        Raises:
+            ValueError: the tokenizer has no tag for the language.
+        """
+        if target_language is None:
+            return []
+        if target_language not in self.languages:
+            raise ValueError(
+                "`target_language` must be one of the model's target languages. "
+                f"Received: {target_language!r}. The model has: {', '.join(self.languages) or 'one, without a tag'}."
+            )
+        return [self.languages[target_language]]
 
     def sample(self, texts, alpha, seed):
         """`tokenize`, but the segmentation of every word is drawn at random: subword regularisation.
@@ -230,21 +264,6 @@ def _sentences(texts):
     return list(texts)
 
 
-def _sentencepiece_kind(model):
-    """`unigram` or `bpe`, from the field `trainer_spec` (2), `model_type` (3) of a SentencePiece model.
-
-    This does not use sentencepiece's own protobuf module, which needs a newer protobuf than Apache Beam allows.
-    """
-    from google.protobuf.empty_pb2 import Empty
-    from google.protobuf.unknown_fields import UnknownFieldSet
-
-    def field(data, number, default):
-        values = [x.data for x in UnknownFieldSet(Empty.FromString(data)) if x.field_number == number]
-        return values[-1] if values else default
-
-    return {1: "unigram", 2: "bpe"}[field(field(model, 2, b""), 3, 1)]
-
-
 class SentencePieceTokenizer(Tokenizer):
     """`unigram` and `bpe`, by the sentencepiece library.
 
@@ -261,7 +280,7 @@ class SentencePieceTokenizer(Tokenizer):
             raise TokenizerError("A SentencePiece model is never empty. Received: 0 bytes.")
         self.model = model
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        self.kind = _sentencepiece_kind(model)
+        self.kind = {UNIGRAM: "unigram", BPE: "bpe"}[message_class().FromString(model).trainer_spec.model_type]
         self.vocabulary_size = self._processor.vocab_size()
         # FastSentencepiece always does a Viterbi segmentation: right for unigram, silently wrong for BPE and for models
         # that write an unknown character as bytes.
@@ -277,14 +296,17 @@ class SentencePieceTokenizer(Tokenizer):
         pieces = self.pieces(range(FIRST_PLACEHOLDER_ID, self.vocabulary_size))
         is_placeholder = (piece == placeholder(number) for number, piece in enumerate(pieces))
         self.num_placeholders = sum(takewhile(bool, is_placeholder))
+        tags = {i: LANGUAGE_TAG.fullmatch(piece) for i, piece in enumerate(pieces, FIRST_PLACEHOLDER_ID)}
+        self.languages = {tag[1]: i for i, tag in tags.items() if tag}
+        self.hidden_languages = {name: i for name, i in self.languages.items() if self._processor.is_control(i)}
         self._graph = None
         # Limited, because a large corpus has many words, and each entry holds up to 64 segmentations.
         self._segmentations = lru_cache(maxsize=50_000)(self._find_segmentations)
 
     @classmethod
-    def _train(cls, texts, vocabulary_size, kind, seed, num_placeholders):
+    def _train(cls, texts, vocabulary_size, kind, seed, num_placeholders, languages=()):
         size = vocabulary_size or AUTOMATIC_VOCABULARY_SIZE
-        others = kind, seed, num_placeholders
+        others = kind, seed, num_placeholders, languages
         try:
             return cls(_learn(texts, size, *others, exact=vocabulary_size is not None))
         except RuntimeError as error:
@@ -383,6 +405,8 @@ class SentencePieceTokenizer(Tokenizer):
             return self._graph_tokenizer().detokenize(without_special(token_ids))
         if isinstance(token_ids, tf.RaggedTensor):
             token_ids = token_ids.to_tensor(PAD_TOKEN_ID)
+        for tag in self.hidden_languages.values():
+            token_ids = tf.where(token_ids == tag, PAD_TOKEN_ID, token_ids)
         token_ids = tf.pad(token_ids, [[0, 0], [0, 1]], constant_values=PAD_TOKEN_ID)  # A column to take, also of none.
         # At the beginning of a text, SentencePiece removes all spaces, but FastSentencepiece removes one space only: it
         # keeps the second of two spaces and removes that of " ⁇ ". So we remove all special and space tokens before the
@@ -400,12 +424,12 @@ class SentencePieceTokenizer(Tokenizer):
         return [] if self.runs_on_devices else [self._graph_tokenizer()]
 
 
-def _learn(texts, vocabulary_size, kind, seed, num_placeholders, exact):
+def _learn(texts, vocabulary_size, kind, seed, num_placeholders, languages, exact):
     """A serialized SentencePiece model; with `exact=False`, the size is an upper bound."""
     import sentencepiece
 
     sentencepiece.set_random_generator_seed(seed)
-    model = io.BytesIO()
+    model, tags = io.BytesIO(), [f">>{language}<<" for language in languages]
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(texts),
         model_writer=model,
@@ -416,7 +440,7 @@ def _learn(texts, vocabulary_size, kind, seed, num_placeholders, exact):
         unk_id=UNKNOWN_TOKEN_ID,
         bos_id=START_TOKEN_ID,
         eos_id=END_TOKEN_ID,
-        user_defined_symbols=[placeholder(number) for number in range(num_placeholders)],
+        user_defined_symbols=[placeholder(number) for number in range(num_placeholders)] + tags,
         # With these three settings the fast implementations in the graph and on devices give the same ids.
         normalization_rule_name="nmt_nfkc",
         byte_fallback=False,
@@ -427,7 +451,16 @@ def _learn(texts, vocabulary_size, kind, seed, num_placeholders, exact):
         num_threads=1,  # More would make the model depend on the machine.
         minloglevel=2,
     )
-    return model.getvalue()
+    return _hidden(model.getvalue(), tags) if tags else model.getvalue()
+
+
+def _hidden(model, tags):
+    """A serialized model in which the pieces `tags` are control pieces, which no text contains."""
+    parsed = message_class().FromString(model)
+    for piece in parsed.pieces:
+        if piece.piece.decode() in tags:
+            piece.type = CONTROL
+    return parsed.SerializeToString(deterministic=True)
 
 
 def _possible_size(message):

@@ -166,6 +166,9 @@ class Translator:
             last digits.
         source_language: language code of the sources, such as `"de"`, for `translate_text`; see
             `keras_transformer.sentences.rules`. Defaults to None.
+        target_language: code of the language to translate into, one of `source_tokenizer.languages`; for models of
+            several directions. Defaults to None: of imported models, a tag such as `>>deu<<` at the beginning of a text
+            says it.
         glossary: a dict, `keras_transformer.Glossary` or None: terms and the translations that they get. A text whose
             translation lacks one is translated again, with placeholders for it. Defaults to None.
         **settings: `keras_transformer.search.SearchSettings` by name, such as `num_beams=1`.
@@ -185,6 +188,7 @@ class Translator:
         max_source_length=128,
         jit_compile="auto",
         source_language=None,
+        target_language=None,
         glossary=None,
         **settings,
     ):
@@ -198,7 +202,8 @@ class Translator:
         self.target_tokenizer = target_tokenizer or source_tokenizer
         self.max_source_length = max_source_length
         self.jit_compile = one_of("jit_compile", jit_compile, ("auto", True, False))
-        self.source_language = source_language
+        self.source_language, self.target_language = source_language, target_language
+        self.source_tokenizer.tag(target_language)  # Raises an error if there is no such language.
         self.settings = SearchSettings().replace(**settings)
         self.num_placeholders = min(self.source_tokenizer.num_placeholders, self.target_tokenizer.num_placeholders)
         self.glossary = glossary if isinstance(glossary, Glossary | None) else Glossary(glossary)
@@ -237,7 +242,8 @@ class Translator:
         run = Run(folder)
         run.check_trained()
         config = run.config()
-        data = {"max_source_length": config.data.max_length, "source_language": config.data.source_language}
+        data = {"max_source_length": config.data.max_length, "source_language": config.data.language_of_sources()}
+        data["target_language"] = next(iter(config.data.target_languages()), None)
         translator = cls(run.model(), *run.tokenizers(), **{**data, **vars(config.decoding), **kwargs})
         translator.run = run
         translator.calibration = run.calibration()
@@ -251,6 +257,7 @@ class Translator:
         return_attention=False,
         return_confidence=False,
         prefixes=None,
+        target_language=None,
         **settings,
     ):
         """Translates texts and keeps their order; '' is translated to ''.
@@ -266,6 +273,7 @@ class Translator:
             return_confidence: whether to return `Translation`s with the confidence of their words; `calibrate` must
                 have been called once, as the training script does. Defaults to False.
             prefixes: strings that the translations must begin with, one per text, `None` for no prefix.
+            target_language: code of a language, or a list of one per text. Defaults to None: the translator's.
             **settings: `SearchSettings` that differ from the translator's.
 
         Returns:
@@ -278,7 +286,8 @@ class Translator:
         if return_confidence:
             self.check_calibrated()
         settings.check_num_hypotheses(num_hypotheses)
-        found = self._find(texts, prefixes, settings, num_hypotheses)
+        tags = self._tags(target_language, len(texts))
+        found = self._find(texts, tags, prefixes, settings, num_hypotheses)
         sources, truncated, results = (list(column) for column in zip(*found, strict=True)) if found else ([], [], [])
         if return_attention:
             results = self._add_attention(sources, results)
@@ -289,9 +298,9 @@ class Translator:
             results = [[hypothesis.text for hypothesis in hypotheses] for hypotheses in results]
         return results if num_hypotheses > 1 else [hypotheses[0] for hypotheses in results]
 
-    def _find(self, texts, prefixes, settings, num_hypotheses):
-        """What `translate` finds for each text: a list of `_Found`s."""
-        found = self._hypotheses(texts, [None] * len(texts), prefixes, settings, num_hypotheses)
+    def _find(self, texts, tags, prefixes, settings, num_hypotheses):
+        """What `translate` finds for each text: a list of `_Found`s. `tags` are those of `_tags`."""
+        found = self._hypotheses(texts, tags, [None] * len(texts), prefixes, settings, num_hypotheses)
         # Terms whose translations are lacking become placeholders. If others are lost then, all terms do.
         for all_terms in (False, True) if self.glossary else ():
             lacking = [
@@ -300,15 +309,16 @@ class Translator:
             rows = [i for i, terms in enumerate(lacking) if terms]
             given = [self.glossary if all_terms else lacking[i] for i in rows]
             forced = prefixes and [prefixes[i] for i in rows]
-            again = self._hypotheses([texts[i] for i in rows], given, forced, settings, num_hypotheses)
+            own_tags = [tags[i] for i in rows]
+            again = self._hypotheses([texts[i] for i in rows], own_tags, given, forced, settings, num_hypotheses)
             for i, one in zip(rows, again, strict=True):
                 found[i] = one
         return found
 
-    def _hypotheses(self, texts, glossaries, prefixes, settings, num_hypotheses):
+    def _hypotheses(self, texts, tags, glossaries, prefixes, settings, num_hypotheses):
         """A list of one `_Found` per text; each text has its own glossary or None."""
         protected = list(map(self._protected, texts, glossaries))
-        sources, truncated = self._encode(protected)
+        sources, truncated = self._encode(protected, tags)
         parts = [_present(one.parts, ids) for one, ids in zip(protected, sources, strict=True)]
         forced = self._encode_prefixes(prefixes, len(texts))
         results = [[Translation("", 0.0)]] * len(texts)
@@ -385,7 +395,7 @@ class Translator:
         Args:
             text: a string.
             return_sentences: whether to return a `TextTranslation` instead of a string. Defaults to False.
-            **kwargs: `return_attention` and `SearchSettings` for `translate`.
+            **kwargs: `return_attention`, `target_language` and `SearchSettings` for `translate`.
 
         Returns:
             A string, or a `TextTranslation`.
@@ -410,7 +420,7 @@ class Translator:
 
         Args:
             html: a string. A fragment, unless it begins with `<!doctype` or `<html>`.
-            **kwargs: `SearchSettings` for `translate`.
+            **kwargs: `target_language` and `SearchSettings` for `translate`.
 
         Returns:
             A string.
@@ -429,7 +439,9 @@ class Translator:
             )
 
         def fits(plain):
-            return [not cut for cut in self._encode(map(self._protected, plain))[1]]
+            # Also with a tag before it: which one does not matter here.
+            tags = [list(self.source_tokenizer.languages.values())[:1]] * len(plain)
+            return [not cut for cut in self._encode(map(self._protected, plain), tags)[1]]
 
         return sentences.fitted(sentences.split(text, self.source_language), fits)
 
@@ -447,12 +459,13 @@ class Translator:
         spans = zip(_spans(parts), _spans(target), translations, strict=True)
         return TextTranslation("".join(target), list(itertools.starmap(SentenceTranslation, spans)))
 
-    def score(self, sources, targets):
+    def score(self, sources, targets, target_language=None):
         """How probable given translations are, computed by a full forward pass.
 
         Args:
             sources: a list of strings.
             targets: a list of strings, their translations.
+            target_language: see `translate`.
 
         Returns:
             A list of `TargetScore`s.
@@ -464,7 +477,7 @@ class Translator:
                 f"Received: {len(sources)} sources, {len(targets)} targets."
             )
         protected = [self._protected(source) for source in sources]
-        source_ids, truncated = self._encode(protected)
+        source_ids, truncated = self._encode(protected, self._tags(target_language, len(sources)))
         if self.num_placeholders:
             targets = [protect_target(text, one.parts) for text, one in zip(targets, protected, strict=True)]
         target_ids = [[*ids, END_TOKEN_ID] for ids in self.target_tokenizer.tokenize(targets)]
@@ -476,12 +489,13 @@ class Translator:
             results.append(TargetScore(float(row.sum()), pieces, row.tolist(), cut))
         return results
 
-    def calibrate(self, sources, references):
+    def calibrate(self, sources, references, target_language=None):
         """Finds how likely words are right, from translations with references; see `keras_transformer.confidence`.
 
         Args:
             sources: a list of strings, some hundred or more, not from the training text.
             references: their translations.
+            target_language: see `translate`.
 
         Returns:
             `keras_transformer.confidence.Calibration`, which also becomes `translator.calibration`.
@@ -489,7 +503,7 @@ class Translator:
         Raises:
             ValueError: the lists have different lengths, or no word is right, or none is wrong.
         """
-        words, right = self.judged_words(sources, references)
+        words, right = self.judged_words(sources, references, target_language)
         self.calibration = Calibration.fit(words, right)
         return self.calibration
 
@@ -502,7 +516,7 @@ class Translator:
                 "or `python -m keras_transformer score RUN --calibrate --source FILE --reference FILE` for a run."
             )
 
-    def judged_words(self, sources, references):
+    def judged_words(self, sources, references, target_language=None):
         """Log probabilities of the words of all translations, and whether each word is right: two lists."""
         sources, references = _list_of_strings("sources", sources), _list_of_strings("references", references)
         if len(sources) != len(references):
@@ -510,7 +524,7 @@ class Translator:
                 "`sources` and `references` must have the same length: each reference translates its source. "
                 f"Received: {len(sources)} sources, {len(references)} references."
             )
-        found = self._find(sources, None, self.settings, 1)
+        found = self._find(sources, self._tags(target_language, len(sources)), None, self.settings, 1)
         translations = [one.hypotheses[0] for one in found]
         words = self._word_log_probs([one.source_ids for one in found], translations)
         log_probs, right = [], []
@@ -595,23 +609,43 @@ class Translator:
         return results
 
     @property
+    def tags(self):
+        """Ids of the tags that a translation never contains."""
+        return list(self.target_tokenizer.hidden_languages.values())
+
+    @property
     def tokenizers(self):
         """A list with the shared tokenizer, or with those of source and target."""
         source, target = self.source_tokenizer, self.target_tokenizer
         return [source] if source is target else [source, target]
 
-    def encode_sources(self, texts):
+    def encode_sources(self, texts, target_language=None):
         """Token ids of each text as the model gets them: cut at `max_source_length`, the end token last."""
-        return self._encode(map(self._protected, texts))[0]
+        return self._encode(map(self._protected, texts), self._tags(target_language, len(texts)))[0]
 
     def _protected(self, text, glossary=None):
         """The text with placeholders, if the vocabulary has any: `keras_transformer.placeholders.Protected`."""
         return protect(text, self.num_placeholders, glossary)
 
-    def _encode(self, protected):
-        """Token ids of texts with placeholders, cut at `max_source_length`, and for each text whether it was cut."""
+    def _tags(self, target_language, count):
+        """A list of lists: for each text the id of the tag that its tokens begin with, or nothing."""
+        if target_language is None or isinstance(target_language, str):
+            target_language = [target_language] * count
+        elif len(target_language) != count:
+            raise ValueError(
+                "`target_language` must be one language, or a list with one per text. "
+                f"Received: {len(target_language)} languages for {count} texts."
+            )
+        return [self.source_tokenizer.tag(one or self.target_language) for one in target_language]
+
+    def _encode(self, protected, tags):
+        """Token ids of texts with placeholders, cut at `max_source_length`, and for each text whether it was cut.
+
+        A text without tokens gets no tag: it is not translated.
+        """
         texts = [one.text for one in protected]
         rows, most = self.source_tokenizer.tokenize(texts), self.max_source_length - 1
+        rows = [tag + ids if ids else ids for tag, ids in zip(tags, rows, strict=True)]
         return [[*ids[:most], END_TOKEN_ID] for ids in rows], [len(ids) > most for ids in rows]
 
     def _warn_of_truncated(self, truncated):
@@ -666,7 +700,7 @@ class Translator:
 
             def function(inputs, max_length, jit_compile):
                 arguments = {"max_length": max_length, "settings": settings, "num_hypotheses": num_hypotheses}
-                arguments["num_placeholders"] = self.num_placeholders
+                arguments |= {"num_placeholders": self.num_placeholders, "tags": self.tags}
                 return tuple(search(self.model, **arguments, jit_compile=jit_compile, **inputs))
 
             self._compiled[key] = AutoCompiled(self.model, function)

@@ -13,13 +13,21 @@ from typing import NamedTuple
 
 import numpy as np
 
+from keras_transformer.sentencepiece_model import (
+    BPE,
+    BYTE,
+    CONTROL,
+    NORMAL,
+    UNIGRAM,
+    UNKNOWN,
+    UNUSED,
+    USER_DEFINED,
+    message_class,
+)
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID, TokenizerError
 
-# Types of pieces in a SentencePiece model.
-NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
-# Those that encoding may give.
+# Types of pieces that encoding may give.
 PRODUCED = (NORMAL, USER_DEFINED, BYTE)
-UNIGRAM, BPE = 1, 2
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 # A tag at the beginning of a source chooses the target language of a multilingual model, such as >>deu<<.
 LANGUAGE_TAG = re.compile(">>[^<>]+<<")
@@ -121,7 +129,7 @@ def parse(model, name):
     from google.protobuf.message import DecodeError
 
     try:
-        parsed = _message_class().FromString(model)
+        parsed = message_class().FromString(model)
     except DecodeError as error:
         raise TokenizerError(f"{name} is not a SentencePiece model, or is damaged: {error}.") from error
     if not parsed.pieces or parsed.trainer_spec.model_type not in (UNIGRAM, BPE):
@@ -145,7 +153,7 @@ def rewritten(model, space, tags=False):
     own = {piece: (score, kind) for piece, score, kind in pieces_of(model) if kind in (*PRODUCED, UNUSED)}
     # What SentencePiece gives to an unknown character.
     lowest = min((score for score, kind in own.values() if kind == NORMAL), default=0.0) - UNKNOWN_PENALTY
-    new = _message_class()()
+    new = message_class()()
     new.CopyFrom(model)
     del new.pieces[:]
     unigram = model.trainer_spec.model_type == UNIGRAM
@@ -172,44 +180,3 @@ def rewritten(model, space, tags=False):
         setattr(trainer, f"{name}_id", i)
         setattr(trainer, f"{name}_piece", SPECIAL[i].encode())
     return new.SerializeToString(deterministic=True)
-
-
-def _message_class():
-    """The class of SentencePiece's `ModelProto`, with the fields that we need; it keeps the others.
-
-    sentencepiece's own class needs a newer protobuf than Apache Beam allows. Field numbers and types are those of
-    sentencepiece_model.proto; a string is read as bytes, and an enumeration as an integer, which are the same there.
-    """
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-
-    kinds = {"int": 5, "bool": 8, "float": 2, "bytes": 12, "message": 11}
-    package = "keras_transformer.sentencepiece"
-    pool = descriptor_pool.Default()
-    try:
-        return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.ModelProto"))
-    except KeyError:
-        file = descriptor_pb2.FileDescriptorProto(name="keras_transformer/sentencepiece.proto", package=package)
-    special = ("unk", "bos", "eos", "pad")
-    messages = {
-        "Piece": [("piece", 1, "bytes"), ("score", 2, "float"), ("type", 3, "int")],
-        "TrainerSpec": [
-            ("model_type", 3, "int"),
-            ("vocab_size", 4, "int"),
-            ("byte_fallback", 35, "bool"),
-            *((f"{name}_id", 40 + i, "int") for i, name in enumerate(special)),
-            *((f"{name}_piece", 45 + i, "bytes") for i, name in enumerate(special)),
-        ],
-        "ModelProto": [("pieces", 1, "message", "Piece", True), ("trainer_spec", 2, "message", "TrainerSpec", False)],
-    }
-    defaults = {"model_type": str(UNIGRAM), "type": str(NORMAL)}
-    for message, fields in messages.items():
-        described = file.message_type.add(name=message)
-        for name, number, kind, *of in fields:
-            field = described.field.add(name=name, number=number, type=kinds[kind])
-            field.label = 3 if of and of[1] else 1
-            if of:
-                field.type_name = f".{package}.{of[0]}"
-            if name in defaults:
-                field.default_value = defaults[name]
-    pool.AddSerializedFile(file.SerializeToString())
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.ModelProto"))
