@@ -24,7 +24,8 @@ def export_ctranslate2(translator, path, quantize="float32", overwrite=False):
     """Writes a model folder for `ctranslate2.Translator`, with the tokenizers beside it.
 
     CTranslate2 reads and writes subword strings and adds the end token of the source itself. Its `length_penalty` has a
-    different formula than ours; with 0 the scores are the same. Tokens that no translation may have, such as the
+    different formula than ours; with 0 the scores are the same. For a model of several directions, the first subword of
+    a source is the tag of the target language, such as `>>de<<`. Tokens that no translation may have, such as the
     unknown token, have a probability of 0, so a given translation with one of them has a very low score.
 
     Args:
@@ -66,7 +67,7 @@ def export_ctranslate2(translator, path, quantize="float32", overwrite=False):
     # CTranslate2's search would allow these tokens; the bias forbids them.
     bias = model.decoder_embedding.bias
     spec.decoder.projection.bias = np.zeros(model.target_vocabulary_size, "float32") if bias is None else _array(bias)
-    spec.decoder.projection.bias[translator.settings.forbidden] = IMPOSSIBLE
+    spec.decoder.projection.bias[translator.settings.forbidden + translator.tags] = IMPOSSIBLE
     for side, norm in ((spec.encoder, model.encoder_norm), (spec.decoder, model.decoder_norm)):
         if norm:
             _set_norm(side.layer_norm, norm)

@@ -22,14 +22,17 @@ class TFLiteTranslator:
     Args:
         path: `translator.tflite`, with `translator.json` and the tokenizers beside it.
         num_threads: Defaults to 1; one sentence is too little work for several threads.
+        target_language: of a model of several directions, one of `languages` in `translator.json`. Defaults to None:
+            the one that was chosen at the export.
 
     Raises:
         ImportError: LiteRT is not installed.
         FileNotFoundError: a file is missing.
-        ValueError: a file is damaged, was not written by the export, or belongs to another model.
+        ValueError: a file is damaged, was not written by the export, or belongs to another model; or the model does
+            not have the target language.
     """
 
-    def __init__(self, path, num_threads=1):
+    def __init__(self, path, num_threads=1, target_language=None):
         try:
             from ai_edge_litert.interpreter import Interpreter
         except ImportError as error:
@@ -52,6 +55,11 @@ class TFLiteTranslator:
                 f"Received: {self.settings['source_length']}, and a model that takes {list(map(int, shape))}."
             )
         self._folder, self._tokenizers = path.parent, None
+        language, languages = target_language or self.settings["target_language"], self.settings["languages"]
+        if language is not None and language not in languages:
+            known = ", ".join(languages) or "one, without a tag"
+            raise ValueError(f"The model translates into: {known}. Received: target_language={language!r}.")
+        self._tag = [] if language is None else [languages[language]]
 
     def tokenizers(self):
         """SentencePiece processors of the source and of the target."""
@@ -74,7 +82,7 @@ class TFLiteTranslator:
         """Pairs (translation, score) of one text, best first; only one pair with greedy search."""
         source, target = self.tokenizers()
         text, parts = self._protected(text)
-        ids = source.encode(text)[: self.settings["source_length"] - 1]
+        ids = self._tagged(source.encode(text))[: self.settings["source_length"] - 1]
         if not parts:
             return [(self._decoded(target, row), score) for row, score in self.translate_ids(ids, beam)]
         placeholders = _beside("placeholders")
@@ -84,6 +92,10 @@ class TFLiteTranslator:
             return [(placeholders.restored(text, parts), 0.0)]
         hypotheses = self.translate_ids(ids, beam)
         return [(placeholders.restored(self._decoded(target, row), parts), score) for row, score in hypotheses]
+
+    def _tagged(self, token_ids):
+        """Token ids behind the tag of the target language; none if there are none."""
+        return self._tag + token_ids if token_ids else []
 
     def _decoded(self, target, token_ids):
         special = {self.settings[f"{name}_token_id"] for name in ("pad", "start", "end")}
@@ -99,7 +111,8 @@ class TFLiteTranslator:
         sentences = _beside("sentences")
 
         def fits(plain):
-            return [not self.is_cut(sentence) for sentence in plain]
+            rows = [self.tokenizers()[0].encode(self._protected(sentence)[0]) for sentence in plain]
+            return [len(ids) + bool(self.settings["languages"]) < self.settings["source_length"] for ids in rows]
 
         parts = sentences.fitted(sentences.split(text, self.settings["source_language"]), fits)
         for i in range(1, len(parts), 2):
@@ -108,7 +121,8 @@ class TFLiteTranslator:
 
     def is_cut(self, text):
         """Whether a text has more tokens than the model takes, so that only its beginning is translated."""
-        return len(self.tokenizers()[0].encode(self._protected(text)[0])) >= self.settings["source_length"]
+        ids = self._tagged(self.tokenizers()[0].encode(self._protected(text)[0]))
+        return len(ids) >= self.settings["source_length"]
 
     def translate_ids(self, token_ids, beam=True):
         """Pairs (token ids, score) of the token ids of one text, best first."""
@@ -158,7 +172,9 @@ def _settings(file):
         return isinstance(x, list) and len(x) in (1, 2) and all(isinstance(y, str) and Path(y).name == y for y in x)
 
     need("tokenizers", names, "the names of one or two files beside it")
-    need("source_language", lambda x: x is None or isinstance(x, str), "a language code or null")
+    for name in ("source_language", "target_language"):
+        need(name, lambda x: x is None or isinstance(x, str), "a language code or null")
+    need("languages", lambda x: isinstance(x, dict) and all(type(y) is int for y in x.values()), "numbers by name")
     return settings
 
 
@@ -177,10 +193,11 @@ def main(argv=None):
     parser.add_argument(
         "--document", action="store_true", help="each text is a whole text: split it into sentences, keep line breaks"
     )
+    parser.add_argument("--target-language", metavar="CODE", help="for a model of several directions, such as de")
     parser.add_argument("--num-threads", type=int, default=1, metavar="N", help="(default: 1)")
     arguments = parser.parse_args(argv)
     try:
-        translator = TFLiteTranslator(arguments.file, arguments.num_threads)
+        translator = TFLiteTranslator(arguments.file, arguments.num_threads, arguments.target_language)
         for text in arguments.text:
             if arguments.document:
                 print(translator.translate_document(text, beam=not arguments.greedy))

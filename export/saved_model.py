@@ -61,6 +61,12 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, j
     | `detokenize` | `token_ids` int32 (B, S) | `text` string (B,) |
     | `score` | `source`, `target` string (B,) | `log_prob` float32 (B,), `token_log_probs` float32 (B, T) |
 
+    These translate into the translator's target language. A model of several directions also has `translate_to`,
+    `translate_document_to`, `translate_nbest_to`, `tokenize_to` and `score_to`, which take `target_language` string
+    (B,), too: codes such as "de". "" and unknown ones stand for the translator's target language; the output
+    `target_language` string (B,) of `translate_to`, `translate_document_to` and `translate_nbest_to` says which one was
+    used. They are signatures of their own, because a server that batches requests needs inputs with the same B.
+
     `translate_document` does what `Translator.translate_text` does. The output `score` is the sum of log probabilities
     divided by the length penalty, and 0 for an empty text. `length` counts the tokens of the translation and its end
     token. `truncated` says that a text had more tokens than `translator.max_source_length` and was cut. The signature
@@ -138,6 +144,11 @@ def servable(translator, settings, num_hypotheses, jit_compile=False):
         "detokenize": (signatures.detokenize, [ids]),
         "score": (signatures.score, pair),
     }
+    if signatures.languages:
+        language = tf.TensorSpec([None], tf.string, name="target_language")
+        for name in ("translate", "translate_document", "translate_nbest", "tokenize", "score"):
+            function, specs = functions[name]
+            functions[f"{name}_to"] = (signatures.to(function), [*specs, language])
     return module, graph_functions(functions)
 
 
@@ -158,28 +169,46 @@ class _Signatures:
         self.settings = settings.within(self.model.max_length)
         self.num_hypotheses, self.jit_compile = num_hypotheses, jit_compile
         self.num_placeholders = translator.num_placeholders
+        self.languages = translator.source_tokenizer.languages
         embedding = self.model.decoder_embedding
         laid_out = embedding.tie_weights and not jit_compile  # XLA lays it out itself; an own kernel already is.
         # Once, in a variable: not again for every request.
         self.output_kernel = tf.Variable(embedding.output_kernel(), trainable=False) if laid_out else None
         self._search = None
 
-    def translate(self, text):
-        ids, text, parts = self._source(text)
+    def to(self, function):
+        """A signature's function with one more argument, the target languages of the sentences (B,)."""
+
+        def function_to(*arguments):
+            *texts, target_language = arguments
+            outputs = function(*texts, target_language=target_language)
+            known = tf.reduce_any(target_language[:, None] == list(self.languages), axis=1)
+            used = tf.where(known, target_language, self.translator.target_language or "")
+            return outputs if len(texts) > 1 or "token_ids" in outputs else {**outputs, "target_language": used}
+
+        return function_to
+
+    def translate(self, text, target_language=None):
+        ids, text, parts = self._source(text, target_language)
         token_ids, empty, outputs = self._best(ids, text)
         translation = tf.where(empty, text, self.target_tokenizer.graph_detokenize(token_ids))
         return {"translation": self._restored(translation, parts), **outputs}
 
-    def translate_document(self, text):
+    def translate_document(self, text, target_language=None):
         def fits(sentences):
-            return self._source(sentences)[0].row_lengths() < self.translator.max_source_length
+            # Also with a tag before them.
+            lengths = self._untagged(sentences)[0].row_lengths() + bool(self.languages)
+            return lengths < self.translator.max_source_length
 
         parts = graph_fitted(graph_split(text, self.translator.source_language), fits)
-        sentences = graph_plain(tf.gather(parts.flat_values, sentence_places(parts)))
-        return {"translation": graph_joined(parts, self.translate(sentences)["translation"])}
+        places = sentence_places(parts)
+        sentences = graph_plain(tf.gather(parts.flat_values, places))
+        if target_language is not None:
+            target_language = tf.gather(target_language, tf.gather(parts.value_rowids(), places))
+        return {"translation": graph_joined(parts, self.translate(sentences, target_language)["translation"])}
 
-    def translate_nbest(self, text):
-        ids, text, parts = self._source(text)
+    def translate_nbest(self, text, target_language=None):
+        ids, text, parts = self._source(text, target_language)
         hypotheses, scores, empty, _ = self._hypotheses(ids, self.num_hypotheses, text)
         texts = self.target_tokenizer.graph_detokenize(tf.reshape(hypotheses, [-1, tf.shape(hypotheses)[-1]]))
         texts = tf.where(empty[:, None], text[:, None], tf.reshape(texts, tf.shape(scores)))
@@ -193,19 +222,19 @@ class _Signatures:
         translation_ids, _, outputs = self._best(without_special(known))
         return {"translation_ids": translation_ids, **outputs}
 
-    def tokenize(self, text):
-        token_ids, _ = _ended(self._cut(self._source(text)[0]))
+    def tokenize(self, text, target_language=None):
+        token_ids, _ = _ended(self._cut(self._source(text, target_language)[0]))
         return {"token_ids": token_ids[:-1]}
 
     def detokenize(self, token_ids):
         known = _known(token_ids, self.target_tokenizer.vocabulary_size)
         return {"text": self.target_tokenizer.graph_detokenize(known)}
 
-    def score(self, source, target):
+    def score(self, source, target, target_language=None):
         with tf.control_dependencies(
             [tf.debugging.assert_equal(tf.size(source), tf.size(target), "Each target translates its source")]
         ):
-            ids, _, _ = self._source(source)
+            ids, _, _ = self._source(source, target_language)
             source_ids, source_lengths = _ended(self._cut(ids))
         if self.num_placeholders:
             target = graph_protect_target(target, graph_protect(source, self.num_placeholders)[1])
@@ -226,11 +255,24 @@ class _Signatures:
         (log_probs,) = _in_batches(one_batch, target_lengths, (spec,), FORWARD_ROWS)
         return {"log_prob": tf.reduce_sum(log_probs, axis=-1), "token_log_probs": log_probs}
 
-    def _source(self, text):
+    def _source(self, text, target_language):
         """Strings (B,) -> ragged token ids; the text with placeholders, "" if it has none; and its parts or None.
 
         A translation of a text without words is that text.
         """
+        ids, text, parts = self._untagged(text)
+        if target_language is None and self.translator.target_language is None:
+            return ids, text, parts
+        tags = tf.fill([ids.nrows()], self.languages.get(self.translator.target_language, 0))
+        if target_language is not None:
+            for language, tag in self.languages.items():
+                tags = tf.where(target_language == language, tag, tags)
+        tagged = (tags > 0) & (ids.row_lengths() > 0)  # A text without tokens is not translated.
+        tags = tf.RaggedTensor.from_row_lengths(tf.boolean_mask(tags, tagged), tf.cast(tagged, ids.row_splits.dtype))
+        return tf.concat([tags, ids], axis=1), text, parts
+
+    def _untagged(self, text):
+        """`_source` without language tags."""
         if not self.num_placeholders:
             return self.source_tokenizer.graph_tokenize(text), tf.fill(tf.shape(text), ""), None
         text, parts = graph_protect(text, self.num_placeholders)
@@ -283,7 +325,7 @@ class _Signatures:
                     return self._compiled_search(token_ids, limits)
                 limit = tf.reduce_max(limits)
                 return search(
-                    self, token_ids, limits, limit, self.settings, num_hypotheses, **self._placeholders(token_ids)
+                    self, token_ids, limits, limit, self.settings, num_hypotheses, **self._arguments(token_ids)
                 )
 
             shapes = (tf.int32, [None, None]), (tf.int32, [None]), (tf.int32, [])
@@ -310,7 +352,7 @@ class _Signatures:
                     self.settings,
                     self.num_hypotheses,
                     jit_compile=True,
-                    **self._placeholders(token_ids),
+                    **self._arguments(token_ids),
                 )
                 return tuple(hypotheses)
 
@@ -330,10 +372,12 @@ class _Signatures:
         branches = [branch(some_rows, some_length) for some_rows in BATCH_SIZES for some_length in lengths]
         return tf.switch_case(place, branches)
 
-    def _placeholders(self, token_ids):
-        """The arguments of `search` about placeholders."""
-        count = self.num_placeholders
-        return {"num_placeholders": count, "required": placeholders_of(token_ids, count)} if count else {}
+    def _arguments(self, token_ids):
+        """The arguments of `search` about tags and placeholders."""
+        arguments, count = {"tags": self.translator.tags}, self.num_placeholders
+        if count:
+            arguments |= {"num_placeholders": count, "required": placeholders_of(token_ids, count)}
+        return arguments
 
     def start_decoding(self, *arguments):
         """The model's decoder with the output kernel in its variable, for `search`."""
@@ -454,6 +498,8 @@ def _write_metadata(path, translator, settings, num_hypotheses, jit_compile):
         "num_hypotheses": num_hypotheses,
         "jit_compile": jit_compile,
         "max_source_length": translator.max_source_length,
+        "languages": list(translator.source_tokenizer.languages),
+        "target_language": translator.target_language,
     }
     if translator.run:
         metadata["run_config"], metadata["run_scores"] = translator.run.config().to_dict(), translator.run.scores()

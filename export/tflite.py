@@ -62,7 +62,8 @@ def export_tflite(
     `token_ids` are the ids of a text, followed by the end token and padded with 0. The first caches are zeros.
     `logits` of tokens that no translation may have are about -1e9. If the vocabulary has placeholders
     (`keras_transformer.placeholders`), a translation has those of its source, each once; the application puts them into
-    texts and out of translations, as `run_tflite` shows.
+    texts and out of translations, as `run_tflite` shows. For a model of several directions, the first of `token_ids` is
+    the tag of the target language, from `languages` in `translator.json`.
 
     `translator_text.tflite` also contains the tokenizer, as operations of tensorflow-text, which the application must
     link (in Python: `tensorflow_text.tflite_registrar.SELECT_TFTEXT_OPS`):
@@ -71,6 +72,8 @@ def export_tflite(
     |---|---|---|
     | `translate` | `text` string (1,) | `translation` string (1,), `score` float32 (1,), `truncated` bool (1,) |
     | `translate_beam` | `text` string (1,) | `hypotheses` string (K,), `scores` float32 (K,), `truncated` bool (1,) |
+
+    For a model of several directions, both also take `target_language` int32 (1,): the tag's id, as above.
 
     Hypotheses that do not exist are empty, with scores below -1e8. Both files carry `translator.json` as metadata.
 
@@ -130,6 +133,8 @@ def export_tflite(
             "end_token_id": END_TOKEN_ID,
             "settings": vars(settings),
             "source_language": translator.source_language,
+            "target_language": translator.target_language,
+            "languages": dict(translator.source_tokenizer.languages),
             "sentences": specification(translator.source_language),
             "num_placeholders": translator.num_placeholders,
             "placeholders": placeholders.specification(),
@@ -164,10 +169,12 @@ def device_functions(translator, settings, source_length, target_length, texts=F
         "score": (device.score, [source, translation]),
     }
     if texts:
-        text = tf.TensorSpec([1], tf.string, name="text")
+        specs = [tf.TensorSpec([1], tf.string, name="text")]
+        if translator.source_tokenizer.hidden_languages:
+            specs.append(tf.TensorSpec([1], tf.int32, name="target_language"))
         functions = {
-            "translate": (device.translate_text, [text]),
-            "translate_beam": (device.translate_text_beam, [text]),
+            "translate": (device.translate_text, specs),
+            "translate_beam": (device.translate_text_beam, specs),
         }
     if settings.num_beams == 1:
         del functions["translate_beam"]
@@ -189,14 +196,14 @@ class _Device:
         hypotheses, scores = self._hypotheses(token_ids, self.settings)
         return {"hypothesis_ids": hypotheses, "scores": scores}
 
-    def translate_text(self, text):
-        token_ids, truncated = self._tokenize(text)
+    def translate_text(self, text, target_language=None):
+        token_ids, truncated = self._tokenize(text, target_language)
         hypotheses, scores = self._hypotheses(token_ids, self.settings.replace(num_beams=1))
         texts = self.translator.target_tokenizer.graph_detokenize(hypotheses[:, 0])
         return {"translation": texts, "score": scores[:, 0], "truncated": truncated}
 
-    def translate_text_beam(self, text):
-        token_ids, truncated = self._tokenize(text)
+    def translate_text_beam(self, text, target_language=None):
+        token_ids, truncated = self._tokenize(text, target_language)
         hypotheses, scores = self._hypotheses(token_ids, self.settings)
         texts = self.translator.target_tokenizer.graph_detokenize(hypotheses[0])
         return {"hypotheses": texts, "scores": scores[0], "truncated": truncated}
@@ -220,7 +227,8 @@ class _Device:
         cache = [FixedCache(*pair) for pair in self._per_block(self_keys, self_values)]
         logits, cache = self.model.decode_step(token, cache, tf.reshape(position, []), cross_cache)
         keys, values = zip(*cache, strict=True)
-        logits = decoding.forbid(logits, self.settings.forbidden)  # So that the largest logit is an allowed token.
+        forbidden = self.settings.forbidden + self.translator.tags
+        logits = decoding.forbid(logits, forbidden)  # So that the largest logit is an allowed token.
         return {"logits": logits, "next_self_keys": tf.concat(keys, 0), "next_self_values": tf.concat(values, 0)}
 
     def specs_of_a_step(self):
@@ -240,15 +248,17 @@ class _Device:
         """Token ids (1, S) -> hypotheses (1, K, L) and their scores (1, K)."""
         length = tf.reduce_sum(tf.cast(token_ids != PAD_TOKEN_ID, tf.int32), axis=1)
         limits, num_beams = settings.limits(length), settings.num_beams
-        shared = {"cache": "fixed"}
+        shared = {"cache": "fixed", "tags": self.translator.tags}
         if count := self.translator.num_placeholders:
             shared |= {"num_placeholders": count, "required": placeholders_of(token_ids, count)}
         hypotheses, scores = search(self.model, token_ids, limits, self.target_length, settings, num_beams, **shared)
         return mask_empty_inputs(length <= 1, hypotheses, scores, num_beams)
 
-    def _tokenize(self, text):
-        """A string (1,) -> token ids (1, S), and whether it was cut."""
+    def _tokenize(self, text, target_language):
+        """A string (1,) and the id of a tag (1,) or None -> token ids (1, S), and whether it was cut."""
         ids, length = self.translator.source_tokenizer.graph_tokenize(text).flat_values, self.source_length
+        if target_language is not None:  # A text without tokens gets no tag: it is not translated.
+            ids = tf.concat([target_language[: tf.minimum(tf.size(ids), 1)], ids], axis=0)
         truncated = tf.reshape(tf.size(ids) > length - 1, [1])
         ids = tf.concat([ids[: length - 1], [END_TOKEN_ID]], axis=0)
         return tf.reshape(tf.pad(ids, [[0, length - tf.size(ids)]]), [1, length]), truncated

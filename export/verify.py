@@ -41,6 +41,8 @@ def sentences(translator, count=24, seed=0):
     tokenizer = translator.source_tokenizer
     lengths = rng.integers(1, min(translator.max_source_length, 40), count)
     rows = [rng.integers(END_TOKEN_ID + 1, tokenizer.vocabulary_size, length) for length in lengths]
+    if tokenizer.hidden_languages:  # No text has these.
+        rows = [[i for i in row if i not in tokenizer.hidden_languages.values()] for row in rows]
     return [text.encode() for text in tokenizer.detokenize(rows)] + list(ODD)
 
 
@@ -93,6 +95,7 @@ def verify_saved_model(path, translator):
             raise ExportError(f"A stock TensorFlow Serving refuses operations of the graph: {', '.join(refused)}.")
         answers = served.answers(requests)
         problems = list(_problems_with_documents(served, translator, strings))
+        problems += _problems_with_languages(served, translator, array, strings, settings)
     log_probs = [target.log_prob for target in translator.score(strings, targets)]
     for i, text in enumerate(strings):
         if text.encode() != texts[i]:  # Not UTF-8, so no Python string is equal. It only has to be answered.
@@ -136,6 +139,26 @@ def _problems_with_documents(served, translator, texts):
             yield f"`translate_document` of {document[:60]!r}: {wanted[:300]!r} became {answer.decode()[:300]!r}"
 
 
+def _problems_with_languages(served, translator, texts, strings, settings):
+    """Whether the signatures with `target_language` answer as Python does; the languages of the texts alternate."""
+    languages = list(translator.source_tokenizer.languages)
+    if not languages:
+        return
+    chosen = [languages[i % len(languages)] for i in range(len(strings))]
+    wanted = translator.translate(strings, target_language=chosen, return_scores=True, **vars(settings))
+    array = np.array([language.encode() for language in chosen], object)
+    requests = {name: {"text": texts, "target_language": array} for name in ("translate_to", "translate_document_to")}
+    answers = served.answers(requests)
+    for text, string, language, one, score in zip(
+        texts, strings, chosen, wanted, answers["translate_to"]["score"], strict=True
+    ):
+        if string.encode() == text and not close(one.score, score):
+            yield f"`translate_to` of {text[:60]!r}, {language}: {one.score} became {score}"
+    for outputs in answers.values():
+        if outputs["target_language"].tolist() != array.tolist():
+            yield f"`target_language`: {array.tolist()} became {outputs['target_language'].tolist()}"
+
+
 def verify_tflite(folder, translator):
     """Compares the TFLite files of a folder with the translator, sentence by sentence, greedy and beam search.
 
@@ -159,7 +182,7 @@ def verify_tflite(folder, translator):
     strings = [text.decode("utf-8", errors="replace") for text in texts]
     ids = reference.encode_sources(strings)
     text_file = folder / "translator_text.tflite"
-    in_strings = _TextFile(text_file) if text_file.is_file() else None
+    in_strings = _TextFile(text_file, exported.settings["languages"]) if text_file.is_file() else None
     problems, count, total = [], 0, 0
     for num_beams in sorted({1, reference.settings.num_beams}):
         expected = reference.translate(strings, num_beams=num_beams, return_scores=True)
@@ -167,7 +190,8 @@ def verify_tflite(folder, translator):
             answers = {"translator.tflite": exported.translate_ids(source, beam=num_beams > 1)[0]}
             if in_strings:
                 protected = protect(string, reference.num_placeholders)
-                answer, score = in_strings(text if not protected.parts else protected.text.encode(), num_beams > 1)
+                text_of_model = text if not protected.parts else protected.text.encode()
+                answer, score = in_strings(text_of_model, num_beams > 1, reference.target_language)
                 if text == string.encode():  # Otherwise no Python string is equal, and it only has to be answered.
                     answers["translator_text.tflite"] = restored(answer, wanted.parts), score
             if wanted.text and not wanted.token_ids:  # Nothing but placeholders: it is not translated.
@@ -215,23 +239,28 @@ def tflite_reference(translator, settings):
         max_source_length=settings["source_length"],
         jit_compile=False,
         source_language=settings["source_language"],
+        target_language=settings["target_language"],
         **settings["settings"],
     )
 
 
 class _TextFile:
-    """`translator_text.tflite`: `(text, beam)` -> translation and score."""
+    """`translator_text.tflite`: `(text, beam, target_language)` -> translation and score."""
 
-    def __init__(self, path):
+    def __init__(self, path, languages):
         from ai_edge_litert.interpreter import InterpreterWithCustomOps
         from tensorflow_text import tflite_registrar
 
         self.interpreter = InterpreterWithCustomOps(tflite_registrar.SELECT_TFTEXT_OPS, model_path=str(path))
         names = self.interpreter.get_signature_list()
         self.runners = {name: self.interpreter.get_signature_runner(name) for name in names}
+        self.languages = languages
 
-    def __call__(self, text, beam):
-        answer = self.runners["translate_beam" if beam else "translate"](text=np.array([text], object))
+    def __call__(self, text, beam, target_language):
+        runner, inputs = self.runners["translate_beam" if beam else "translate"], {"text": np.array([text], object)}
+        if "target_language" in runner.get_input_details():
+            inputs["target_language"] = np.array([self.languages[target_language]], "int32")
+        answer = runner(**inputs)
         texts, scores = (answer["hypotheses"], answer["scores"]) if beam else (answer["translation"], answer["score"])
         return texts[0].decode(), float(scores[0])
 

@@ -151,7 +151,7 @@ class DataConfig(Settings):
     target_language: str = setting("de", "language code of the target")
     directions: tuple = setting(
         (),
-        "directions of one model, such as en-de en-fr de-en, for the phrasebook and Multi30k; own texts have direction=",
+        "directions of one model, such as en-de en-fr de-en; each of your own texts has direction= instead",
         convert=directions,
         metavar="SOURCE-TARGET",
     )

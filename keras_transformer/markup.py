@@ -228,6 +228,7 @@ def aligned_translations(translator, texts, **kwargs):
     """`Aligned` translations of texts; the alignment is that of `Attention.alignment`."""
     parts = [translator.split_text(text) for text in texts]
     sentences = [sentence for part in parts for sentence in part[1::2]]
+    target_language = kwargs.get("target_language")
     found = iter(translator.stream(sentences, **{**kwargs, "return_attention": True}))
     results = []
     for text, part in zip(texts, parts, strict=True):
@@ -241,7 +242,7 @@ def aligned_translations(translator, texts, **kwargs):
             for back in range(begin - place):
                 origins[begin - 1 - back] = max(source_begin - 1 - back, 0)
             source = text[source_begin:source_end]
-            here_origins, here_nearest = _origins(translator, source, sentence.translation)
+            here_origins, here_nearest = _origins(translator, source, sentence.translation, target_language)
             for i, origin in enumerate(here_origins[: end - begin]):
                 origins[begin + i] = None if origin is None else source_begin + origin
             for i, target in enumerate(here_nearest):
@@ -268,17 +269,18 @@ def _with_spaces(source, translation):
     return "".join(map(one, translation.text, translation.origins))
 
 
-def _origins(translator, source, translation):
+def _origins(translator, source, translation, target_language):
     """`origins` and `nearest` of a sentence; see `Aligned`."""
     text = translation.text
     if not translation.attention:
         return [None] * len(text), [None] * len(source)
-    (source_ids,) = translator.encode_sources([source])
+    (source_ids,) = translator.encode_sources([source], target_language)
     parts = translation.parts
     source_spans = token_spans(translator.source_tokenizer, source_ids, source, parts)
     target_spans = token_spans(translator.target_tokenizer, translation.token_ids, text, parts)
     origins, nearest = [None] * len(text), [None] * len(source)
     scores = translation.attention.mean_scores()[: len(target_spans), : len(source_spans)]
+    scores[:, : translation.attention.num_tags] = 0
     letters_of = [[i for i in range(*span) if text[i].isalnum()] for span in target_spans]
     for (first, last), column in zip(source_spans, scores.T, strict=True):
         best = max((i for i, letters in enumerate(letters_of) if letters), key=lambda i: column[i], default=None)

@@ -9,9 +9,10 @@
 Special ids are the same for all kinds: 0 padding, 1 unknown, 2 start, 3 end. `tokenize` never adds them. If there are
 placeholders, they have the ids from 4 on; see `keras_transformer.placeholders`.
 
-A model of several target languages has a tag for each, such as `>>de<<`. It stands before the source and says into which
-language the model translates ("Google's Multilingual Neural Machine Translation System", Johnson et al., 2017, section
-3). The tags that `Tokenizer.train` makes are never found in a text: whoever wants one puts its id before the others.
+A model of several target languages has a tag for each, such as `>>de<<`. It stands before the source and says into
+which language the model translates ("Google's Multilingual Neural Machine Translation System", Johnson et al., 2017,
+section 3). The tags that `Tokenizer.train` makes are never found in a text, also not if somebody writes them there:
+their ids are put before those of the text.
 """
 
 import io

@@ -39,11 +39,13 @@ class Attention(NamedTuple):
         source_tokens: S strings, the last one the end token.
         target_tokens: T strings.
         scores: cross-attention scores, float32 (layers, N, T, S). Row t belongs to the step that wrote token t.
+        num_tags: number of language tags that the source begins with, 0 or 1. They align with nothing.
     """
 
     source_tokens: list
     target_tokens: list
     scores: np.ndarray
+    num_tags: int = 0
 
     def alignment(self, layer=None):
         """For each target token, the index of the source token with the largest score, averaged over heads.
@@ -51,7 +53,7 @@ class Attention(NamedTuple):
         Args:
             layer: index of the decoder block. Defaults to all; see `mean_scores`.
         """
-        return [int(i) for i in self.mean_scores(layer).argmax(axis=-1)]
+        return [self.num_tags + int(i) for i in self.mean_scores(layer)[:, self.num_tags :].argmax(axis=-1)]
 
     def mean_scores(self, layer=None):
         """Scores (T, S), averaged over heads and layers.
@@ -68,10 +70,10 @@ class Attention(NamedTuple):
         return np.tensordot(weights / weights.sum(), scores, axes=1)
 
     def _agreement(self, scores):
-        """The agreement of each layer, from 0 to 1; end tokens do not count."""
-        if min(scores.shape[1:]) < 2:
+        """The agreement of each layer, from 0 to 1; tags and end tokens do not count."""
+        scores = scores[:, :-1, self.num_tags : -1]
+        if not scores.size:
             return np.ones(len(scores))
-        scores = scores[:, :-1, :-1]
         forward, backward = scores.argmax(axis=2), scores.argmax(axis=1)  # (layers, T - 1), (layers, S - 1)
         back = np.take_along_axis(backward, forward, axis=1)
         return (back == np.arange(back.shape[1])).mean(axis=1)
@@ -579,11 +581,13 @@ class Translator:
             return ops.stack(scores.cross, axis=1)  # (B, layers, N, T, S)
 
         arrays = self._forward("attention", attention_scores, source_ids, target_ids)
+        tags = set(self.source_tokenizer.languages.values())
         attention = iter(
             Attention(
                 _pieces(self.source_tokenizer, source, h.parts),
                 _pieces(self.target_tokenizer, h.token_ids, h.parts),
                 array[:, :, : len(h.token_ids), : len(source)],
+                int(source[0] in tags),
             )
             for (source, h), array in zip(found, arrays, strict=True)
         )

@@ -74,6 +74,39 @@ def train_golden(folder, pairs):
 
 
 @pytest.fixture(scope="session")
+def two_way(session_folder):
+    """A run of two directions, English to German and back, that knows a few sentences; `texts` are its pairs."""
+    from keras_transformer.phrasebook import phrasebook
+    from keras_transformer.translator import Translator
+
+    folder = session_folder / "two_way"
+    folder.mkdir(exist_ok=True)
+    pairs = phrasebook()["train"][:12]
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "trained").exists():
+            train_two_way(folder, pairs)
+            (folder / "trained").touch()
+    translator = Translator.load(folder / "run", jit_compile=False)
+    return Golden(folder / "run", translator.model, translator.source_tokenizer, translator, pairs)
+
+
+def train_two_way(folder, pairs):
+    import train_keras
+
+    sizes = "--num-layers 2 --num-heads 2 --hidden-dim 64 --intermediate-dim 96 --dropout 0 --normalize-first"
+    recipe = "--epochs 8 --learning-rate 0.003 --warmup-steps 30 --tokens-per-batch 200 --no-export"
+    flags = [*sizes.split(), *recipe.split()]
+    for split, times in (("train", 60), ("val", 1)):
+        paths = [folder / f"{split}.{language}" for language in ("en", "de")]
+        for side, path in enumerate(paths):
+            path.write_text("".join(pair[side] + "\n" for pair in pairs * times), encoding="utf-8")
+        en, de = map(str, paths)
+        flags += [f"--{split}", en, de, "direction=en-de", f"--{split}", de, en, "direction=de-en"]
+    assert train_keras.main([*flags, "--run-dir", str(folder / "run")]) == 0
+
+
+@pytest.fixture(scope="session")
 def served(golden):
     """The SavedModel of the golden run, in a session."""
     from keras_transformer.export.verify import ServedModel

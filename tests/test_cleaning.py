@@ -131,7 +131,7 @@ def test_training_text_is_cleaned_as_files_are(tmp_path):
 def test_corpora_of_flags_and_of_files_are_the_same(tmp_path):
     flags = RunConfig.make({"train": [["a.en", "a.de"], ["b.en", "b.de", "weight=2.5", "name=news"]]})
     file = json.loads(json.dumps(flags.to_dict()))["data"]["train"]
-    assert file[1] == {"source": "b.en", "target": "b.de", "name": "news", "weight": 2.5}
+    assert file[1] == {"source": "b.en", "target": "b.de", "name": "news", "direction": None, "weight": 2.5}
     assert RunConfig.make({"train": file}) == flags
     moved = [{**one, "source": f"elsewhere/{one['source']}"} for one in file]
     assert flags.resumed({"train": moved}).data.train[0]["source"] == "elsewhere/a.en"
@@ -145,6 +145,7 @@ def test_corpora_of_flags_and_of_files_are_the_same(tmp_path):
         (["a.en"], "not enough values"),
         (["a.en", "a.de", "w=2"], "unknown: w"),
         (["a.en", "a.de", "b.de"], "dictionary update sequence"),
+        (["a.en", "a.de", "direction=de"], "must be different pairs of language codes"),
         (["a.en", "a.de", "weight=-1"], "weight must be positive"),
         (["a.en", "a.de", "weight=much"], "could not convert"),
         ({"source": "a.en"}, "unknown"),

@@ -558,7 +558,7 @@ def drawn_sources(golden, number, **settings):
     text = ParallelText([(text, text) for text in golden.texts], "texts")
     plain = encode_pairs(text.pairs, *[golden.tokenizer] * 2, 128)
     config = RunConfig.make({"subword_sampling": 0.1, "placeholder_share": 0.0, **settings})
-    vary = train_keras.variation(Corpus(text, text, text), [golden.tokenizer], config)
+    vary = train_keras.variation(Corpus([text], [text], [text]), [golden.tokenizer], config)
     pairs = list(zip(plain.source, plain.target, strict=True))
     seeds = range(1000 * number, 1000 * number + len(pairs))
     return [source for source, _ in vary(pairs, number, seeds)], [ids.tolist() for ids in plain.source]

@@ -80,8 +80,8 @@ def test_some_pair_must_be_whole(tmp_path):
 def test_the_phrasebook_is_the_default():
     corpus = load_corpus(DataConfig())
     splits = phrasebook()
-    assert (corpus.train.pairs, corpus.validation.pairs, corpus.test.pairs) == tuple(splits.values())
-    assert [text.name for text in corpus[:3]] == ["phrasebook train", "phrasebook validation", "phrasebook test"]
+    assert [[text.pairs for text in texts] for texts in corpus[:3]] == [[pairs] for pairs in splits.values()]
+    assert [text.name for (text,) in corpus[:3]] == ["phrasebook train", "phrasebook validation", "phrasebook test"]
 
 
 @pytest.fixture
@@ -96,17 +96,19 @@ def own(tmp_path):
 
 def test_own_files_are_three_splits(own):
     corpus = load_corpus(DataConfig(**own))
-    assert [text.pairs for text in corpus[:3]] == [[(f"{s} source", f"{s} target")] for s in ("train", "val", "test")]
+    assert [text.pairs for (text,) in corpus[:3]] == [
+        [(f"{s} source", f"{s} target")] for s in ("train", "val", "test")
+    ]
 
 
 def test_own_files_win_over_the_data_set(own):
-    assert load_corpus(DataConfig(dataset="multi30k", **own)).train.pairs == [("train source", "train target")]
+    assert load_corpus(DataConfig(dataset="multi30k", **own)).train[0].pairs == [("train source", "train target")]
 
 
 def test_without_a_test_split_validation_is_it(own):
     corpus = load_corpus(DataConfig(**{name: path for name, path in own.items() if "test" not in name}))
     assert corpus.test == corpus.validation
-    assert corpus.validation.pairs == [("val source", "val target")]
+    assert corpus.validation[0].pairs == [("val source", "val target")]
 
 
 @pytest.mark.parametrize(
@@ -140,7 +142,7 @@ def fill(folder, stem="{split}.{language}", languages=("en", "de"), compress=Tru
 
 
 def first_pairs(corpus):
-    return [text.pairs[0] for text in corpus[:3]]
+    return [text.pairs[0] for (text,) in corpus[:3]]
 
 
 def expected(source="en", target="de", test="test_2016_flickr"):

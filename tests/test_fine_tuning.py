@@ -125,7 +125,7 @@ def test_every_pass_mixes_other_general_pairs(golden, weight, wanted):
     own, general = (encode_pairs(PAIRS[a:b], golden.tokenizer, golden.tokenizer, 128) for a, b in ((0, 10), (20, 50)))
     text = ParallelText(PAIRS[:10], "own")
     data = RunConfig.make({"general_weight": weight}).data
-    parts = train_keras.parts(Corpus(text, text, text), [own], general, data)
+    parts = train_keras.parts(Corpus([text], [text], [text]), [own], general, data)
     batches = make_batches(parts, 10_000, shuffle=True)
     passes = []
     for number in range(2):

@@ -13,7 +13,7 @@ from keras_transformer.tokenizers import TokenizerError
 
 CONFIG = RunConfig.make({"vocabulary_size": 17, "num_placeholders": 0})
 TEXT = ParallelText([("a small dog", "a big dog"), ("a small cat", "a big cat")] * 9, "text")
-CORPUS = Corpus(TEXT, TEXT, TEXT)
+CORPUS = Corpus([TEXT], [TEXT], [TEXT])
 
 
 def fill(folder, **files):

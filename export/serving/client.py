@@ -28,6 +28,12 @@ _OUTPUTS = {
     "detokenize": {"text": (str, 1)},
     "score": {"log_prob": (float, 1), "token_log_probs": (float, 2)},
 }
+# Those with a target language, of models of several directions.
+_OUTPUTS |= {f"{name}_to": _OUTPUTS[name] for name in ("tokenize", "score")}
+_OUTPUTS |= {
+    f"{name}_to": {**_OUTPUTS[name], "target_language": (str, 1)}
+    for name in ("translate", "translate_document", "translate_nbest")
+}
 _TYPES = {str: "strings", float: "finite numbers", int: "integers", bool: "booleans"}
 
 # Lower scores of `translate_nbest` mean that there is no hypothesis; the same as in `keras_transformer.decoding`.
@@ -65,43 +71,59 @@ class _Client:
             raise ValueError(f"`timeout` must be a number of seconds, more than 0. Received: timeout={timeout!r}.")
         self.model, self.version, self.label, self.timeout = model, version, label, timeout
 
-    def translate(self, texts):
+    def translate(self, texts, target_language=None):
         """One `ServedTranslation` for each of a list of strings.
 
+        Args:
+            texts: a list of strings.
+            target_language: for a model of several directions: a code, such as `"de"`, or a list of one per text.
+                Defaults to None: the one that was chosen at the export.
+
         Raises:
-            ServingError: the server gave no right answer.
+            ServingError: the server gave no right answer, or its model does not have the target language.
             TypeError: `texts` is not a list of strings.
         """
-        outputs = self._translated("translate", texts)
+        outputs = self._translated("translate", texts, target_language)
         return [
             ServedTranslation(*row) for row in zip(*(outputs[name] for name in ServedTranslation._fields), strict=True)
         ]
 
-    def translate_document(self, text):
+    def translate_document(self, text, target_language=None):
         """The translation of a whole text; line breaks and bullets are kept.
 
         Raises:
-            ServingError: the server gave no right answer.
+            ServingError: the server gave no right answer, or its model does not have the target language.
             TypeError: `text` is not a string.
         """
         if not isinstance(text, str):
             raise TypeError(f"`text` must be one string. Received: {reprlib.repr(text)}.")
-        return self.predict("translate_document", {"text": [text]})["translation"][0]
+        return self._translated("translate_document", [text], target_language)["translation"][0]
 
-    def translate_nbest(self, texts):
-        """For each of a list of strings, pairs (translation, score), best first. Raises the same as `translate`."""
-        outputs = self._translated("translate_nbest", texts)
+    def translate_nbest(self, texts, target_language=None):
+        """For each of a list of strings, pairs (translation, score), best first. Takes and raises as `translate`."""
+        outputs = self._translated("translate_nbest", texts, target_language)
         rows = zip(outputs["hypotheses"], outputs["scores"], strict=True)
         return [[pair for pair in zip(*row, strict=True) if pair[1] > NO_HYPOTHESIS] for row in rows]
 
-    def _translated(self, signature, texts):
+    def _translated(self, signature, texts, target_language):
         if isinstance(texts, (str, bytes)):
             raise TypeError("`texts` must be a list of strings. Received: one string. Pass [text].")
         texts = list(texts)
         for text in texts:
             if not isinstance(text, str):
                 raise TypeError(f"`texts` must be a list of strings. Received: {reprlib.repr(text)} in the list.")
-        return self.predict(signature, {"text": texts}) if texts else {name: [] for name in _OUTPUTS[signature]}
+        if not texts:
+            return {name: [] for name in _OUTPUTS[signature]}
+        if target_language is None:
+            return self.predict(signature, {"text": texts})
+        languages = [target_language] * len(texts) if isinstance(target_language, str) else list(target_language)
+        if len(languages) != len(texts):
+            raise ValueError(f"Give one target language, or one per text. Received: {len(languages)} for {len(texts)}.")
+        outputs = self.predict(f"{signature}_to", {"text": texts, "target_language": languages})
+        wrong = [one for one, used in zip(languages, outputs["target_language"], strict=True) if one != used]
+        if wrong:
+            raise ServingError(f"The served model does not translate into {wrong[0]!r}.")
+        return outputs
 
 
 def _check(address, signature, inputs, outputs):
@@ -117,7 +139,7 @@ def _check(address, signature, inputs, outputs):
         if shapes[name] is None or shapes[name][0] != rows:
             rule = f"`{name}` must be a list of {rows} {'lists of ' * (axes - 1)}{_TYPES[kind]}, one for each text"
             raise _wrong(address, rule, outputs[name])
-    if signature == "translate_nbest" and shapes["hypotheses"] != shapes["scores"]:
+    if signature.startswith("translate_nbest") and shapes["hypotheses"] != shapes["scores"]:
         raise _wrong(address, "`hypotheses` and `scores` must have the same shape", shapes)
 
 
@@ -365,6 +387,7 @@ def main(argv=None):
     parser.add_argument(
         "--document", action="store_true", help="each TEXT is a whole text: split it into sentences, keep line breaks"
     )
+    parser.add_argument("--target-language", metavar="CODE", help="for a model of several directions, such as de")
     parser.add_argument("--timeout", type=float, default=30.0, metavar="SECONDS", help="(default: 30)")
     arguments = parser.parse_args(argv)
     kind, address = (GrpcClient, arguments.grpc) if arguments.grpc else (RestClient, arguments.url)
@@ -375,9 +398,9 @@ def main(argv=None):
     try:
         if arguments.document:
             for text in arguments.texts:
-                print(client.translate_document(text))
+                print(client.translate_document(text, arguments.target_language))
             return 0
-        answers = client.translate(arguments.texts)
+        answers = client.translate(arguments.texts, arguments.target_language)
     except ServingError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -74,6 +74,7 @@ async function load() {
     if (mine !== loading) return;
     model.seconds = loaded.seconds;
     model.markup = loaded.settings.markup;
+    languages(loaded.settings);
     $("status").textContent = "Ready.";
     $("translate").disabled = false;
     times();
@@ -85,6 +86,26 @@ async function load() {
     if (mine === loading) bar.hidden = true;
   }
 }
+
+/** Fills the list of target languages, if the model has several. The choice stays when another model is loaded. */
+function languages({ languages, target_language }) {
+  const codes = Object.keys(languages), chosen = codes.includes($("language").value) ? $("language").value : target_language;
+  $("into").hidden = !target_language || codes.length < 2;
+  if ($("into").hidden) return $("language").replaceChildren();
+  $("language").replaceChildren(...codes.map((code) => new Option(languageName(code), code)));
+  $("language").value = chosen;
+}
+
+function languageName(code) {
+  try {
+    return new Intl.DisplayNames("en", { type: "language" }).of(code.replaceAll("_", "-"));
+  } catch {
+    return code; // Not a code of a language.
+  }
+}
+
+/** The chosen target language, or undefined for the model's own. */
+const language = () => $("language").value || undefined;
 
 async function countTokens() {
   if (models[$("model").value].seconds === undefined) return; // Not loaded yet.
@@ -103,7 +124,7 @@ async function translate() {
   $("translation").classList.add("unfinished");
   try {
     let number = 0;
-    const result = await ask("translate", { text }, ({ parts, index, text, hypothesis, done }) => {
+    const result = await ask("translate", { text, language: language() }, ({ parts, index, text, hypothesis, done }) => {
       if (parts) {
         number = (parts.length - 1) / 2;
         lay($("mirror"), parts);
@@ -168,7 +189,7 @@ async function translateRich() {
   const mine = rich, copy = rich.body.cloneNode(true);
   try {
     const superseded = await translateMarkup(copy, models[$("model").value].markup, async (texts) => {
-      const answer = await ask("align", { texts }, (index) => ($("status").textContent = `Translating … ${index} of ${texts.length}`));
+      const answer = await ask("align", { texts, language: language() }, (index) => ($("status").textContent = `Translating … ${index} of ${texts.length}`));
       return answer.superseded ? null : answer;
     });
     if (superseded || mine !== rich) return;
@@ -281,12 +302,12 @@ function hypotheses(chosen) {
  * The number of target pieces that are also the target piece with the largest weight of their source piece, for the
  * mean of some heads. It is largest for the layer that aligns best, as in Python's `Attention.mean_scores`.
  */
-function agreement(heads) {
+function agreement(heads, tags) {
   const weight = (t, s) => heads.reduce((sum, rows) => sum + rows[t][s], 0);
   const best = (values) => values.indexOf(Math.max(...values));
   const range = (length) => Array.from({ length }, (_, i) => i);
-  // The end tokens do not count.
-  const target = range(heads[0].length - 1), source = range(heads[0][0].length - 1);
+  // Tags and end tokens do not count.
+  const target = range(heads[0].length - 1), source = range(heads[0][0].length - 1 - tags).map((s) => s + tags);
   const forward = target.map((t) => best(source.map((s) => weight(t, s))));
   const backward = source.map((s) => best(target.map((t) => weight(t, s))));
   return target.filter((t) => backward[forward[t]] === t).length;
@@ -297,7 +318,7 @@ function picture(found) {
   attention = found;
   if ($("layer").length === 0) { // All models of a site have the same layers.
     const numbers = (count) => Array.from({ length: count }, (_, i) => i + 1);
-    const agreements = found.scores.map(agreement);
+    const agreements = found.scores.map((heads) => agreement(heads, found.tags));
     options($("layer"), numbers(found.layers), agreements.indexOf(Math.max(...agreements)));
     options($("head"), ["all, averaged", ...numbers(found.heads)], 0);
   }
@@ -367,6 +388,9 @@ async function start() {
   }
   options($("model"), models.map((model) => `${model.name} (${megabytes(model.bytes)})`), 0);
   $("model").onchange = load;
+  $("language").onchange = () => {
+    if (shown || rich) void translate();
+  };
   $("source").oninput = () => {
     $("mirror").replaceChildren(); // Its sentences are those of the text before.
     void countTokens().catch((error) => problem(error.message));

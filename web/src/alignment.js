@@ -11,15 +11,16 @@ const range = (length) => Array.from({ length }, (_, i) => i);
 const largest = (values) => values.reduce((best, value, i) => (value > values[best] ? i : best), 0);
 
 /** The attention of all layers and heads as one matrix; layers weigh by how well they agree in both directions. */
-export function meanScores({ heads, scores }) {
+export function meanScores({ heads, tags, scores }) {
   const layers = scores.map((rows) => rows[0].map((row, t) => Array.from(row, (_, s) => rows.reduce((sum, head) => sum + head[t][s], 0) / heads)));
-  const weights = layers.map((rows) => agreement(rows) ** 4 + 1e-6), total = weights.reduce((a, b) => a + b, 0);
-  return layers[0].map((row, t) => row.map((_, s) => layers.reduce((sum, rows, i) => sum + (weights[i] / total) * rows[t][s], 0)));
+  const weights = layers.map((rows) => agreement(rows, tags) ** 4 + 1e-6), total = weights.reduce((a, b) => a + b, 0);
+  // Tags align with nothing.
+  return layers[0].map((row, t) => row.map((_, s) => (s < tags ? 0 : layers.reduce((sum, rows, i) => sum + (weights[i] / total) * rows[t][s], 0))));
 }
 
-function agreement(rows) {
-  if (rows.length < 2 || rows[0].length < 2) return 1;
-  const inner = rows.slice(0, -1).map((row) => row.slice(0, -1)); // The end tokens do not count.
+function agreement(rows, tags) {
+  const inner = rows.slice(0, -1).map((row) => row.slice(tags, -1)); // Tags and end tokens do not count.
+  if (inner.length === 0 || inner[0].length === 0) return 1;
   const forward = inner.map(largest), backward = inner[0].map((_, s) => largest(inner.map((row) => row[s])));
   return forward.filter((s, t) => backward[s] === t).length / inner.length;
 }
@@ -90,10 +91,10 @@ function originsOf(source, text, sourceSpans, targetSpans, scores) {
 }
 
 /** Translates a text: `{text, origins, nearest}`, see `Aligned` in Python. */
-export async function alignedTranslation(model, text) {
+export async function alignedTranslation(model, text, language) {
   const parts = model.split(text), found = [];
   for (const sentence of parts.filter((_, i) => i % 2)) {
-    const { ids, parts: kept, unchanged } = model.encode(sentence);
+    const { ids, parts: kept, unchanged } = model.encode(sentence, language);
     const search = ids.length > 1 && unchanged === null;
     const best = search ? (await model.translate(ids, kept))[0] : { ids: [], text: unchanged ?? "" };
     const attention = best.ids.length ? await model.attention(ids, best.ids, kept) : null;

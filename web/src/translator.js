@@ -48,12 +48,16 @@ export class Translator {
   /**
    * What the model gets for a sentence.
    *
+   * @param {string} sentence
+   * @param {string} [language] one of `settings.languages`, whose tag comes first
    * @returns `{ids, parts, unchanged}`: the token ids, the end token last; the parts that placeholders stand for; and
    *   the sentence if it has nothing to translate, else null.
    */
-  encode(sentence) {
+  encode(sentence, language = this.settings.target_language) {
     const { text, parts } = this.placeholders.protect(this.sentences.plain(sentence));
-    const ids = [...this.source.encode(text).slice(0, this.longest), this.settings.end_token_id];
+    const found = this.source.encode(text), tag = this.settings.languages[language];
+    const tagged = tag !== undefined && found.length > 0 ? [tag, ...found] : found;
+    const ids = [...tagged.slice(0, this.longest), this.settings.end_token_id];
     const present = parts.map((part, i) => (ids.includes(this.settings.end_token_id + 1 + i) ? part : ""));
     const words = parts.length === 0 || this.placeholders.hasWords(text);
     return { ids, parts: present, unchanged: words ? null : this.placeholders.restored(text, present) };
@@ -65,7 +69,8 @@ export class Translator {
   }
 
   #fits(sentence) {
-    return this.source.encode(this.placeholders.protect(sentence).text).length <= this.longest;
+    const tag = Object.keys(this.settings.languages).length > 0; // With a tag before it, the sentence must fit, too.
+    return this.source.encode(this.placeholders.protect(sentence).text).length + tag <= this.longest;
   }
 
   /** The text of token ids; with `complete`, parts that are not among them come at its end. */
@@ -118,8 +123,8 @@ export class Translator {
   /**
    * Where each head looked in the source to write each token of a translation.
    *
-   * @returns `{source, target, layers, heads, scores}`: pieces, numbers, and `scores[layer][head][t]`, a Float32Array
-   *   with one weight per source piece.
+   * @returns `{source, target, layers, heads, tags, scores}`: pieces, numbers, and `scores[layer][head][t]`, a
+   *   Float32Array with one weight per source piece. The first `tags` source pieces are language tags.
    */
   async attention(sourceIds, targetIds, parts = []) {
     const { source_length, target_length, pad_token_id } = this.settings;
@@ -141,6 +146,7 @@ export class Translator {
       target: targetIds.map((id) => piece(this.target, id)),
       layers,
       heads,
+      tags: Number(Object.values(this.settings.languages).includes(sourceIds[0])),
       scores: each(layers, (layer) => each(heads, (head) => each(targetIds.length, (t) => row(layer, head, t)))),
     };
   }
@@ -224,7 +230,9 @@ async function settings(address) {
     };
     for (const name of ["source_length", "target_length"]) whole(name, 1);
     for (const name of ["pad_token_id", "start_token_id", "end_token_id", "length_margin", "num_placeholders"]) whole(name, 0);
-    const { tokenizers, settings, no_hypothesis_score } = found;
+    const { tokenizers, settings, no_hypothesis_score, languages } = found;
+    const numbered = languages instanceof Object && Object.values(languages).every(Number.isInteger);
+    if (!numbered) throw new Error("languages must hold a number for each target language");
     if (!Number.isFinite(no_hypothesis_score)) throw new Error("no_hypothesis_score must be a number");
     // Names of files in the same folder: one for a shared vocabulary, or source and target.
     const named = Array.isArray(tokenizers) && [1, 2].includes(tokenizers.length) && tokenizers.every((name) => /^[\w.-]+\.spm$/.test(name));

@@ -27,10 +27,10 @@ const requests = {
     await otherMessages();
     if (id !== newest.count) return { superseded: true };
     const model = await translator, sentences = sentencesOf(model.split(text));
-    return { sentences: sentences.length, tokens: sentences.reduce((sum, one) => sum + model.encode(one).ids.length - 1, 0) };
+    return { sentences: sentences.length, tokens: sentences.reduce((sum, one) => sum + model.encode(one, null).ids.length - 1, 0) };
   },
 
-  async translate({ id, text }, progress) {
+  async translate({ id, text, language }, progress) {
     const model = await translator, parts = model.split(text), times = {}, sentences = [];
     const timed = async (name, work) => {
       const began = performance.now();
@@ -40,7 +40,7 @@ const requests = {
     };
     progress({ parts });
     for (const [index, sentence] of sentencesOf(parts).entries()) {
-      const { ids, parts: kept, unchanged } = model.encode(sentence);
+      const { ids, parts: kept, unchanged } = model.encode(sentence, language);
       if (parts.length <= 2 * STREAMED + 1 && unchanged === null) {
         await timed("greedy", async () => {
           const tokens = [];
@@ -67,12 +67,12 @@ const requests = {
   },
 
   /** Texts translated with alignments; progress is the number of finished ones. */
-  async align({ id, texts }, progress) {
+  async align({ id, texts, language }, progress) {
     const model = await translator, found = [];
     for (const text of texts) {
       await otherMessages();
       if (id !== newest.align) return { superseded: true };
-      found.push(await alignedTranslation(model, text));
+      found.push(await alignedTranslation(model, text, language));
       progress(found.length);
     }
     return found;
