@@ -224,7 +224,9 @@ def finish(run, config, corpus, checkpoint, export, began):
     print(f"\n{(time.monotonic() - began) / 60:.1f} minutes in all. Run folder: {run}   SavedModel: {exported}")
     print("To translate with it:")
     print(f"  echo {shlex.quote(corpus.test[0].pairs[0][0])} | python -m keras_transformer translate {quoted(run)}")
-    print(f"  python -m keras_transformer translate {quoted(run)} --input FILE --output FILE")
+    codes = config.data.target_languages()
+    into = f" --target-language {codes[-1]}" if len(codes) > 1 else ""
+    print(f"  python -m keras_transformer translate {quoted(run)}{into} --input FILE --output FILE")
     return 0
 
 

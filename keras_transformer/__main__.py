@@ -100,6 +100,10 @@ def _import_flags(one):
 def _search_flags(one):
     one.add_argument("run", help="folder of a trained run, such as runs/phrasebook-tiny")
     add_flags(one, "decoding")
+    _language_flag(one)
+
+
+def _language_flag(one):
     one.add_argument(
         "--target-language",
         metavar="CODE",
@@ -133,9 +137,9 @@ def _translate_flags(one):
     )
     one.add_argument(
         "--format",
-        choices=("text", "html"),
+        choices=("text", "html", "xml"),
         default="text",
-        help="html: translate a page and keep its markup; needs lxml (default: text)",
+        help="html or xml: translate a document and keep its markup; needs lxml (default: text)",
     )
     one.add_argument(
         "--glossary",
@@ -169,6 +173,7 @@ def _plot_flags(one):
     one.add_argument(
         "--text", type=_text, help="the sentence that the pictures show (default: one of the run's test set)"
     )
+    _language_flag(one)
     one.add_argument("--output", default="pictures", metavar="DIR", help="folder for the pictures (default: pictures)")
     one.add_argument("--format", default="png", choices=("png", "svg", "pdf"), help="(default: png; animations: gif)")
 
@@ -178,6 +183,7 @@ def _explore_flags(one):
     one.add_argument(
         "--text", type=_text, action="append", help="a sentence; can be repeated (default: five of the test set)"
     )
+    _language_flag(one)
     one.add_argument("--input", metavar="FILE", help="file of sentences, one per line")
     one.add_argument("--output", metavar="FILE", help="the page (default: RUN/explorer.html)")
 
@@ -316,7 +322,7 @@ def translate(arguments):
 
     from keras_transformer.text import Problems, lines, open_input
 
-    if arguments.document or arguments.format == "html":
+    if arguments.document or arguments.format != "text":
         return _translate_document(arguments)
     name = arguments.input or "standard input"
     problems, count = Problems(name), 0
@@ -355,13 +361,14 @@ def _translate_document(arguments):
     others["--num-hypotheses"] = arguments.num_hypotheses > 1
     received = [name for name, given in others.items() if given]
     if received:
-        name = "--document" if arguments.document else "--format html"
+        name = "--document" if arguments.document else f"--format {arguments.format}"
         raise ValueError(f"{name} writes one text, so it takes none of {', '.join(others)}. Received: {received[0]}.")
     text = read_text(arguments.input)
     translator = _load(arguments)
-    if arguments.format == "html":
+    if arguments.format != "text":
+        translate_markup = translator.translate_html if arguments.format == "html" else translator.translate_xml
         with _output(arguments.output) as output:
-            output.write(translator.translate_html(text))
+            output.write(translate_markup(text))
         return 0
     parts = translator.split_text(text)
     with _output(arguments.output) as output, tqdm(total=len(parts) // 2, unit=" sentences", disable=None) as progress:

@@ -166,8 +166,10 @@ def _splits(data):
     corpora = []
     for direction in data.directions:
         corpus = load(*direction.split("-"))
-        for text in itertools.chain.from_iterable(corpus[:3]):
+        for split, (text,) in zip(("train", "val", data.test_set), corpus[:3], strict=True):
             text.direction = direction
+            if data.dataset == "multi30k":
+                text.name = f"multi30k {split}"
         corpora.append(corpus[:3])
     return Corpus(*(list(itertools.chain.from_iterable(texts)) for texts in zip(*corpora, strict=True)))
 

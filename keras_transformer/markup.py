@@ -1,7 +1,9 @@
-"""Translates HTML: the text changes, the markup stays.
+"""Translates HTML and XML: the text changes, the markup stays.
 
 Every element of the input is in the output once, with its attributes and its parent. Inline elements, such as `b` and
 `a`, go to the words that the model aligns with theirs. Needs lxml: `pip install "keras_transformer[html]"`.
+
+HTML says which elements are inline. In XML, those are that stand beside words.
 """
 
 import bisect
@@ -21,6 +23,12 @@ sub sup time tt u"""
 _OPAQUE = """area audio base br button canvas code embed iframe img input kbd link map math meta meter noscript object
 output picture progress ruby samp script select style svg template textarea var video wbr"""
 INLINE, OPAQUE = frozenset(_INLINE.split()), frozenset(_OPAQUE.split())
+# In XML: the attributes of an element that is kept as it is. "Internationalization Tag Set 2.0", section 8.1.
+KEPT = {
+    "translate": "no",
+    "{http://www.w3.org/2005/11/its}translate": "no",
+    "{http://www.w3.org/XML/1998/namespace}space": "preserve",
+}
 # The characters that XML, and so lxml, does not have.
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 LINE_BREAK = "\n\n"  # For a `br`: it always ends a sentence.
@@ -64,8 +72,8 @@ class Target:
 class Inline:
     """An inline element, or the whole of a text, over the characters `begin` to `end` of a source."""
 
-    def __init__(self, element, begin):
-        self.element, self.begin, self.end, self.children = element, begin, begin, []
+    def __init__(self, element, begin, is_kept):
+        self.element, self.begin, self.end, self.is_kept, self.children = element, begin, begin, is_kept, []
 
 
 class Source(NamedTuple):
@@ -101,16 +109,40 @@ def translate_html(html, translate):
         ImportError: lxml is not installed.
         ValueError: the elements are nested too deeply.
     """
-    root, write = _parsed(html)
+    return _translated(*_parsed(html), _HTML, translate)
+
+
+def translate_xml(xml, translate):
+    """Translates an XML document.
+
+    An element is inline if it stands beside words and its own elements do so, too; others begin a new text. Elements
+    with `translate="no"`, `its:translate="no"` or `xml:space="preserve"` do not change, nor do comments, processing
+    instructions, entities and the document type.
+
+    Args:
+        xml: a string.
+        translate: see `translate_html`.
+
+    Returns:
+        A string.
+
+    Raises:
+        ImportError: lxml is not installed.
+        ValueError: the document is not well-formed, or the elements are nested too deeply.
+    """
+    return _translated(*_parsed_xml(xml), _XML, translate)
+
+
+def _translated(root, write, kind, translate):
     try:
         filled = []
-        sources = list(_sources(root, filled))
+        sources = [] if kind.is_kept(root) else list(_sources(root, filled, kind))
         translations = translate([source.text for source in sources])
         for source, translation in zip(sources, translations, strict=True):
             target = Target(_with_spaces(source, translation), translation.origins, translation.nearest)
             source.put(_placed(source.tree, target, 0, len(target.text)))
     except RecursionError as error:
-        raise ValueError("The elements of the HTML are nested too deeply.") from error
+        raise ValueError("The elements are nested too deeply.") from error
     for element, groups in filled:
         _fill(element, [one for group in groups for one in group])
     return write()
@@ -140,6 +172,50 @@ def _parsed(html):
     return root, lambda: lxml.html.tostring(root, encoding="unicode", with_tail=False)[tag : -tag - 1]
 
 
+def _parsed_xml(xml):
+    """`_parsed` for XML."""
+    try:
+        from lxml import etree
+    except ImportError as error:
+        raise ImportError('XML needs lxml. Try: pip install "keras_transformer[html]"') from error
+    # Entities are kept as they are: they are not read from files, and cannot grow.
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True, strip_cdata=False)
+    pattern = r"(\ufeff?(?:<\?xml\s[^>]*\?>\s*)?)(.*)"
+    declaration, body = re.fullmatch(pattern, xml.replace("\r\n", "\n"), re.DOTALL).groups()
+    try:
+        root = etree.fromstring(body.encode(), parser=parser)
+    except etree.XMLSyntaxError as error:
+        raise ValueError(f"XML must be well-formed, and this is not: {error.msg}.") from error
+    declaration = re.sub(r"encoding=([\"']).*?\1", 'encoding="UTF-8"', declaration)
+    end = re.search(r"\s*$", body)[0]  # lxml drops it.
+    return root, lambda: declaration + etree.tostring(root.getroottree(), encoding="unicode") + end
+
+
+class _Kind(NamedTuple):
+    """What HTML and XML say about elements: functions of an element."""
+
+    is_kept: Callable
+    is_inline: Callable
+
+
+def _is_kept_in_xml(element):
+    return not isinstance(element.tag, str) or any(element.get(name) == value for name, value in KEPT.items())
+
+
+def _is_inline_in_xml(element):
+    return not isinstance(element.tag, str) or (_has_words(element.getparent()) and _is_part_of_a_sentence(element))
+
+
+def _has_words(element):
+    """Whether there are words in an element and outside of its own elements."""
+    return any(isinstance(one, str) and any(map(str.isalnum, one)) for one in _contents(element))
+
+
+def _is_part_of_a_sentence(element):
+    children = [child for child in element if isinstance(child.tag, str)]
+    return (len(children) < 2 or _has_words(element)) and all(map(_is_part_of_a_sentence, children))
+
+
 def _is_kept(element):
     """Whether an element is kept with all that is in it; also comments."""
     if not isinstance(element.tag, str):
@@ -154,6 +230,9 @@ def _is_inline(element):
     if element.tag not in INLINE:
         return False
     return element.get("translate") == "no" or all(_is_inline(child) for child in element)
+
+
+_HTML, _XML = _Kind(_is_kept, _is_inline), _Kind(_is_kept_in_xml, _is_inline_in_xml)
 
 
 def _contents(element):
@@ -180,38 +259,39 @@ def _fill(element, contents):
             last.tail += one
 
 
-def _sources(element, filled):
+def _sources(element, filled, kind):
     """Yields the `Source`s in an element. Appends each element and the groups of its contents to `filled`."""
-    contents = itertools.groupby(_contents(element), lambda one: isinstance(one, str) or _is_inline(one))
+    contents = itertools.groupby(_contents(element), lambda one: isinstance(one, str) or kind.is_inline(one))
     kinds, groups = zip(*((inline, list(group)) for inline, group in contents), strict=True)
     groups = list(groups)
     filled.append((element, groups))
     for number, inline in enumerate(kinds):
         if not inline:
             for child in groups[number]:
-                if not _is_kept(child):
-                    yield from _sources(child, filled)
+                if not kind.is_kept(child):
+                    yield from _sources(child, filled, kind)
             continue
-        source = _source(groups[number], functools.partial(groups.__setitem__, number))
+        source = _source(groups[number], functools.partial(groups.__setitem__, number), kind)
         if any(character.isalnum() for character in source.text):
             yield source
 
 
-def _source(contents, put):
+def _source(contents, put, kind):
     """The `Source` of inline contents."""
-    raw, breaks, tree = [], set(), Inline(None, 0)
+    raw, breaks, tree = [], set(), Inline(None, 0, False)
 
     def walk(contents, node):
         for one in contents:
             if isinstance(one, str):
                 raw.extend(one)
                 continue
-            child = Inline(one, len(raw))
+            is_break = kind is _HTML and one.tag == "br"
+            child = Inline(one, len(raw), is_break or kind.is_kept(one))
             node.children.append(child)
-            if one.tag == "br":
+            if is_break:
                 raw.extend(LINE_BREAK)
                 breaks.update(range(child.begin, len(raw)))
-            elif not _is_kept(one):
+            elif not child.is_kept:
                 walk(_contents(one), child)
             child.end = len(raw)
 
@@ -344,7 +424,7 @@ def _placed(node, translation, begin, end):
     contents, place = [], begin
     for first, last, child in spans:
         contents += [translation.text[place:first].replace("\0", ""), child.element]
-        if child.element.tag != "br" and not _is_kept(child.element):
+        if not child.is_kept:
             _fill(child.element, _placed(child, translation, first, last))
         place = last
     return [*contents, translation.text[place:end].replace("\0", "")]

@@ -427,11 +427,22 @@ class Translator:
         Returns:
             A string.
         """
-        from keras_transformer.markup import aligned_translations, translate_html
+        from keras_transformer.markup import translate_html
+
+        return self._translate_markup(translate_html, html, kwargs)
+
+    def translate_xml(self, xml, **kwargs):
+        """Translates an XML document as `translate_html` does; see `keras_transformer.markup.translate_xml`."""
+        from keras_transformer.markup import translate_xml
+
+        return self._translate_markup(translate_xml, xml, kwargs)
+
+    def _translate_markup(self, function, text, kwargs):
+        from keras_transformer.markup import aligned_translations
 
         if self.glossary:
-            raise ValueError("HTML is translated without a glossary. Received: a translator with one. Leave it out.")
-        return translate_html(html, functools.partial(aligned_translations, self, **kwargs))
+            raise ValueError("Markup is translated without a glossary. Received: a translator with one. Leave it out.")
+        return function(text, functools.partial(aligned_translations, self, **kwargs))
 
     def split_text(self, text):
         """The separators and sentences of a text, in turn; every sentence fits into `max_source_length`."""

@@ -215,6 +215,8 @@ def test_language_tags_are_read_at_the_beginning_of_a_source(tmp_path):
     with_tag, without = source.tokenize([">>nld<< The cat is here.", "The cat is here."])
     assert source.pieces(with_tag[:1]) == ["▁>>nld<<"] and with_tag[1:] == without
     assert importing.different_ids(imported, [">>nld<< The cat is here."])[0] == []
+    assert list(source.languages) == ["deu", "nld"] and [*source.tag("nld"), *without] == with_tag
+    assert source.hidden_languages == {}  # Texts may contain them.
     assert len(target.tokenize([">>nld<< Hallo"])[0]) > 2
     assert any(line.startswith("language tags") and ">>deu<<, >>nld<<" in line for line in importing.report(imported))
 

@@ -8,7 +8,7 @@ import pytest
 
 from keras_transformer import __main__ as command_line
 from keras_transformer import markup
-from keras_transformer.markup import Aligned, translate_html
+from keras_transformer.markup import Aligned, translate_html, translate_xml
 from keras_transformer.translator import Translator
 
 WORDS = ["dog", "cat", "sees", "the", "a.", "Red", "house,", "5", "&amp;", "&lt;b&gt;", "café", "😀", "Then!"]
@@ -167,6 +167,90 @@ def test_a_model_translates_html(golden, tmp_path, capsys):
     assert capsys.readouterr().out == f"<b>{first}</b>\n"
 
 
+@pytest.mark.parametrize(
+    ("xml", "expected"),
+    [
+        ("<p>one <b>two</b> three</p>", "<p>three <b>two</b> one</p>"),
+        ("<d><p>a b</p><br>c d</br></d>", "<d><p>b a</p><br>d c</br></d>"),
+        ("<d>\n  <p>a b</p>\n</d>", "<d>\n  <p>b a</p>\n</d>"),
+        ("<p>a <ul><li>b c</li><li>d e</li></ul> f</p>", "<p> a<ul><li>c b</li><li>e d</li></ul>f </p>"),
+        ("<p>a <x><y>b</y></x></p>", "<p><x><y>b</y></x> a</p>"),
+        ('<d><p translate="no">a b</p><q xml:space="preserve">a b</q></d>',) * 2,
+        ('<d xmlns:its="http://www.w3.org/2005/11/its" its:translate="no">a b</d>',) * 2,
+        ('<d x="a &lt; b"><!-- a b --><?x a b?></d>',) * 2,
+        ("<d>a &lt; b &amp; \xfc</d>", "<d>\xfc &amp; b &lt; a</d>"),
+        ("<d><![CDATA[a b]]></d>", "<d>b a</d>"),
+        (
+            '<?xml version="1.0" encoding="ISO-8859-1"?>\n<d>a b</d>\n',
+            '<?xml version="1.0" encoding="UTF-8"?>\n<d>b a</d>\n',
+        ),
+        ('<!DOCTYPE d [\n<!ENTITY e "x">\n]>\n<d>a<e>&e;</e></d>',) * 2,
+    ],
+)
+def test_elements_of_xml_go_where_their_words_go(xml, expected):
+    assert translate_xml(xml, reversed_words) == expected
+    assert translate_xml(expected, identity) == expected  # Nothing else changes.
+
+
+def test_an_element_of_xml_is_never_lost_invented_or_moved_out_of_its_parent():
+    generator = random.Random(2)
+
+    def xml(depth=0):
+        parts = []
+        for _ in range(generator.randrange(1, 5)):
+            kind = generator.random()
+            if kind < 0.5 or depth > 4:
+                parts.append(
+                    " ".join(generator.choices(WORDS, k=generator.randrange(4))) + generator.choice([" ", "\n", ""])
+                )
+            elif kind < 0.55:
+                parts.append(generator.choice(["<!-- a <b> -->", "<?a b?>", "<empty/>"]))
+            else:
+                name = generator.choice(["a", "b", "x:c"])
+                attribute = generator.choice(["", ' k="1"', ' translate="no"', ' x:k="&lt;"'])
+                parts.append(f"<{name}{attribute}>{xml(depth + 1)}</{name}>")
+        return "".join(parts)
+
+    def parents_of(text):
+        root, found = lxml.etree.fromstring(text), collections.Counter()
+        for element in root.iter():
+            above = element.getparent()
+            found[
+                str(element.tag), tuple(element.items()), above is not None and (above.tag, tuple(above.items()))
+            ] += 1
+        return found
+
+    for seed in range(1000):
+        text = f'<d xmlns:x="x">{xml()}</d>'
+        found = translate_xml(text, shuffled(seed))
+        assert parents_of(found) == parents_of(text), (text, found)
+
+
+@pytest.mark.parametrize("xml", ["", "a", "<a>", "<a></b>", "<a>&x;</a>", "<a b=c/>"])
+def test_xml_that_is_not_well_formed_is_an_error(xml):
+    with pytest.raises(ValueError, match=r"XML must be well-formed, and this is not: .*line 1"):
+        translate_xml(xml, identity)
+
+
+def test_entities_neither_grow_nor_read_files(tmp_path):
+    (tmp_path / "secret").write_text("secret")
+    inside = f'<!ENTITY a "xxxx"><!ENTITY b "&a;&a;"><!ENTITY f SYSTEM "file://{tmp_path}/secret">'
+    found = translate_xml(f"<!DOCTYPE d [{inside}]><d>one &b; &f;</d>", identity)
+    assert found.endswith("<d>one &b; &f;</d>")
+
+
+def test_a_model_translates_xml(golden, tmp_path, capsys):
+    first, second = golden.translator.translate(golden.texts[:2])
+    source = tmp_path / "page.xml"
+    source.write_text(f"<d><p>{golden.texts[0]}</p>\n<p><b>{golden.texts[1]}</b></p></d>\n", encoding="utf-8")
+    assert command_line.main(["translate", str(golden.run_dir), "--format", "xml", "--input", str(source)]) == 0
+    assert capsys.readouterr().out == f"<d><p>{first}</p>\n<p><b>{second}</b></p></d>\n"
+    source.write_text("<d>")
+    with pytest.raises(SystemExit, match="2"):
+        command_line.main(["translate", str(golden.run_dir), "--format", "xml", "--input", str(source)])
+    assert "error: XML must be well-formed" in capsys.readouterr().err
+
+
 def test_the_alignment_covers_every_letter(golden):
     (text,) = markup.aligned_translations(golden.translator, [" ".join(golden.texts[:3]) + " "])
     assert len(text.origins) == len(text.text)
@@ -180,5 +264,5 @@ def test_without_lxml_the_error_says_what_to_install(monkeypatch):
 
 
 def test_html_takes_no_glossary(golden):
-    with pytest.raises(ValueError, match="HTML is translated without a glossary"):
+    with pytest.raises(ValueError, match="Markup is translated without a glossary"):
         Translator(golden.model, golden.tokenizer, glossary={"cat": "Katze"}).translate_html("<b>cat</b>")
