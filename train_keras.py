@@ -103,7 +103,8 @@ def train(run, config, resume, export):
     if epochs_done or steps_done:
         print(f"resuming: {epochs_done} of {recipe.epochs} epochs", end="")
         print(f" and {steps_done:,} steps" * bool(steps_done), "are done", flush=True)
-    elif chief:  # Saved now: a resumed run cannot measure it again.
+    elif chief and (recipe.init_from or len(corpus.test) == 1):  # An untrained model translates many texts slowly.
+        # Saved now: a resumed run cannot measure it again.
         run.save_scores(scores_of_tests(translator, corpus, config, "before training"))
     over = checkpoint.reason_to_stop()  # For a resumed run that was already finished.
     if over and chief:
