@@ -203,9 +203,15 @@ class Run:
         """Trains the tokenizers, or takes those of the run that is fine-tuned; writes them, versions and settings."""
         settings = config.tokenizer
         if config.training.init_from:
-            tokenizers = Run(config.training.init_from).tokenizers()
-            for language in config.data.target_languages():
+            tokenizers, languages = Run(config.training.init_from).tokenizers(), config.data.target_languages()
+            for language in languages:
                 tokenizers[0].tag(language)  # Raises an error if there is no tag for it.
+            if tokenizers[0].hidden_languages and not languages:
+                raise ConfigError(
+                    "A model of several directions is fine-tuned with texts that have directions: --train and --val with "
+                    "SOURCE TARGET direction=SOURCE-TARGET, or --directions. Received: none. The model has the target "
+                    f"languages {', '.join(tokenizers[0].languages)}."
+                )
         else:
             pairs = some_pairs(itertools.chain.from_iterable(corpus.train), config.training.seed)
             if not pairs:

@@ -231,7 +231,7 @@ def test_a_run_scores_every_direction(two_way, sides, tmp_path, capsys):
     scores = run.scores()["after_training"]
     assert [name.split()[-1] for name in scores["texts"]] == ["en-de", "de-en"]
     assert scores["bleu"] == pytest.approx(np.mean([one["bleu"] for one in scores["texts"].values()]))
-    assert scores["bleu"] > 90
+    assert scores["bleu"] > 90 and list(run.scores()) == ["after_training", "validation"]
     assert command_line(["score", str(two_way.run_dir)]) == 0
     assert capsys.readouterr().out.count("BLEU") == 2
     assert command_line(["score", str(two_way.run_dir), "--target-language", "en"]) == 0
@@ -257,6 +257,9 @@ def test_fine_tuning_keeps_to_the_languages_of_the_model(two_way, own, tmp_path,
     with pytest.raises(SystemExit, match="2"):
         train_keras.main([*flags, "--train", *own, "direction=en-fr"])
     assert "Received: 'fr'. The model has: de, en" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        train_keras.main([*flags[:4], "--train", *own, "--val", *own])
+    assert "is fine-tuned with texts that have directions" in capsys.readouterr().err
 
 
 # Exports.
