@@ -208,7 +208,7 @@ class Run:
                 tokenizers[0].tag(language)  # Raises an error if there is no tag for it.
             if tokenizers[0].hidden_languages and not languages:
                 raise ConfigError(
-                    "A model of several directions is fine-tuned with texts that have directions: --train and --val with "
+                    "A model of several directions is fine-tuned with texts that have directions: --train and --val "
                     "SOURCE TARGET direction=SOURCE-TARGET, or --directions. Received: none. The model has the target "
                     f"languages {', '.join(tokenizers[0].languages)}."
                 )

@@ -100,9 +100,9 @@ def test_a_run_goes_on_with_the_text_that_it_began_with(tmp_path):
     run = set_up(Run(tmp_path))
     run.check_text(CORPUS)
     other = ParallelText(TEXT.pairs[1:], "text")
-    run.check_text(CORPUS._replace(test=other))
+    run.check_text(CORPUS._replace(test=[other]))
     with pytest.raises(ValueError, match=r"The validation text must be the one that the run in .* began with"):
-        run.check_text(CORPUS._replace(validation=other))
+        run.check_text(CORPUS._replace(validation=[other]))
 
 
 def test_a_run_of_another_version_is_not_resumed(tmp_path):

@@ -445,11 +445,11 @@ def test_what_is_missing_or_damaged_is_said(site, opened, tmp_path, damaged, mes
 HOSTILE = "</script><img src=x onerror=alert(1)><b>&amp;"
 WORKER = """
 const text = TEXT;
-const attention = { source: [text], target: [text], layers: 1, heads: 1, scores: [[[[1]]]] };
+const attention = { source: [text], target: [text], layers: 1, heads: 1, tags: 0, scores: [[[[1]]]] };
 const times = { greedy: 1, search: 1, attention: 1 };
 const hypotheses = [{ ids: [3], text, score: -1 }];
 const answers = {
-  load: { seconds: 1, settings: {} },
+  load: { seconds: 1, settings: { languages: { [text]: 4, de: 5 }, target_language: text } },
   count: { sentences: 1, tokens: 1 },
   translate: { sentences: [{ source: text, ids: [3], hypotheses }], separators: ["", ""], times },
   attention,
@@ -477,6 +477,7 @@ def test_markup_in_names_translations_and_tokens_is_text(site, opened, tmp_path)
     assert page.text_content("#translation") == HOSTILE
     assert page.text_content("#timing").startswith(f"{HOSTILE}: ")
     assert page.locator("#model option").first.text_content().startswith(HOSTILE)
+    assert page.locator("#language option").all_text_contents() == [HOSTILE, "German"]
     assert page.locator("#attention th").all_text_contents() == [HOSTILE, HOSTILE]
     assert page.get_attribute("#attention td[title]", "title") == f"{HOSTILE} looks at {HOSTILE}: 100.0 %"
     page.click("#hypotheses button")
