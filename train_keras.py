@@ -136,6 +136,11 @@ def train(run, config, resume, export):
             if model.stop_training:
                 break
             epochs_done, steps_done = end, 0
+            if recipe.ema_momentum and epochs_done < recipe.epochs:
+                # Keras ends `fit` with the averages in place of the weights, and training goes on from the weights.
+                barrier(strategy)  # The first worker has written them.
+                with strategy.scope() if strategy else nullcontext():
+                    checkpoint.restore(model)
     status = finish(run, config, corpus, checkpoint, export, began) if chief else 0
     with worker_errors(strategy, command(run)):
         barrier(strategy)  # The others wait: without them, the first worker would fail.

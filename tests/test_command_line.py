@@ -19,6 +19,7 @@ from arrays import checkpoint_arrays
 
 import train_keras
 from keras_transformer import __main__ as command_line
+from keras_transformer import runs
 from keras_transformer.config import RunConfig
 from keras_transformer.data import encode_pairs
 from keras_transformer.datasets import Corpus, ParallelText
@@ -580,6 +581,25 @@ def test_unless_told_five_eighths_of_the_epochs_draw_segmentations(golden, steps
 
 
 # Resuming.
+
+
+def test_a_run_with_averages_goes_on_within_an_epoch_and_after_it(tmp_path, monkeypatch):
+    """Keras ends `fit` with the averages in place of the weights, and the rest of an epoch is a `fit` of its own."""
+    monkeypatch.setattr(runs, "NUM_CHECKPOINTS", 99)
+    flags = ["--checkpoint-steps", "2", "--ema-momentum", "0.9", "--epochs", "3"]
+    run_dir, status = small_run(tmp_path, *flags)
+    assert status == 0
+    wanted = checkpoint_arrays(run_dir, 3)
+    checkpoints = Run(run_dir).checkpoints()
+    assert "epoch-00001-step-00000002" in [path.stem for path in checkpoints]
+    for path in checkpoints:
+        if path.stem > "epoch-00001-step-00000002":
+            path.unlink()
+    assert train_keras.main(["--run-dir", str(run_dir), "--resume", "--no-export"]) == 0
+    found = checkpoint_arrays(run_dir, 3)
+    assert {name: array.tobytes() for name, array in found.items()} == {
+        name: array.tobytes() for name, array in wanted.items()
+    }
 
 
 KILLS = int(os.environ.get("KILLS", 3))

@@ -1,6 +1,8 @@
 """One model for several directions: the tag says into which language, in Python and in every export."""
 
 import json
+import subprocess
+import sys
 import threading
 
 import ctranslate2
@@ -12,8 +14,8 @@ import train_keras
 from keras_transformer.__main__ import main as command_line
 from keras_transformer.config import ConfigError, DataConfig, RunConfig
 from keras_transformer.data import Variation, make_batches
-from keras_transformer.datasets import DataError, load_corpus
-from keras_transformer.encoding import encode_pairs
+from keras_transformer.datasets import DataError, corpus_text, load_corpus
+from keras_transformer.encoding import encode_pairs, encoded_in
 from keras_transformer.export import web
 from keras_transformer.export.ctranslate2 import export_ctranslate2
 from keras_transformer.export.run_tflite import TFLiteTranslator
@@ -252,6 +254,23 @@ def test_a_run_scores_every_direction(two_way, sides, tmp_path, capsys):
     flags = ["--input", source, "--output", str(output), "--target-language", "en"]
     assert command_line(["translate", str(two_way.run_dir), *flags]) == 0
     assert output.read_text().splitlines() == sides[0]
+
+
+@pytest.mark.slow
+def test_bulk_translation_and_preparation_know_the_language(two_way, sides, own, tmp_path):
+    english, german = sides
+    (tmp_path / "in").write_text("\n".join(german) + "\n")
+    call = [sys.executable, "-m", "keras_transformer.bulk", "--run", str(two_way.run_dir)]
+    flags = ["--input", str(tmp_path / "in"), "--output", str(tmp_path / "out"), "--target-language", "en"]
+    subprocess.run([*call, *flags], check=True, capture_output=True, timeout=300)
+    assert (tmp_path / "out" / "in").read_text().splitlines() == english
+    cache = tmp_path / "cache"
+    flags = ["--cache-dir", str(cache), "--train", *own, "direction=de-en"]
+    subprocess.run([*call, *flags], check=True, capture_output=True, timeout=300)
+    text = corpus_text(entry(own, "de-en"))
+    (folder,) = cache.iterdir()
+    pairs = encoded_in(cache, text, [two_way.tokenizer] * 2, 128)
+    assert list(cache.iterdir()) == [folder] and pairs.source[0][0] == two_way.tokenizer.languages["en"]
 
 
 def test_fine_tuning_keeps_to_the_languages_of_the_model(two_way, own, tmp_path, capsys):
