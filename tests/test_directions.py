@@ -383,6 +383,7 @@ def test_the_file_of_strings_takes_a_target_language(device, sides):
     assert empty["scores"][0] == 0 and empty["hypotheses"][0] == b""
 
 
+@pytest.mark.slow
 def test_the_page_has_a_list_of_languages(two_way, sides, browser, session_folder, tmp_path, monkeypatch):
     if web._unfit_node():
         pytest.skip("the page cannot be built")
