@@ -489,13 +489,13 @@ def _score_text(arguments, translator, text):
             output.writelines(line + "\n" for line in texts)
     if arguments.log_probs:
         with output_file(arguments.log_probs) as output:
-            for scored in translator.score(sources, references):
+            for scored in translator.score(sources, references, text.target_language):
                 tokens = (f"{token} {x:.4f}" for token, x in zip(scored.tokens, scored.token_log_probs, strict=True))
                 print(f"{scored.log_prob:.4f}", *tokens, sep="\t", file=output)
     tokenize = arguments.bleu_tokenize or Run(arguments.run).config().data.sacrebleu_tokenizer()
     print(f"{text}, {len(sources):,} sentences:\n{corpus_scores(texts, references, tokenize)}")
     if arguments.calibrate:
-        Run(arguments.run).save_calibration(translator.calibrate(sources, references))
+        Run(arguments.run).save_calibration(translator.calibrate(sources, references, text.target_language))
     if arguments.confidence or arguments.calibrate:
         _print_confidence(translator, sources, references, text.target_language)
 

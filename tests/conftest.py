@@ -48,15 +48,20 @@ def golden(session_folder):
     from keras_transformer.phrasebook import phrasebook
     from keras_transformer.translator import Translator
 
-    folder = session_folder / "golden"
-    folder.mkdir(exist_ok=True)
-    pairs = phrasebook()["train"][:16]
-    with open(folder / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # The first process trains, others wait for it.
-        if not (folder / "run" / "export").exists():  # The run writes this folder last.
-            train_golden(folder, pairs)
+    folder, pairs = session_folder / "golden", phrasebook()["train"][:16]
+    train_once(train_golden, folder, pairs)
     translator = Translator.load(folder / "run", jit_compile=False)  # Nothing is compiled while tests run.
     return Golden(folder / "run", translator.model, translator.source_tokenizer, translator, [en for en, _ in pairs])
+
+
+def train_once(train, folder, pairs):
+    """Calls `train(folder, pairs)` in the first test process that needs it; others wait for it."""
+    folder.mkdir(exist_ok=True)
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "trained").exists():
+            train(folder, pairs)
+            (folder / "trained").touch()
 
 
 def train_golden(folder, pairs):
@@ -79,14 +84,8 @@ def two_way(session_folder):
     from keras_transformer.phrasebook import phrasebook
     from keras_transformer.translator import Translator
 
-    folder = session_folder / "two_way"
-    folder.mkdir(exist_ok=True)
-    pairs = phrasebook()["train"][:12]
-    with open(folder / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "trained").exists():
-            train_two_way(folder, pairs)
-            (folder / "trained").touch()
+    folder, pairs = session_folder / "two_way", phrasebook()["train"][:12]
+    train_once(train_two_way, folder, pairs)
     translator = Translator.load(folder / "run", jit_compile=False)
     english, german = map(list, zip(*pairs, strict=True))
     found = zip(translator.translate(german, target_language="en"), translator.translate(english), strict=True)
