@@ -16,6 +16,7 @@ from pathlib import Path
 from keras_transformer.config import (
     CHANGEABLE,
     LARGE_TEXT,
+    PRESETS,
     ConfigError,
     RunConfig,
     add_flags,
@@ -24,6 +25,9 @@ from keras_transformer.config import (
 )
 from keras_transformer.files import full_disk_named
 from keras_transformer.runs import Run
+
+# Settings that name a trained run.
+OTHER_RUNS = ("init_from", "vocabulary_from", "layers_from", "teacher")
 
 
 def main(argv=None):
@@ -61,12 +65,22 @@ def train(run, config, resume, export):
             prepared.prepare(config, corpus)
         barrier(strategy)  # The other workers read what the first one has written.
         tokenizers = prepared.tokenizers()
+        if recipe.teacher:
+            prepared.check_vocabulary_of(Run(recipe.teacher))
         train = [encode(text, tokenizers, config.data, config.data.clean) for text in corpus.train]
         general = encode(corpus.general, tokenizers, config.data) if corpus.general else None
         validation = [encode(text, tokenizers, config.data) for text in corpus.validation]
         model = compiled_model(config, tokenizers)
         if recipe.init_from and not resume:
             model.set_weights(Run(recipe.init_from).model().get_weights())
+        if recipe.layers_from and not resume:
+            other = Run(recipe.layers_from)
+            layers = [
+                [int(i) for i in one.split(",")] if one else None
+                for one in (recipe.encoder_layers, recipe.decoder_layers)
+            ]
+            copied = training.copy_weights(model, other.model(), *layers, prepared.has_vocabulary_of(other))
+            print(f"weights of {other}: {', '.join(copied)}")
 
         limits = recipe.monitor, recipe.patience, recipe.max_minutes
         checkpoint = training.RunCheckpoint(
@@ -170,6 +184,8 @@ def compiled_model(config, tokenizers):
         jit_compile=recipe.jit_compile,
         gradient_accumulation_steps=recipe.gradient_accumulation_steps,
     )
+    if recipe.teacher:
+        training.add_teacher(model, Run(recipe.teacher).model(), recipe.teacher_weight)
     return model
 
 
@@ -264,7 +280,7 @@ def parse(argv):
         + "; other changes would make it another run.",
     )
     parser.add_argument("--run-dir", metavar="DIR", help="run folder to write (default: runs/DATASET-PRESET)")
-    parser.add_argument("--preset", default=argparse.SUPPRESS, help="size of the model: tiny, small, base or big")
+    parser.add_argument("--preset", default=argparse.SUPPRESS, help=f"size of the model: {', '.join(PRESETS)}")
     parser.add_argument("--config", metavar="FILE", help="JSON file of settings, such as the config.json of a run")
     parser.add_argument("--resume", action="store_true", help="continue the run in the run folder, exactly")
     parser.add_argument("--overwrite", action="store_true", help="replace the run in the run folder")
@@ -274,32 +290,42 @@ def parse(argv):
     names = ("run_dir", "config", "resume", "overwrite", "no_export")
     run_dir, file, resume, overwrite, no_export = (flags.pop(name) for name in names)
     with user_errors():
-        file = read_config_file(file) if file else {}
-        init = Run(init) if (init := {**file, **flags}.get("init_from")) and not resume else None
-        if init:
-            init.check_trained()
-        config = RunConfig.make(flags, file, init and init.config())
-        own = "own" if config.data.train_source or config.data.train else config.data.dataset
-        run = Run(run_dir or Path("runs", f"{own}-{config.preset}"))
-        if resume:
-            if not run.config_file.is_file():
-                raise ConfigError(f"{run} has no run to resume: it has no config.json. Start one without --resume.")
-            config = run.config().resumed({**file, **flags})
-        alpha, passes = config.training.subword_sampling, config.training.subword_sampling_passes
-        if alpha and config.tokenizer.tokenizer != "unigram":
-            raise ConfigError(
-                "`subword_sampling` needs a unigram tokenizer: others have no probabilities to draw segmentations by. "
-                f"Received: subword_sampling={alpha}, tokenizer={config.tokenizer.tokenizer!r}. Leave out one of them."
-            )
-        if passes is not None and not alpha:
-            raise ConfigError(
-                "`subword_sampling_passes` needs `subword_sampling`: nothing is drawn without it. "
-                f"Received: subword_sampling_passes={passes} alone. Try --subword-sampling 0.5."
-            )
-        if not resume and makes_the_run_folder(config.training.strategy):
-            run.claim(overwrite)
-        run.folder.mkdir(parents=True, exist_ok=True)
+        run, config = configure(flags, read_config_file(file) if file else {}, run_dir, resume, overwrite)
     return run, config, resume, not no_export
+
+
+def configure(flags, file, run_dir=None, resume=False, overwrite=False):
+    """The `Run` and its `RunConfig`, from settings of the command line and of a file; makes the run folder.
+
+    Raises:
+        ConfigError: a setting is invalid, or the run folder cannot be used in this way.
+    """
+    others = {name: Run(other) for name in OTHER_RUNS if (other := {**file, **flags}.get(name)) and not resume}
+    for other in others.values():
+        other.check_trained()
+    init, vocabulary = (others[name].config() if name in others else None for name in OTHER_RUNS[:2])
+    config = RunConfig.make(flags, file, init, vocabulary)
+    own = "own" if config.data.train_source or config.data.train else config.data.dataset
+    run = Run(run_dir or Path("runs", f"{own}-{config.preset}"))
+    if resume:
+        if not run.config_file.is_file():
+            raise ConfigError(f"{run} has no run to resume: it has no config.json. Start one without --resume.")
+        config = run.config().resumed({**file, **flags})
+    alpha, passes = config.training.subword_sampling, config.training.subword_sampling_passes
+    if alpha and config.tokenizer.tokenizer != "unigram":
+        raise ConfigError(
+            "`subword_sampling` needs a unigram tokenizer: others have no probabilities to draw segmentations by. "
+            f"Received: subword_sampling={alpha}, tokenizer={config.tokenizer.tokenizer!r}. Leave out one of them."
+        )
+    if passes is not None and not alpha:
+        raise ConfigError(
+            "`subword_sampling_passes` needs `subword_sampling`: nothing is drawn without it. "
+            f"Received: subword_sampling_passes={passes} alone. Try --subword-sampling 0.5."
+        )
+    if not resume and makes_the_run_folder(config.training.strategy):
+        run.claim(overwrite)
+    run.folder.mkdir(parents=True, exist_ok=True)
+    return run, config
 
 
 def encode(text, tokenizers, data, clean=False):

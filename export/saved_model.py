@@ -20,7 +20,7 @@ import tensorflow as tf
 
 from keras_transformer import decoding
 from keras_transformer.compiled import BATCH_SIZES, FORWARD_ROWS
-from keras_transformer.export import ExportError
+from keras_transformer.export import ExportError, check_one_model
 from keras_transformer.export.serving import server_environment
 from keras_transformer.export.verify import longest_target, sentences, verify_saved_model
 from keras_transformer.files import full_disk_named, new_folder
@@ -91,6 +91,7 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, j
     Raises:
         ExportError: `path` cannot be written to, the settings cannot be exported, or the answers differ.
     """
+    check_one_model(translator)
     settings = translator.settings.replace(**{**settings, "avoid_loops": False})  # The graph searches once.
     if settings.sampling:
         raise ExportError(

@@ -15,7 +15,7 @@ from tensorflow.lite.tools import flatbuffer_utils
 
 from keras_transformer import decoding, placeholders
 from keras_transformer.caches import FixedCache
-from keras_transformer.export import ExportError
+from keras_transformer.export import ExportError, check_one_model
 from keras_transformer.export.saved_model import graph_functions, mask_empty_inputs
 from keras_transformer.export.verify import verify_tflite
 from keras_transformer.files import new_folder
@@ -96,6 +96,7 @@ def export_tflite(
     Raises:
         ExportError: `path` cannot be written to, the settings cannot be exported, or the answers differ.
     """
+    check_one_model(translator)
     settings = translator.settings.replace(**{**settings, "avoid_loops": False})  # The graph searches once.
     if settings.sampling:
         raise ExportError(

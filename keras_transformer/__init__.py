@@ -23,6 +23,7 @@ _HOME = {
     "EncoderBlock": "blocks",
     "DecoderBlock": "blocks",
     "Transformer": "model",
+    "Ensemble": "ensemble",
     "LabelSmoothedCrossEntropy": "training",
     "InverseSquareRootSchedule": "training",
     "Perplexity": "training",

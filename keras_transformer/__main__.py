@@ -1,4 +1,4 @@
-"""The command line: `python -m keras_transformer train|launch|clean|import|translate|score|plot|explore|export`."""
+"""The command line: `python -m keras_transformer COMMAND`; see `--help`."""
 
 import argparse
 import contextlib
@@ -17,6 +17,8 @@ from keras_transformer.config import (
     CLEANING,
     PICTURES,
     PICTURES_WITHOUT_RUN,
+    PRESETS,
+    RunConfig,
     add_flags,
     section_settings,
     user_errors,
@@ -41,7 +43,8 @@ def main(argv=None):
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     output = vars(arguments).get("output")
     kept = output and arguments.function is not plot and (not os.path.exists(output) or os.path.isfile(output))
-    with user_errors(f"{output} was not changed." if kept else ""):
+    hint = "Go on with the same command and --resume." if arguments.function is distill else ""
+    with user_errors(f"{output} was not changed." if kept else hint):
         return arguments.function(arguments)
 
 
@@ -56,10 +59,12 @@ def parser():
     one.add_argument("arguments", nargs=argparse.REMAINDER, help="its flags, such as --strategy multi_worker")
     _clean_flags(_command(commands, "clean", clean, "leave out pairs of a corpus that are probably no translations"))
     _import_flags(_command(commands, "import", import_, "make a run of a public model, such as OPUS-MT"))
+    _distill_flags(_command(commands, "distill", distill, "train a small, fast student on what a teacher translates"))
     _translate_flags(_command(commands, "translate", translate, "translate a file, a pipe, or what you type"))
     _score_flags(_command(commands, "score", score, "score a run with sacreBLEU (BLEU and chrF)"))
     _plot_flags(_command(commands, "plot", plot, "draw positions, masks, attention, training and search"))
     _explore_flags(_command(commands, "explore", explore, "write a page that shows what every attention head looks at"))
+    _report_flags(_command(commands, "report", report, "compare runs and their exports: quality, time and size"))
     one = commands.add_parser("export", help="export a run for deployment", description="Export a run for deployment.")
     _export_targets(one.add_subparsers(title="targets", metavar="TARGET", required=True))
     return top
@@ -95,6 +100,54 @@ def _import_flags(one):
         one.add_argument(
             f"--trim-{side}", metavar="FILE", help=f"text of the {side}: keep only the pieces that it needs"
         )
+
+
+def _distill_flags(one):
+    one.add_argument("teachers", nargs="+", metavar="TEACHER", help="run folder; several translate as an ensemble")
+    one.add_argument("--run-dir", required=True, metavar="DIR", help="run folder of the student to write")
+    one.add_argument("--preset", default="mobile", help=f"size of the student: {', '.join(PRESETS)} (default: mobile)")
+    one.add_argument("--source", metavar="FILE", help="text to translate (default: the teacher's training text)")
+    one.add_argument(
+        "--reference", metavar="FILE", help="its translation, line by line, if there is one (default: that of the text)"
+    )
+    one.add_argument(
+        "--text-dir", metavar="DIR", help="folder for the teacher's translations (default: RUN-DIR with -text behind)"
+    )
+    one.add_argument(
+        "--translations", metavar="FILE", help="translations that were made elsewhere, such as with bulk, line by line"
+    )
+    one.add_argument("--num-hypotheses", type=_positive, metavar="N", help="translations per line to select from")
+    one.add_argument(
+        "--select",
+        choices=("best", "chrf", "bleu", "all"),
+        help="which to train with: the most probable one, the nearest to the reference, or all (default: best; chrf "
+        "with --num-hypotheses and references)",
+    )
+    one.add_argument("--teacher-beams", type=_positive, metavar="N", help="beams of the teacher (default: its own)")
+    one.add_argument(
+        "--drop-worst",
+        type=float,
+        default=0.0,
+        metavar="X",
+        help="share of the translations with the lowest scores that is left out (default: 0)",
+    )
+    one.add_argument(
+        "--real-weight",
+        type=float,
+        default=1.0,
+        metavar="W",
+        help="pairs of people's translations per pair of the teacher's in a pass; 0 for none (default: 1)",
+    )
+    one.add_argument(
+        "--direction",
+        choices=("forward", "backward"),
+        default="forward",
+        help="backward: the teacher translates target text into sources, which get the tag <BT> (default: forward)",
+    )
+    one.add_argument("--resume", action="store_true", help="continue what was begun with the same flags")
+    one.add_argument("--overwrite", action="store_true", help="replace the run in the run folder")
+    one.add_argument("--no-export", action="store_true", help="write no exports and no report at the end")
+    add_flags(one, "data", "tokenizer", "model", "training", "decoding")
 
 
 def _search_flags(one):
@@ -186,6 +239,20 @@ def _explore_flags(one):
     _language_flag(one)
     one.add_argument("--input", metavar="FILE", help="file of sentences, one per line")
     one.add_argument("--output", metavar="FILE", help="the page (default: RUN/explorer.html)")
+
+
+def _report_flags(one):
+    one.add_argument(
+        "runs", nargs="+", metavar="RUN", help="folder of a trained run; several with commas between are an ensemble"
+    )
+    one.add_argument(
+        "--text",
+        nargs=2,
+        action="append",
+        metavar=("SOURCE", "REFERENCE"),
+        help="test text; can be repeated (default: the test texts of the last run)",
+    )
+    one.add_argument("--output", metavar="DIR", help="folder to write (default: report/ in the last run)")
 
 
 def _export_targets(targets):
@@ -314,6 +381,44 @@ def import_(arguments):
         print("\n".join(importing.trim_report(whole, imported, corpus[0])), flush=True)
     importing.write(imported, run, arguments.overwrite)
     print(f"Run folder: {run}\nTo translate with it:\n  python -m keras_transformer translate {run} --input FILE")
+    return 0
+
+
+def distill(arguments):
+    """Lets teachers translate a text, trains a student with it, exports it and compares both; all can be resumed."""
+    os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")  # As train_keras.py, before TensorFlow is imported.
+    import train_keras
+    from keras_transformer import distilling
+
+    work = distilling.Distillation(arguments, {k: v for k, v in vars(arguments).items() if k in RunConfig().flat()})
+    resume = arguments.resume and work.run.config_file.is_file()
+    run, config = train_keras.configure(
+        work.flags, {} if resume else work.settings(), work.run.folder, resume, arguments.overwrite
+    )
+    if not resume:
+        print("\n".join(work.write_text()), flush=True)
+    status = train_keras.train(run, config, resume, export=not arguments.no_export)
+    if status or arguments.no_export:
+        return status
+    from keras_transformer.export.report import write_report
+    from keras_transformer.export.tflite import export_tflite
+    from keras_transformer.translator import Translator
+
+    for quantize, name in (("none", "tflite"), ("int8", "tflite-int8")):
+        print(
+            export_tflite(Translator.load(run.folder), run.export_folder(name), quantize, overwrite=True)[0], flush=True
+        )
+    ensemble = [",".join(arguments.teachers)] if len(arguments.teachers) > 1 else []
+    write_report([*ensemble, *arguments.teachers, str(run)], run.report_folder)
+    return 0
+
+
+def report(arguments):
+    for folder in ",".join(arguments.runs).split(","):
+        Run(folder).check_trained()
+    from keras_transformer.export.report import write_report
+
+    write_report(arguments.runs, Path(arguments.output or Run(arguments.runs[-1]).report_folder), arguments.text or ())
     return 0
 
 

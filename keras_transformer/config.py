@@ -51,6 +51,9 @@ OWN_FILES = (
 CLEANING = "source_language", "target_language", "max_characters", "max_character_ratio", "identify_languages"
 
 
+# Numbers of layers, separated by commas.
+LAYERS = Rule(lambda value: re.fullmatch(r"(\d+(,\d+)*)?", value), "numbers separated by commas, such as 0,2")
+
 _DIRECTION = re.compile("[A-Za-z]+(_[A-Za-z0-9]+)*-[A-Za-z]+(_[A-Za-z0-9]+)*")
 
 
@@ -242,6 +245,9 @@ class DataConfig(Settings):
 class TokenizerConfig(Settings):
     """How text becomes token ids."""
 
+    vocabulary_from: str | None = setting(
+        None, "run folder whose vocabulary this run takes: for ensembles, and for students of a teacher"
+    )
     tokenizer: str = setting("unigram", "kind of subword tokenizer", choices=("unigram", "bpe", "wordpiece"))
     vocabulary_size: int | None = setting(
         None, "token ids per vocabulary (default: 8,000, or fewer if the text has too few words)", AT_LEAST_1
@@ -268,6 +274,19 @@ class TrainingConfig(Settings):
         "parts that are not trained, separated by commas: embeddings, encoder, decoder",
         Rule(lambda value: not value or set(value.split(",")) < set(PARTS), f"some but not all of {', '.join(PARTS)}"),
     )
+    layers_from: str | None = setting(
+        None,
+        "run folder with whose weights this run begins where shapes fit: embeddings, and blocks spread evenly over its "
+        "own",
+    )
+    encoder_layers: str = setting(
+        "", "numbers of the encoder blocks of --layers-from, one for each block of this run, such as 0,2", LAYERS
+    )
+    decoder_layers: str = setting("", "the same for the decoder blocks", LAYERS)
+    teacher: str | None = setting(
+        None, "word-level distillation: run folder of a model whose distribution over the tokens is learned, too"
+    )
+    teacher_weight: float = setting(0.5, "weight in [0, 1) of the teacher's distribution in the loss", RATE)
     epochs: int = changeable(30, "maximum number of passes over the training pairs", AT_LEAST_1)
     steps_per_epoch: int | None = setting(
         None,
@@ -339,12 +358,22 @@ CHANGEABLE = {
     flat_name(f) for section in SECTIONS.values() for f in dataclasses.fields(section) if f.metadata["changeable"]
 }
 
-# Sizes: `base` and `big` are those of the paper (table 3), `tiny` is common for Multi30k.
+# Sizes: `base` and `big` are those of the paper (table 3), `tiny` is common for Multi30k. The mobile ones are students:
+# translating runs the encoder once and the decoder for every token, so a shallow decoder saves most of the time
+# ("Deep Encoder, Shallow Decoder", Kasai et al., 2021).
 PRESETS = {
     "tiny": {"num_layers": 4, "num_heads": 4, "hidden_dim": 128, "intermediate_dim": 256, "dropout": 0.3},
     "small": {"num_layers": 6, "num_heads": 4, "hidden_dim": 256, "intermediate_dim": 1024, "dropout": 0.2},
     "base": {"num_layers": 6, "num_heads": 8, "hidden_dim": 512, "intermediate_dim": 2048, "dropout": 0.1},
     "big": {"num_layers": 6, "num_heads": 16, "hidden_dim": 1024, "intermediate_dim": 4096, "dropout": 0.3},
+    "mobile": {
+        **{"num_layers": 6, "num_decoder_layers": 2, "num_heads": 4},
+        **{"hidden_dim": 128, "intermediate_dim": 256, "dropout": 0.1},
+    },
+    "mobile-base": {
+        **{"num_layers": 6, "num_decoder_layers": 2, "num_heads": 8},
+        **{"hidden_dim": 256, "intermediate_dim": 1024, "dropout": 0.1},
+    },
 }
 
 # The settings in which a data set differs from the defaults: small corpora need other steps and rates than the paper's
@@ -395,36 +424,51 @@ class RunConfig:
     decoding: SearchSettings = SearchSettings()
 
     @classmethod
-    def make(cls, settings, file=None, init=None):
+    def make(cls, settings, file=None, init=None, vocabulary=None):
         """A config from flat settings of the command line and of a file; for priorities see the top of this module.
 
         Args:
             settings: of the command line.
             file: of a file. Defaults to None.
             init: the `RunConfig` of the run that is fine-tuned. Defaults to None.
+            vocabulary: the `RunConfig` of the run whose vocabulary this one takes. Defaults to None.
 
         Raises:
-            ConfigError: a setting is invalid, or differs from what the weights of `init` need.
+            ConfigError: a setting is invalid, or differs from what the weights of `init` or the vocabulary need.
         """
         file = _said(file or {}, init)
         if "dataset" in settings and not settings.keys() & {"train", "train_source", "train_target"}:
             file = {key: value for key, value in file.items() if key not in OWN_FILES}
-        config = cls.of_flat(_completed({**file, **settings}, init))
+        given = {**file, **settings}
+        if vocabulary is not None:
+            given = {**vocabulary.of_vocabulary(), **given}
+        config = cls.of_flat(_completed(given, init))
         if init is not None:
             config.check_fits(init)
+        if vocabulary is not None:
+            config.check_same(vocabulary, vocabulary.of_vocabulary(), "whose vocabulary it takes")
         return config
+
+    def of_vocabulary(self):
+        """The flat settings of the vocabulary."""
+        names = {flat_name(f) for f in dataclasses.fields(TokenizerConfig)} - {"vocabulary_from"}
+        return {name: value for name, value in self.flat().items() if name in names}
 
     def check_fits(self, init):
         """Raises a ConfigError unless the weights and the vocabulary of the run `init` fit this config."""
         fixed = {flat_name(f) for name in ("model", "tokenizer") for f in dataclasses.fields(SECTIONS[name])}
-        fixed -= set(OWN_TO_FINE_TUNING)
+        fixed -= set(OWN_TO_FINE_TUNING) | {"vocabulary_from"}
         if init.model.position_type == "learned":
             fixed.add("max_length")
-        old, new = init.flat(), self.flat()
+        self.check_same(init, fixed, "that is fine-tuned")
+
+    def check_same(self, run, fixed, which):
+        """Raises a ConfigError unless the settings `fixed` are those of the config `run`, of the run `which`."""
+        old, new = run.flat(), self.flat()
         others = sorted(name for name in fixed if old[name] != new[name])
         if others:
             raise ConfigError(
-                f"{', '.join(f'`{name}`' for name in others)} must be as in the run that is fine-tuned: its weights "
+                f"{', '.join(f'`{name}`' for name in others)} must be as in the run {which}: its weights "
                 "and its vocabulary need it. Received: "
                 f"{', '.join(f'{name}={new[name]!r} (the run has {old[name]!r})' for name in others)}. Leave out "
                 f"{', '.join('--' + name.replace('_', '-') for name in others)}."
@@ -438,6 +482,12 @@ class RunConfig:
             ConfigError: a setting does not exist or has an invalid value.
         """
         sections = _sections(flat)
+        for name, other in (("tokenizer", "vocabulary_from"), ("training", "layers_from")):
+            if sections["training"].init_from and getattr(sections[name], other):
+                raise ConfigError(
+                    "A run that is fine-tuned has the vocabulary and all weights of `init_from`. "
+                    f"Received: `init_from` and `{other}`. Leave out --{other.replace('_', '-')}."
+                )
         if sections["tokenizer"].separate_vocabularies and sections["model"].tie_embeddings == "all":
             # Checked here: the model knows only the sizes, and two vocabularies can have the same size.
             raise ConfigError(

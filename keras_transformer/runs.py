@@ -8,7 +8,7 @@ checkpoints/epoch-00007-step-00000250.npz   the same, 250 steps later
 log.csv, tensorboard/             metrics of every epoch
 scores.json                       BLEU and chrF of the test set, before and after training
 confidence.json                   how likely words of a certain probability are right
-export/TARGET/, explorer.html     the output of `export` and `explore`, unless --output is given
+export/TARGET/, explorer.html, report/   the output of `export`, `explore` and `report`, unless --output is given
 """
 
 import itertools
@@ -28,7 +28,7 @@ from keras_transformer.tokenizers import TOKENIZER_NAMES, Tokenizer, load_tokeni
 PACKAGES = ("tensorflow", "tensorflow-text", "keras", "keras-nlp", "sentencepiece", "sacrebleu", "numpy")
 SETTING_UP = ".setting-up"  # Where a new run is written before it takes the place of an old one.
 _FILES = {"config.json", "versions.json", "log.csv", "scores.json", "confidence.json", "model.keras", "explorer.html"}
-_FOLDERS = {"checkpoints", "tensorboard", "export", SETTING_UP}
+_FOLDERS = {"checkpoints", "tensorboard", "export", "report", SETTING_UP}
 NUM_CHECKPOINTS = 2
 # Number of the rules by which pairs become batches: a run is resumed with those it began with.
 BATCHES = 2
@@ -73,6 +73,10 @@ class Run:
     @property
     def explorer_file(self):
         return self.folder / "explorer.html"
+
+    @property
+    def report_folder(self):
+        return self.folder / "report"
 
     def export_folder(self, target):
         """The default folder of an export."""
@@ -134,6 +138,18 @@ class Run:
                     f"{self} is not the folder of a trained run: it has no {file.name}. Train one with train_keras.py, "
                     "or look for its folder under runs/."
                 )
+
+    def has_vocabulary_of(self, other):
+        """Whether another `Run` has the same tokenizers."""
+        return [t._serialized() for t in self.tokenizers()] == [t._serialized() for t in other.tokenizers()]
+
+    def check_vocabulary_of(self, other):
+        """Raises a ValueError unless another `Run` has the same tokenizers."""
+        if not self.has_vocabulary_of(other):
+            raise ValueError(
+                "Models that work together must have the same vocabulary: an id must mean the same token in all. "
+                f"Received: {self} and {other} with different ones. Train one with --vocabulary-from {other}."
+            )
 
     def checkpoints(self):
         """The files of its checkpoints, the newest first."""
@@ -200,17 +216,17 @@ class Run:
             new.replace(self.folder / new.name)
 
     def prepare(self, config, corpus):
-        """Trains the tokenizers, or takes those of the run that is fine-tuned; writes them, versions and settings."""
+        """Trains the tokenizers, or takes those of another run; writes them, versions and settings."""
         settings = config.tokenizer
-        if config.training.init_from:
-            tokenizers, languages = Run(config.training.init_from).tokenizers(), config.data.target_languages()
+        if given := config.training.init_from or settings.vocabulary_from:
+            tokenizers, languages = Run(given).tokenizers(), config.data.target_languages()
             for language in languages:
                 tokenizers[0].tag(language)  # Raises an error if there is no tag for it.
             if tokenizers[0].hidden_languages and not languages:
                 raise ConfigError(
-                    "A model of several directions is fine-tuned with texts that have directions: --train and --val "
-                    "SOURCE TARGET direction=SOURCE-TARGET, or --directions. Received: none. The model has the target "
-                    f"languages {', '.join(tokenizers[0].languages)}."
+                    "A vocabulary with language tags needs texts that have directions: --train and --val SOURCE TARGET "
+                    "direction=SOURCE-TARGET, or --directions. Received: none. It has tags for the target languages "
+                    f"{', '.join(tokenizers[0].languages)}."
                 )
         else:
             pairs = some_pairs(itertools.chain.from_iterable(corpus.train), config.training.seed)
@@ -327,7 +343,7 @@ class Run:
                 own = False
             elif path.is_dir():
                 own = path.name in _FOLDERS
-                foreign += _foreign_exports(path) if path.name == "export" else []
+                foreign += _foreign_exports(path) if path.name in ("export", "report") else []
             else:
                 own = path.name in _FILES or path.stem in TOKENIZER_NAMES or path.name.startswith(".writing-")
             foreign += [] if own else [path]

@@ -95,6 +95,70 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         return {**super().get_config(), "label_smoothing": self.label_smoothing}
 
 
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class TeacherCrossEntropy(keras.losses.Loss):
+    """Cross-entropy against the distribution of a teacher: word-level distillation.
+
+        loss = logsumexp(z) - sum(q * z),    q = softmax(logits of the teacher)
+
+    Reference: "Sequence-Level Knowledge Distillation" (Kim and Rush, 2016), section 3.1.
+
+    Args:
+        reduction: Defaults to `"mean_with_sample_weight"`.
+        name: Defaults to `"teacher_cross_entropy"`.
+
+    Call arguments:
+        y_true: logits of the teacher (B, T, V).
+        y_pred: logits (B, T, V).
+        sample_weight: (B, T).
+
+    Example:
+        >>> loss = TeacherCrossEntropy()
+        >>> round(float(loss(np.zeros((1, 1, 4)), np.zeros((1, 1, 4)), sample_weight=np.ones((1, 1)))), 4)  # log(4)
+        1.3863
+    """
+
+    def __init__(self, reduction="mean_with_sample_weight", name="teacher_cross_entropy", **kwargs):
+        super().__init__(name=name, reduction=reduction, **kwargs)
+
+    def call(self, y_true, y_pred):
+        logits = ops.cast(y_pred, "float32")
+        wanted = ops.softmax(ops.stop_gradient(ops.cast(y_true, "float32")), axis=-1)
+        return ops.logsumexp(logits, axis=-1) - ops.sum(wanted * logits, axis=-1)
+
+
+def add_teacher(model, teacher, weight=0.5):
+    """Lets `fit` of a compiled model also learn the distributions of a teacher, see `TeacherCrossEntropy`.
+
+        loss = (1 - weight) * loss of the labels + weight * loss of the teacher
+
+    Validation has the loss of the labels alone. Saved files have no teacher: call this again before training goes on.
+
+    Args:
+        model: a compiled `Transformer`.
+        teacher: a `Transformer` with the same vocabulary, or an `Ensemble`. Its weights do not change.
+        weight: in (0, 1]. Defaults to 0.5.
+
+    Raises:
+        ValueError: the vocabularies differ.
+    """
+    sizes = [(one.vocabulary_size, one.target_vocabulary_size) for one in (model, teacher)]
+    if sizes[0] != sizes[1]:
+        raise ValueError(
+            "A teacher in the loss must have the vocabulary of the model: its distribution is over the same tokens. "
+            f"Received: a model with {sizes[0]} ids, a teacher with {sizes[1]}. Train with --vocabulary-from."
+        )
+    loss_of_labels, loss_of_teacher = model.compute_loss, TeacherCrossEntropy()
+
+    def compute_loss(x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        loss = loss_of_labels(x, y, y_pred, sample_weight, training=training)
+        if not training:
+            return loss
+        return (1 - weight) * loss + weight * loss_of_teacher(teacher(x), y_pred, sample_weight)
+
+    model.compute_loss = compute_loss
+
+
 # The loss and the metrics use the same operations on the same logits, so that compilers compute equal ones only once.
 
 
@@ -208,6 +272,56 @@ class InverseSquareRootSchedule(keras.optimizers.schedules.LearningRateSchedule)
 
     def get_config(self):
         return {"peak": self.peak, "warmup_steps": self.warmup_steps}
+
+
+def copy_weights(model, other, encoder_layers=None, decoder_layers=None, same_vocabulary=True):
+    """Copies those weights of another `Transformer` whose shapes fit: embeddings, blocks and final normalisations.
+
+    A student begins with blocks of its teacher ("Pre-trained Summarization Distillation", Shleifer and Rush, 2020).
+
+    Args:
+        model: a `Transformer`, which is changed.
+        other: a `Transformer`.
+        encoder_layers: for each encoder block, the index of the other model's block. Defaults to None: spread evenly,
+            from the first to the last.
+        decoder_layers: the same for the decoder.
+        same_vocabulary: whether both have the same vocabulary; otherwise embeddings are not copied. Defaults to True.
+
+    Returns:
+        What was copied, a list of phrases.
+
+    Raises:
+        ValueError: there are other numbers of blocks, or nothing fits.
+    """
+    pairs = [
+        (f"embedding of the {name}", *(getattr(one, f"{side}_embedding") for one in (model, other)))
+        for name, side in (("source", "encoder"), ("target", "decoder"))
+        if same_vocabulary
+    ]
+    for side, layers in (("encoder", encoder_layers), ("decoder", decoder_layers)):
+        mine, others = (getattr(one, f"{side}_blocks") for one in (model, other))
+        if layers is None:
+            layers = np.linspace(0, len(others) - 1, len(mine)).round().astype(int).tolist()
+        if len(layers) != len(mine) or not set(layers) <= set(range(len(others))):
+            raise ValueError(
+                f"`{side}_layers` must name one block of the other model for each {side} block, from 0 to "
+                f"{len(others) - 1}. Received: {side}_layers={list(layers)} for {len(mine)} blocks."
+            )
+        pairs += [(f"{side} block {i}", block, others[i]) for block, i in zip(mine, layers, strict=True)]
+        pairs.append((f"normalisation of the {side}", *(getattr(one, f"{side}_norm") for one in (model, other))))
+    copied = []
+    for name, mine, others in pairs:
+        if mine and others and [w.shape for w in mine.weights] == [w.shape for w in others.weights]:
+            mine.set_weights(others.get_weights())
+            copied.append(name)
+    if not copied:
+        widths = [one.get_config()["hidden_dim"] for one in (model, other)]
+        raise ValueError(
+            "No weights of the other model fit: blocks and embeddings must have the same sizes. Received: a model of "
+            f"width {widths[0]}, another of width {widths[1]}. Train without --layers-from, or with --hidden-dim "
+            f"{widths[1]}."
+        )
+    return copied
 
 
 def make_schedule(hidden_dim, warmup_steps, learning_rate=None):

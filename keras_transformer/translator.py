@@ -18,6 +18,7 @@ from keras import ops
 from keras_transformer import decoding, sentences
 from keras_transformer.compiled import FORWARD_ROWS, AutoCompiled, batches, compile_function, filled_shapes
 from keras_transformer.confidence import WORD, Calibration, Confidence, right_words, word_log_probs
+from keras_transformer.ensemble import Ensemble
 from keras_transformer.markup import token_spans
 from keras_transformer.model import Transformer
 from keras_transformer.placeholders import Glossary, has_words, protect, protect_target, restored
@@ -156,7 +157,7 @@ class Translator:
     """Translates lists of strings.
 
     Args:
-        model: a `Transformer`.
+        model: a `Transformer`, or an `Ensemble` of several.
         source_tokenizer: a `Tokenizer`.
         target_tokenizer: Defaults to `source_tokenizer`, for a shared vocabulary.
         max_source_length: maximum number of source tokens, including the end token; longer sources are cut. Defaults to
@@ -194,7 +195,7 @@ class Translator:
         glossary=None,
         **settings,
     ):
-        if not isinstance(model, Transformer):
+        if not isinstance(model, Transformer | Ensemble):
             raise TypeError(
                 "`Translator` needs a `keras_transformer.Transformer`: it decodes with the model's caches. "
                 f"Received: {type(model).__name__}. For another model, search with `keras_transformer.decoding`."
@@ -234,21 +235,26 @@ class Translator:
         """The translator of a run folder, as `train_keras.py` writes it.
 
         Args:
-            folder: the run folder.
+            folder: the run folder. Or a list of several with the same vocabulary, whose models translate together as an
+                `Ensemble`; everything else is taken from the first.
             **kwargs: arguments of `Translator`, which replace the run's own settings.
 
         Raises:
             FileNotFoundError: the folder is not a run folder, or has no model yet.
-            ValueError: a file of the run is damaged; the message names it.
+            ValueError: a file of the run is damaged, or the vocabularies of several runs differ; the message names it.
         """
-        run = Run(folder)
-        run.check_trained()
+        run, *others = map(Run, folder if isinstance(folder, list | tuple) else [folder])
+        for one in (run, *others):
+            one.check_trained()
+        for one in others:
+            one.check_vocabulary_of(run)
         config = run.config()
         data = {"max_source_length": config.data.max_length, "source_language": config.data.language_of_sources()}
         data["target_language"] = next(iter(config.data.target_languages()), None)
-        translator = cls(run.model(), *run.tokenizers(), **{**data, **vars(config.decoding), **kwargs})
+        model = Ensemble([one.model() for one in (run, *others)]) if others else run.model()
+        translator = cls(model, *run.tokenizers(), **{**data, **vars(config.decoding), **kwargs})
         translator.run = run
-        translator.calibration = run.calibration()
+        translator.calibration = None if others else run.calibration()
         return translator
 
     def translate(

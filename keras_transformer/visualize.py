@@ -527,6 +527,47 @@ def score_by_length(lengths, scores, counts, metric="BLEU", unit="words of the s
     return figure
 
 
+def quality_and_cost(rows):
+    """BLEU and chrF of several models against the time of a sentence and against the size: one point per form.
+
+    Args:
+        rows: a list of dictionaries with `run` and `form`, names; `ms` and `bytes`; and `texts`, a dictionary whose
+            first value has `bleu` and `chrf`.
+
+    Returns:
+        A `Figure`.
+
+    Example:
+        >>> scores = {"test": {"bleu": 40.0, "chrf": 65.0}}
+        >>> rows = [{"run": "teacher", "form": "Python", "ms": 9.0, "bytes": 8e6, "texts": scores}]
+        >>> [axes.get_ylabel() for axes in quality_and_cost(rows).axes]
+        ['BLEU', 'BLEU', 'chrF', 'chrF']
+    """
+    runs, forms = (list(dict.fromkeys(row[key] for row in rows)) for key in ("run", "form"))
+    colours = dict(zip(runs, itertools.cycle((BLUE, ORANGE, GREEN, PURPLE, GREY))))
+    markers = dict(zip(forms, itertools.cycle("os^vDPX*")))
+    figure, grid = _figure(9, 6, 2, 2, sharex="col", sharey="row")
+    for line, (metric, name) in zip(grid, (("bleu", "BLEU"), ("chrf", "chrF")), strict=True):
+        for axes, cost in zip(line, ("ms", "bytes"), strict=True):
+            for row in rows:
+                scores, x = next(iter(row["texts"].values())), row[cost] / (1e6 if cost == "bytes" else 1)
+                axes.plot(x, scores[metric], markers[row["form"]], color=colours[row["run"]], markersize=7, alpha=0.8)
+            axes.set(xscale="log", ylabel=name)
+            axes.grid(alpha=0.3, which="both")
+    grid[1][0].set_xlabel("milliseconds for one sentence")
+    grid[1][1].set_xlabel("MB of model and tokenizers")
+    for axes in grid[1]:
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter("{x:g}")
+        axes.tick_params(axis="x", which="both", labelsize=7, labelrotation=45)
+    for name in runs:
+        figure.axes[0].plot([], [], "o", color=colours[name], label=name)
+    for name in forms:
+        figure.axes[0].plot([], [], markers[name], color=GREY, label=name)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)
+    return figure
+
+
 def label_smoothing(probabilities, targets, names, label_smoothing, top=8):
     """The target distribution of the loss and the distribution of the model, position by position.
 

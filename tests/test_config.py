@@ -52,8 +52,9 @@ def flag(f):
 def other_value(section, f):
     """A legal value that is not the default, as the command line spells it, and as Python has it."""
     choices = f.metadata["choices"]
-    if f.name == "freeze":
-        return "encoder", "encoder"
+    if f.name in ("freeze", "encoder_layers", "decoder_layers"):
+        value = "encoder" if f.name == "freeze" else "0,1"
+        return value, value
     if choices:
         value = next(choice for choice in choices if choice != f.default)
         return value, value

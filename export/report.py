@@ -1,0 +1,227 @@
+"""What runs and their exports are worth: quality, milliseconds a sentence and size, as a table and a picture.
+
+Each form of each run is measured in a process of its own, one after the other.
+"""
+
+import json
+import multiprocessing
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from keras_transformer.datasets import load_corpus, read_parallel
+from keras_transformer.files import new_folder
+from keras_transformer.runs import Run
+
+# Number of sentences that are timed. Each is translated once before.
+TIMED = 100
+# The forms of a run: how they are named, exported and opened.
+FORMS = {
+    "Python": ("python", None),
+    "SavedModel": ("saved_model", None),
+    "TFLite float32": ("tflite", "none"),
+    "TFLite int8": ("tflite", "int8"),
+}
+
+
+def write_report(runs, folder, texts=(), overwrite=True):
+    """Measures runs on test texts; writes `report.md`, `report.json` and `report.png`, and prints the table.
+
+    Args:
+        runs: run folders, strings. Several with commas between them are an ensemble, which has one form, in Python.
+        folder: the folder to write.
+        texts: (source, reference) pairs of files. Defaults to none: the test texts of the last run.
+        overwrite: whether to replace an older report. Defaults to True.
+
+    Returns:
+        A list of dictionaries: run, form, texts (BLEU, chrF and signatures by the name of the text), ms, bytes.
+    """
+    from keras_transformer.visualize import quality_and_cost
+
+    data = Run(runs[-1].split(",")[0]).config().data
+    tests = [read_parallel(*pair) for pair in texts] or load_corpus(data).test
+    tests = [(str(text), text.pairs) for text in tests]
+    tokenize = data.sacrebleu_tokenizer()
+    rows = []
+    with new_folder(folder, overwrite) as written, tempfile.TemporaryDirectory() as scratch:
+        for run in runs:
+            folders = run.split(",")
+            for form, (kind, quantize) in FORMS.items() if len(folders) == 1 else [("Python", FORMS["Python"])]:
+                path = in_own_process(_exported, run, kind, quantize, scratch)
+                row = in_own_process(_measured, kind, folders, path, tests, tokenize)
+                rows.append({"run": " + ".join(Run(one).folder.name for one in folders), "form": form, **row})
+                print(_line(rows[-1]), flush=True)
+        (written / "report.json").write_text(json.dumps(rows, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        (written / "report.md").write_text(as_markdown(rows, runs), encoding="utf-8")
+        quality_and_cost(rows).savefig(written / "report.png")
+    print(f"Report: {folder}", flush=True)
+    return rows
+
+
+def in_own_process(function, *arguments):
+    """Calls a function in a new process, so that nothing of one form counts for another."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+def bytes_in(*paths):
+    """The size of files, and of all files in folders."""
+    files = [file for path in map(Path, paths) for file in (path.rglob("*") if path.is_dir() else [path])]
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def median_ms(translate, texts):
+    """The median time in milliseconds for one text. Each is translated once before."""
+    times = []
+    for timed in (False, True):
+        for text in texts[:TIMED]:
+            began = time.perf_counter()
+            translate(text)
+            if timed:
+                times.append(time.perf_counter() - began)
+    return 1e3 * statistics.median(times)
+
+
+class Form(NamedTuple):
+    """A form of a run.
+
+    Attributes:
+        translate: a function of one text.
+        translate_all: a function of a list of texts.
+        bytes: the size of the model and its tokenizers.
+    """
+
+    translate: Callable
+    translate_all: Callable
+    bytes: int
+
+
+def python_form(folders, **settings):
+    """`Translator` of a list of run folders; `settings` are its arguments."""
+    from keras_transformer.translator import Translator
+
+    translator = Translator.load(folders, **settings)
+    size = bytes_in(*(Run(folder).model_file for folder in folders), *_tokenizer_files(folders[0]))
+    return Form(lambda text: translator.translate([text])[0], translator.translate, size)
+
+
+def saved_model_form(path):
+    """A SavedModel in a session without XLA, as a stock TensorFlow Serving runs it; first use of TensorFlow here."""
+    for line in Path(path, "serving.env").read_text(encoding="utf-8").splitlines():
+        name, value = line.split("=", 1)
+        os.environ[name] = value
+    import numpy as np
+
+    from keras_transformer.export.verify import ServedModel, disable_xla
+
+    disable_xla()
+    served = ServedModel(path)
+
+    def translate_all(texts):
+        return [one.decode() for one in served("translate", text=np.array(texts, object))["translation"]]
+
+    return Form(lambda text: translate_all([text])[0], translate_all, bytes_in(path))
+
+
+def tflite_form(path):
+    """A `translator.tflite`, with one thread."""
+    from keras_transformer.export.run_tflite import TFLiteTranslator
+
+    translator = TFLiteTranslator(Path(path, "translator.tflite"))
+    size = bytes_in(Path(path, "translator.tflite"), *_tokenizer_files(path))
+
+    def translate(text):
+        return translator.translate(text)[0][0]
+
+    return Form(translate, lambda texts: list(map(translate, texts)), size)
+
+
+def _tokenizer_files(folder):
+    return sorted(Path(folder).glob("*tokenizer.*"))
+
+
+def _exported(run, kind, quantize, scratch):
+    """The path of an export: the run's own, if it is newer than the model, else a new one in the folder `scratch`."""
+    if kind == "python":
+        return None
+    run = Run(run)
+    name = {"saved_model": "saved_model", "none": "tflite", "int8": "tflite-int8"}[quantize or kind]
+    found = run.export_folder(name)
+    if kind == "saved_model" and found.is_dir():
+        found = max(found.iterdir(), key=lambda path: int(path.name) if path.name.isdecimal() else 0)
+    if found.is_dir() and found.stat().st_mtime >= run.model_file.stat().st_mtime:
+        return str(found)
+    from keras_transformer.translator import Translator
+
+    path = Path(scratch, run.folder.name, name)
+    path.parent.mkdir(exist_ok=True)
+    if kind == "saved_model":
+        from keras_transformer.export.saved_model import export_saved_model
+
+        return str(export_saved_model(Translator.load(run.folder), path))
+    from keras_transformer.export.tflite import export_tflite
+
+    return str(export_tflite(Translator.load(run.folder), path, quantize, text_file=False)[0])
+
+
+def _measured(kind, folders, path, tests, tokenize):
+    from keras_transformer.scoring import corpus_scores
+
+    open_form = {"python": lambda: python_form(folders), "saved_model": lambda: saved_model_form(path)}
+    form = open_form.get(kind, lambda: tflite_form(path))()
+    row = {"bytes": form.bytes, "ms": median_ms(form.translate, [source for source, _ in tests[0][1]]), "texts": {}}
+    for name, pairs in tests:
+        sources, references = zip(*pairs, strict=True)
+        row["texts"][name] = corpus_scores(form.translate_all(list(sources)), references, tokenize)._asdict()
+    return row
+
+
+def _line(row):
+    scores = next(iter(row["texts"].values()))
+    return (
+        f"{row['run']:30}{row['form']:18}BLEU {scores['bleu']:6.2f}  chrF {scores['chrf']:6.2f}"
+        f"{row['ms']:9.2f} ms{row['bytes'] / 1e6:8.2f} MB"
+    )
+
+
+def as_markdown(rows, runs):
+    """The table of a report, with the command that makes it."""
+    names = list(rows[0]["texts"])
+    head = ["run", "form", *(f"{name}, BLEU / chrF" for name in names), "ms", "MB"]
+    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    for row in rows:
+        scores = [f"{one['bleu']:.2f} / {one['chrf']:.2f}" for one in row["texts"].values()]
+        cells = [row["run"], row["form"], *scores, f"{row['ms']:.2f}", f"{row['bytes'] / 1e6:.2f}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    scores = next(iter(rows[0]["texts"].values()))
+    return "\n".join(
+        [
+            "# Quality, time and size",
+            "",
+            *lines,
+            "",
+            f"BLEU: {scores['bleu_signature']}  ",
+            f"chrF: {scores['chrf_signature']}",
+            "",
+            f"`ms`: the median time for one of {TIMED} sentences of the first text, tokenization included, on "
+            f"{os.cpu_count()} cores ({_processor()}). TFLite uses one thread; the SavedModel runs without XLA. `MB`: "
+            "model and tokenizers. Each form has the search settings of its run.",
+            "",
+            f"    python -m keras_transformer report {' '.join(runs)}",
+            "",
+        ]
+    )
+
+
+def _processor():
+    """The name of the processor."""
+    try:
+        names = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+        return names[0].split(":", 1)[1].strip()
+    except (OSError, IndexError):
+        return "unknown processor"
