@@ -226,10 +226,10 @@ def random_translator(preset, vocabulary_size, num_beams, length):
 
     from keras_transformer.config import PRESETS
     from keras_transformer.model import Transformer
-    from keras_transformer.tokenizers import without_special
+    from keras_transformer.tokenizers import Tokenizer, without_special
     from keras_transformer.translator import Translator
 
-    class Ids:
+    class Ids(Tokenizer):
         kind = suffix = ""
 
         def __init__(self):

@@ -22,7 +22,7 @@ from keras_transformer.runs import Run
 TIMED = 100
 # The forms of a run: how they are named, exported and opened.
 FORMS = {
-    "Python": ("python", None),
+    "Python, XLA": ("python", None),
     "SavedModel": ("saved_model", None),
     "TFLite float32": ("tflite", "none"),
     "TFLite int8": ("tflite", "int8"),
@@ -51,7 +51,7 @@ def write_report(runs, folder, texts=(), overwrite=True):
     with new_folder(folder, overwrite) as written, tempfile.TemporaryDirectory() as scratch:
         for run in runs:
             folders = run.split(",")
-            for form, (kind, quantize) in FORMS.items() if len(folders) == 1 else [("Python", FORMS["Python"])]:
+            for form, (kind, quantize) in FORMS.items() if len(folders) == 1 else [("Python, XLA", ("python", None))]:
                 path = in_own_process(_exported, run, kind, quantize, scratch)
                 row = in_own_process(_measured, kind, folders, path, tests, tokenize)
                 rows.append({"run": " + ".join(Run(one).folder.name for one in folders), "form": form, **row})
@@ -172,7 +172,10 @@ def _exported(run, kind, quantize, scratch):
 def _measured(kind, folders, path, tests, tokenize):
     from keras_transformer.scoring import corpus_scores
 
-    open_form = {"python": lambda: python_form(folders), "saved_model": lambda: saved_model_form(path)}
+    open_form = {
+        "python": lambda: python_form(folders, jit_compile=True),
+        "saved_model": lambda: saved_model_form(path),
+    }
     form = open_form.get(kind, lambda: tflite_form(path))()
     row = {"bytes": form.bytes, "ms": median_ms(form.translate, [source for source, _ in tests[0][1]]), "texts": {}}
     for name, pairs in tests:
@@ -209,8 +212,9 @@ def as_markdown(rows, runs):
             f"chrF: {scores['chrf_signature']}",
             "",
             f"`ms`: the median time for one of {TIMED} sentences of the first text, tokenization included, on "
-            f"{os.cpu_count()} cores ({_processor()}). TFLite uses one thread; the SavedModel runs without XLA. `MB`: "
-            "model and tokenizers. Each form has the search settings of its run.",
+            f"{os.cpu_count()} cores ({_processor()}). In Python, XLA has compiled the search before; the SavedModel "
+            "runs without XLA; TFLite uses one thread. `MB`: model and tokenizers. Each form has the search settings "
+            "of its run.",
             "",
             f"    python -m keras_transformer report {' '.join(runs)}",
             "",

@@ -164,8 +164,19 @@ def _language_flag(one):
     )
 
 
+def _ensemble_flag(one):
+    one.add_argument(
+        "--ensemble",
+        nargs="+",
+        default=[],
+        metavar="RUN",
+        help="more runs of the same vocabulary that translate with it",
+    )
+
+
 def _translate_flags(one):
     _search_flags(one)
+    _ensemble_flag(one)
     one.add_argument(
         "--input", metavar="FILE", help="text, one sentence per line, plain or .gz (default: standard input)"
     )
@@ -203,6 +214,7 @@ def _translate_flags(one):
 
 def _score_flags(one):
     _search_flags(one)
+    _ensemble_flag(one)
     one.add_argument("--source", metavar="FILE", help="text to translate (default: the run's test set)")
     one.add_argument("--reference", metavar="FILE", help="its translation, line by line")
     one.add_argument("--output", metavar="FILE", help="file for the translations (default: none)")
@@ -339,7 +351,7 @@ def _load(arguments):
         settings["glossary"] = Glossary.load(arguments.glossary)
     from keras_transformer.translator import Translator
 
-    return Translator.load(arguments.run, **settings)
+    return Translator.load([arguments.run, *getattr(arguments, "ensemble", ())], **settings)
 
 
 def clean(arguments):
@@ -396,6 +408,9 @@ def distill(arguments):
         work.flags, {} if resume else work.settings(), work.run.folder, resume, arguments.overwrite
     )
     if not resume:
+        from keras_transformer.model import Transformer
+
+        Transformer(8, **vars(config.model))  # Sizes that do not fit are an error now, not after hours.
         print("\n".join(work.write_text()), flush=True)
     status = train_keras.train(run, config, resume, export=not arguments.no_export)
     if status or arguments.no_export:

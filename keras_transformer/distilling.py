@@ -80,6 +80,10 @@ class TeacherText:
         self.hypotheses = self.folder / "hypotheses.jsonl"
         self.check()
 
+    def is_translated(self):
+        """Whether all lines are translated."""
+        return self.hypotheses.is_file()
+
     def check(self):
         """Raises an error unless the folder is free, or was begun with the same settings."""
         marks = self.folder / "settings.json"
@@ -107,9 +111,6 @@ class TeacherText:
         self.folder.mkdir(parents=True, exist_ok=True)
         part = self.folder / "hypotheses.jsonl.part"
         with _locked(self.folder):
-            if self.hypotheses.is_file():
-                print(f"{self.folder}: all lines are translated already", flush=True)
-                return
             write_json(self.folder / "settings.json", self.settings)
             with open(part, "ab+") as file:
                 done = count = _whole_chunks(file)
@@ -259,7 +260,8 @@ class Distillation:
         for teacher in self.teachers:
             teacher.check_trained()
             teacher.check_vocabulary_of(self.teachers[0])
-        self.config, self.flags = self.teachers[0].config(), flags
+        self.config, self.flags = self.teachers[0].config(), dict(flags)
+        self.more_text = self.flags.pop("train", [])  # Beside that of the teacher.
         if not 0 <= arguments.drop_worst < 1:
             raise ConfigError(f"--drop-worst must be in [0, 1). Received: {arguments.drop_worst}.")
         if not 0 <= arguments.real_weight < math.inf:
@@ -353,13 +355,12 @@ class Distillation:
             )
         end = [f"direction={direction}"] if direction else []
         corpora = {"train": [[*self._paths("train"), "name=teacher", *end]]}
-        if self._real_pairs():
+        if self._real_pairs() is not None:
             corpora["train"].append([*self._paths("real"), "name=real", f"weight={self.arguments.real_weight}", *end])
         for split in ("val", "test"):
             if self.corpus and not flags.keys() & {split, f"{split}_source"}:
                 corpora[split] = [[*self._paths(split), f"name={split}", *end]]
-        if extra := flags.pop("train", None):
-            corpora["train"] += extra
+        corpora["train"] += self.more_text
         settings |= {**corpora, "bleu_tokenize": self.config.data.sacrebleu_tokenizer()}
         if rate := self.config.training.learning_rate:
             width = flags.get("hidden_dim") or PRESETS[one_of("preset", flags["preset"], PRESETS)]["hidden_dim"]
@@ -377,17 +378,26 @@ class Distillation:
             return self.pairs()
         return self._of_corpus("train") if self.corpus else None
 
+    def _translate(self):
+        """The function that `TeacherText.write` needs."""
+        if self.arguments.translations:
+            return given_translations(self.arguments.translations)
+        from keras_transformer.translator import Translator
+
+        translator = Translator.load([teacher.folder for teacher in self.teachers], **vars(self._search()))
+        return teacher_function(translator, self.num_hypotheses, self.num_lines, self.language)
+
     def write_text(self):
         """Translates, selects, and writes all texts. Returns lines of text about it."""
-        if self.arguments.translations:
-            translate = given_translations(self.arguments.translations)
+        if self.text.is_translated():
+            print(f"{self.text.folder}: all {self.num_lines:,} lines are translated already", flush=True)
         else:
-            from keras_transformer.translator import Translator
-
-            translator = Translator.load([teacher.folder for teacher in self.teachers], **vars(self._search()))
-            translate = teacher_function(translator, self.num_hypotheses, self.num_lines, self.language)
-        self.text.write(translate, (line for line, _ in self.pairs()))
-        cleaner = Cleaner.of(self.config.data)
+            print(f"{self.text.folder}: {self.num_lines:,} lines to translate", flush=True)
+            self.text.write(self._translate(), (line for line, _ in self.pairs()))
+        data = self.config.data
+        languages = data.source_language, self.language or data.target_language
+        limits = data.max_characters, data.max_character_ratio
+        cleaner = Cleaner(*(languages[::-1] if self.backward else languages), *limits)
         how = self.select, self.arguments.drop_worst
         count, left_out = self.text.select(self.pairs(), *how, cleaner, self.backward)
         if not count:
@@ -395,8 +405,8 @@ class Distillation:
                 f"No translation is left: all of {self.num_lines:,} lines were left out. " + "\n".join(report(left_out))
             )
         for name, split in (("real", "train"), ("val", "validation"), ("test", "test")):
-            found = self._real_pairs() if name == "real" else self.corpus and self._of_corpus(split)
-            if found:
+            found = self._real_pairs() if name == "real" else self._of_corpus(split) if self.corpus else None
+            if found is not None:
                 self.text.copy(name, (pair[::-1] for pair in found) if self.backward else found)
         return [f"{self.text.folder}: {count:,} pairs of the teacher", *report(left_out)]
 
@@ -432,12 +442,13 @@ def _chooser(how):
 def _whole_chunks(file):
     """The number of lines in whole chunks of a file; what follows is cut off: a kill may have broken it."""
     file.seek(0)
-    lines = list(file)
-    if lines and not lines[-1].endswith(b"\n"):
-        lines.pop()
-    lines = lines[: len(lines) // CHUNK_SIZE * CHUNK_SIZE]
-    file.truncate(sum(map(len, lines)))
-    return len(lines)
+    lines = end = size = 0
+    for count, line in enumerate(file, 1):
+        size += len(line)
+        if count % CHUNK_SIZE == 0 and line.endswith(b"\n"):
+            lines, end = count, size
+    file.truncate(end)
+    return lines
 
 
 @contextlib.contextmanager

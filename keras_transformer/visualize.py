@@ -556,10 +556,12 @@ def quality_and_cost(rows):
             axes.grid(alpha=0.3, which="both")
     grid[1][0].set_xlabel("milliseconds for one sentence")
     grid[1][1].set_xlabel("MB of model and tokenizers")
-    for axes in grid[1]:
+    for axes in grid[1]:  # Few round numbers; Matplotlib would write all digits of a decade, or powers of ten.
+        low, high = axes.get_xlim()
+        ticks = [digit * 10.0**power for power in range(-3, 6) for digit in (1, 2, 5)]
+        axes.set_xticks([tick for tick in ticks if low <= tick <= high])
         axes.xaxis.set_major_formatter("{x:g}")
-        axes.xaxis.set_minor_formatter("{x:g}")
-        axes.tick_params(axis="x", which="both", labelsize=7, labelrotation=45)
+        axes.xaxis.set_minor_formatter("")
     for name in runs:
         figure.axes[0].plot([], [], "o", color=colours[name], label=name)
     for name in forms:

@@ -13,7 +13,7 @@ import numpy as np
 
 from keras_transformer.distribution import distribute, is_chief
 from keras_transformer.model import Transformer
-from keras_transformer.training import LabelSmoothedCrossEntropy, Perplexity, make_optimizer, to_numpy
+from keras_transformer.training import LabelSmoothedCrossEntropy, Perplexity, add_teacher, make_optimizer, to_numpy
 
 V, S, T = 23, 7, 9
 
@@ -30,7 +30,16 @@ def batches(rows, batch_size):
     return {"encoder_token_ids": source, "decoder_token_ids": decoder}, labels, (labels != 0).astype("float32")
 
 
-def train(clip_norm=1.0, ema_momentum=None, dtype=None, rows=16, batch_size=4, dropout=0.0, **compile_arguments):
+def train(
+    clip_norm=1.0,
+    ema_momentum=None,
+    dtype=None,
+    rows=16,
+    batch_size=4,
+    dropout=0.0,
+    teacher_weight=0,
+    **compile_arguments,
+):
     """The trained model and its history."""
     keras.utils.set_random_seed(3)
     sizes = {"num_layers": 1, "num_heads": 2, "hidden_dim": 8, "intermediate_dim": 12}
@@ -40,6 +49,8 @@ def train(clip_norm=1.0, ema_momentum=None, dtype=None, rows=16, batch_size=4, d
     optimizer.epsilon = 1e-4
     compile_arguments = {"jit_compile": False, **compile_arguments}
     model.compile(optimizer, LabelSmoothedCrossEntropy(), weighted_metrics=[Perplexity()], **compile_arguments)
+    if teacher_weight:
+        add_teacher(model, Transformer(V, **{**sizes, "num_layers": 2}), teacher_weight)
     inputs, labels, weights = arrays = batches(rows, batch_size)
     settings = {"epochs": 2, "verbose": 0, "shuffle": False}
     if keras.backend.backend() == "tensorflow":

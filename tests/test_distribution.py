@@ -18,7 +18,10 @@ FAST_TO_COMPILE = "--xla_backend_optimization_level=0"
 # Few trainings, each with several features that could disturb each other.
 CASES = {
     "clip, EMA, ragged, XLA": {"clip_norm": 0.1, "ema_momentum": 0.9, "rows": 13, "jit_compile": True},
-    "accumulate, clip, ragged": {"gradient_accumulation_steps": 3, "clip_norm": 0.1, "rows": 13},
+    "accumulate, clip, ragged, teacher": {
+        **{"gradient_accumulation_steps": 3, "clip_norm": 0.1, "rows": 13},
+        "teacher_weight": 0.3,
+    },
     "float16": {"dtype": "mixed_float16", "gradient_accumulation_steps": 2},
 }
 # Weights move by 0.01 a step. Rounding in half precision depends on the order of additions.

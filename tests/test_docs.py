@@ -59,6 +59,8 @@ def test_command_lines_of_the_pages_have_flags_that_exist():
         "import opus-mt",
         "translate",
         "score",
+        "distill",
+        "report",
         "export saved_model",
         "export ctranslate2",
         "export tflite",
