@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from keras_transformer.embeddings import positional_encoding
-from keras_transformer.export import ExportError, check_one_model
+from keras_transformer.export import ExportError, check_exportable
 from keras_transformer.files import new_folder
 from keras_transformer.tokenizers import END_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID, save_tokenizers
 
@@ -48,7 +48,7 @@ def export_ctranslate2(translator, path, quantize="float32", overwrite=False):
     path = Path(path)
     if quantize not in QUANTIZATIONS:
         raise ExportError(f"`quantize` must be one of {QUANTIZATIONS}. Received: {quantize!r}.")
-    check_one_model(translator)
+    check_exportable(translator, translator.settings.replace(sampling=False, shortlist=0))
     model = translator.model
     config = model.get_config()
     settings = {

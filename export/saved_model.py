@@ -20,7 +20,7 @@ import tensorflow as tf
 
 from keras_transformer import decoding
 from keras_transformer.compiled import BATCH_SIZES, FORWARD_ROWS
-from keras_transformer.export import ExportError, check_one_model
+from keras_transformer.export import check_exportable
 from keras_transformer.export.serving import server_environment
 from keras_transformer.export.verify import longest_target, sentences, verify_saved_model
 from keras_transformer.files import full_disk_named, new_folder
@@ -91,12 +91,8 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, j
     Raises:
         ExportError: `path` cannot be written to, the settings cannot be exported, or the answers differ.
     """
-    check_one_model(translator)
     settings = translator.settings.replace(**{**settings, "avoid_loops": False})  # The graph searches once.
-    if settings.sampling:
-        raise ExportError(
-            "Sampling cannot be exported: a servable must give the same answer each time. Received: sampling=True."
-        )
+    check_exportable(translator, settings)
     num_hypotheses = settings.num_beams if num_hypotheses is None else num_hypotheses
     settings.check_num_hypotheses(num_hypotheses)
     path = Path(path)
@@ -375,7 +371,8 @@ class _Signatures:
 
     def _arguments(self, token_ids):
         """The arguments of `search` about tags and placeholders."""
-        arguments, count = {"tags": self.translator.tags}, self.num_placeholders
+        arguments = {"tags": self.translator.tags, "shortlist": self.translator.shortlist}
+        count = self.num_placeholders
         if count:
             arguments |= {"num_placeholders": count, "required": placeholders_of(token_ids, count)}
         return arguments

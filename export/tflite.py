@@ -15,7 +15,7 @@ from tensorflow.lite.tools import flatbuffer_utils
 
 from keras_transformer import decoding, placeholders
 from keras_transformer.caches import FixedCache
-from keras_transformer.export import ExportError, check_one_model
+from keras_transformer.export import ExportError, check_exportable
 from keras_transformer.export.saved_model import graph_functions, mask_empty_inputs
 from keras_transformer.export.verify import verify_tflite
 from keras_transformer.files import new_folder
@@ -96,12 +96,8 @@ def export_tflite(
     Raises:
         ExportError: `path` cannot be written to, the settings cannot be exported, or the answers differ.
     """
-    check_one_model(translator)
     settings = translator.settings.replace(**{**settings, "avoid_loops": False})  # The graph searches once.
-    if settings.sampling:
-        raise ExportError(
-            "Sampling cannot be exported: the exported files have no random numbers. Received: sampling=True."
-        )
+    check_exportable(translator, settings)
     if quantize not in QUANTIZATIONS:
         raise ExportError(f"`quantize` must be one of {QUANTIZATIONS}. Received: {quantize!r}.")
     longest = translator.model.max_length
@@ -249,7 +245,7 @@ class _Device:
         """Token ids (1, S) -> hypotheses (1, K, L) and their scores (1, K)."""
         length = tf.reduce_sum(tf.cast(token_ids != PAD_TOKEN_ID, tf.int32), axis=1)
         limits, num_beams = settings.limits(length), settings.num_beams
-        shared = {"cache": "fixed", "tags": self.translator.tags}
+        shared = {"cache": "fixed", "tags": self.translator.tags, "shortlist": self.translator.shortlist}
         if count := self.translator.num_placeholders:
             shared |= {"num_placeholders": count, "required": placeholders_of(token_ids, count)}
         hypotheses, scores = search(self.model, token_ids, limits, self.target_length, settings, num_beams, **shared)
@@ -282,6 +278,11 @@ def convert(model, functions, quantize, custom=False):
         converter.allow_custom_ops = custom
         if quantize != "none":
             converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        if quantize == "int8":
+            # One scale per matrix, not one per row: else the file has the embedding twice, with one scale for looking
+            # tokens up and with many for the logits, and all scales again in every signature. It is a third smaller,
+            # as fast, and at most 0.1 BLEU worse.
+            converter._experimental_disable_per_channel = True
         if quantize == "float16":
             converter.target_spec.supported_types = [tf.float16]
         return converter.convert()
@@ -290,6 +291,8 @@ def convert(model, functions, quantize, custom=False):
 def _with_metadata(file, content):
     """A TFLite file with `translator.json` as metadata, so that the file describes itself."""
     model = flatbuffer_utils.convert_bytearray_to_object(file)
+    for tensor in (tensor for graph in model.subgraphs for tensor in graph.tensors):
+        tensor.name = None  # Nobody reads them, and they take 6 % of a small file. Signatures have names of their own.
     model.description = "A translator made by keras_transformer; see the metadata translator.json."
     buffer, entry = schema.BufferT(), schema.MetadataT()
     buffer.data = content.encode()

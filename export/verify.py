@@ -232,7 +232,7 @@ def tflite_bleu(folder, translator, pairs, tokenize="13a"):
 
 def tflite_reference(translator, settings):
     """The translator with the lengths and the search of a `translator.json`."""
-    return Translator(
+    reference = Translator(
         translator.model,
         translator.source_tokenizer,
         translator.target_tokenizer,
@@ -242,6 +242,8 @@ def tflite_reference(translator, settings):
         target_language=settings["target_language"],
         **settings["settings"],
     )
+    reference.shortlist = translator.shortlist
+    return reference
 
 
 class _TextFile:

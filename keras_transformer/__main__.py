@@ -27,6 +27,8 @@ from keras_transformer.files import output_file
 from keras_transformer.placeholders import Glossary
 from keras_transformer.runs import Run
 
+# Pairs that are aligned for a shortlist, at most: some thousand a minute with a base model.
+SHORTLIST_PAIRS = 100_000
 # A worker notices after a time-out of TensorFlow that another one is gone. If they never connected, it waits forever.
 GRACE_SECONDS = 60
 # Test sentences that show what quantisation costs: they take a minute with a base model.
@@ -62,6 +64,7 @@ def parser():
     _distill_flags(_command(commands, "distill", distill, "train a small, fast student on what a teacher translates"))
     _translate_flags(_command(commands, "translate", translate, "translate a file, a pipe, or what you type"))
     _score_flags(_command(commands, "score", score, "score a run with sacreBLEU (BLEU and chrF)"))
+    _shortlist_flags(_command(commands, "shortlist", shortlist, "find the target tokens that each sentence may need"))
     _plot_flags(_command(commands, "plot", plot, "draw positions, masks, attention, training and search"))
     _explore_flags(_command(commands, "explore", explore, "write a page that shows what every attention head looks at"))
     _report_flags(_command(commands, "report", report, "compare runs and their exports: quality, time and size"))
@@ -230,6 +233,12 @@ def _score_flags(one):
         action="store_true",
         help="fit the confidence to this text and store it in the run, as training does with the validation text",
     )
+
+
+def _shortlist_flags(one):
+    one.add_argument("run", help="folder of a trained run; shortlist.npz is written into it")
+    one.add_argument("--source", metavar="FILE", help="text to align (default: the run's training text)")
+    one.add_argument("--target", metavar="FILE", help="its translation, line by line")
 
 
 def _plot_flags(one):
@@ -630,6 +639,25 @@ def _print_confidence(translator, sources, references, target_language):
         f"confidence: {len(right):,} words, {sum(right) / len(right):.1%} right, {found.mean():.1%} expected; "
         f"calibration error {calibration_error(found, right):.3f}, ranking (AUC) {ranking(found, right):.3f}"
     )
+
+
+def shortlist(arguments):
+    """Learns the shortlist of a run from alignments of its training text."""
+    from keras_transformer.datasets import load_corpus, parallel_files
+    from keras_transformer.runs import some_pairs
+
+    if bool(arguments.source) != bool(arguments.target):
+        raise ValueError("--source and --target must be given together. Received: one of them.")
+    run, translator = Run(arguments.run), _load(arguments)
+    if arguments.source:
+        texts = [parallel_files(arguments.source, arguments.target)]
+    else:
+        texts = load_corpus(run.config().data).train
+    pairs = some_pairs(((*pair, text.target_language) for text in texts for pair in text), 0, SHORTLIST_PAIRS)
+    found = translator.learn_shortlist(*map(list, zip(*pairs, strict=True)))
+    found.save(run.shortlist_file)
+    print(f"{run.shortlist_file}: from {len(pairs):,} pairs. Use it with --shortlist 500.")
+    return 0
 
 
 def plot(arguments):

@@ -309,6 +309,13 @@ class PositionalEmbedding(keras.layers.Layer):
         kernel = ops.transpose(embedding.embeddings) if self.tie_weights else embedding.reverse_embeddings
         return ops.cast(kernel, self.variable_dtype)
 
+    def output_rows(self, token_ids):
+        """What `project` needs for some tokens only: vectors (..., D), and biases (...) or None, of ids (...)."""
+        embedding = self.token_embedding
+        kernel = embedding.embeddings if self.tie_weights else ops.transpose(embedding.reverse_embeddings)
+        rows = ops.take(ops.cast(kernel, self.variable_dtype), token_ids, axis=0)
+        return rows, None if self.bias is None else ops.take(self.bias, token_ids, axis=0)
+
     def compute_mask(self, token_ids, mask=None):
         if self.token_embedding is None:
             return mask

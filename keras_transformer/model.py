@@ -282,6 +282,11 @@ class Transformer(DistributedFit, keras.Model):
         Returns:
             Logits (B * K, V) and the updated cache.
         """
+        x, cache = self.decode_hidden(token_ids, cache, cache_update_index, cross_cache, ancestors)
+        return self.decoder_embedding.project(x, output_kernel), cache
+
+    def decode_hidden(self, token_ids, cache, cache_update_index, cross_cache, ancestors=None):
+        """`decode_step` without the projection: hidden states (B * K, D) and the updated cache."""
         x = self.decoder_embedding(token_ids[:, None], start_index=cache_update_index)[:, 0]
         num_beams = 1 if ancestors is None else ancestors.shape[1]
         cross_cache, cross_bias = cross_cache
@@ -296,8 +301,7 @@ class Transformer(DistributedFit, keras.Model):
                 x, block_cache, cache_update_index, block_cross_cache, self_bias, cross_bias, num_beams
             )
             new_cache.append(block_cache)
-        x = self.decoder_norm(x) if self.decoder_norm else x
-        return self.decoder_embedding.project(x, output_kernel), new_cache
+        return self.decoder_norm(x) if self.decoder_norm else x, new_cache
 
     def start_decoding(
         self, encoder_token_ids, max_length, num_beams: int = 1, cache: str = "growing", output_kernel=None
@@ -346,10 +350,13 @@ class Decoder:
 
     def step(self, token_ids, cache, index, ancestors=None):
         """Logits (B * K, V) of the next token, and the cache for the next step; see `Transformer.decode_step`."""
-        logits, new = self.model.decode_step(
-            token_ids, cache["self"], index, cache["cross"], ancestors, self.output_kernel
-        )
-        return logits, {**cache, "self": new}
+        hidden, cache = self.hidden_step(token_ids, cache, index, ancestors)
+        return self.model.decoder_embedding.project(hidden, self.output_kernel), cache
+
+    def hidden_step(self, token_ids, cache, index, ancestors=None):
+        """`step` without the projection: hidden states (B * K, D), and the cache for the next step."""
+        hidden, new = self.model.decode_hidden(token_ids, cache["self"], index, cache["cross"], ancestors)
+        return hidden, {**cache, "self": new}
 
     def lengthen(self, cache, max_length):
         """The cache with room for `max_length` positions."""

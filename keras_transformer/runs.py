@@ -8,6 +8,7 @@ checkpoints/epoch-00007-step-00000250.npz   the same, 250 steps later
 log.csv, tensorboard/             metrics of every epoch
 scores.json                       BLEU and chrF of the test set, before and after training
 confidence.json                   how likely words of a certain probability are right
+shortlist.npz                     the target tokens that are often aligned with each source token
 export/TARGET/, explorer.html, report/   the output of `export`, `explore` and `report`, unless --output is given
 """
 
@@ -27,7 +28,8 @@ from keras_transformer.tokenizers import TOKENIZER_NAMES, Tokenizer, load_tokeni
 
 PACKAGES = ("tensorflow", "tensorflow-text", "keras", "keras-nlp", "sentencepiece", "sacrebleu", "numpy")
 SETTING_UP = ".setting-up"  # Where a new run is written before it takes the place of an old one.
-_FILES = {"config.json", "versions.json", "log.csv", "scores.json", "confidence.json", "model.keras", "explorer.html"}
+_FILES = {"config.json", "versions.json", "log.csv", "scores.json", "confidence.json", "shortlist.npz"}
+_FILES |= {"model.keras", "explorer.html"}
 _FOLDERS = {"checkpoints", "tensorboard", "export", "report", SETTING_UP}
 NUM_CHECKPOINTS = 2
 # Number of the rules by which pairs become batches: a run is resumed with those it began with.
@@ -73,6 +75,10 @@ class Run:
     @property
     def explorer_file(self):
         return self.folder / "explorer.html"
+
+    @property
+    def shortlist_file(self):
+        return self.folder / "shortlist.npz"
 
     @property
     def report_folder(self):
@@ -176,6 +182,16 @@ class Run:
                 f"{path} is not what a run writes: it needs {', '.join(Calibration._fields)}. Delete it, and "
                 "calibrate again with `python -m keras_transformer score RUN --calibrate`."
             ) from error
+
+    def shortlist(self):
+        """Its `keras_transformer.shortlist.Shortlist`, or None.
+
+        Raises:
+            ValueError: the file is damaged.
+        """
+        from keras_transformer.shortlist import Shortlist
+
+        return Shortlist.load(self.shortlist_file) if self.shortlist_file.is_file() else None
 
     # Writing a run.
 

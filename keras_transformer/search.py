@@ -70,6 +70,12 @@ class SearchSettings(Settings):
         1.0, "log probabilities of tokens that already occurred are multiplied by this (1: off)", POSITIVE
     )
     allow_unknown: bool = changeable(False, "allow the unknown token, written as ⁇, in translations")
+    shortlist: int = changeable(
+        0,
+        "number of target tokens, chosen for each sentence by the run's shortlist, among which its translation is "
+        "searched (0: all); see keras_transformer shortlist",
+        AT_LEAST_0,
+    )
     sampling: bool = changeable(False, "draw tokens at random instead of searching for the best")
     temperature: float = changeable(
         1.0,
@@ -149,6 +155,7 @@ def search(
     num_placeholders=0,
     required=None,
     tags=(),
+    shortlist=None,
 ):
     """Searches for the translations of a batch, in `keras.ops`: for `Translator` and for the graphs of exports.
 
@@ -168,6 +175,8 @@ def search(
             Defaults to 0.
         required: bool (B, N), the placeholders that a translation must have, from `placeholders_of`. Defaults to None.
         tags: ids of language tags, which a translation never contains. Defaults to none.
+        shortlist: a `keras_transformer.shortlist.Shortlist`, for `settings.shortlist`; a search with a prefix does
+            without it. Defaults to None.
 
     Returns:
         `decoding.Hypotheses`.
@@ -175,6 +184,7 @@ def search(
     from keras import ops
 
     from keras_transformer import decoding
+    from keras_transformer.shortlist import ShortlistDecoder, restored
 
     cache = cache or ("fixed" if jit_compile else "growing")
     # Devices translate one sentence at a time, and each further stage would add another copy of the loop's body.
@@ -186,6 +196,13 @@ def search(
     forbidden = [*settings.forbidden, *tags]
     if required is None:
         forbidden += range(FIRST_PLACEHOLDER_ID, FIRST_PLACEHOLDER_ID + num_placeholders)
+    chosen = None
+    if settings.shortlist and prefix is None:
+        first = 1 + max([END_TOKEN_ID + num_placeholders, *tags])
+        most = decoder.model.target_vocabulary_size
+        size = min(max(settings.shortlist, first + 2 * num_beams), most)
+        chosen = shortlist.choose(encoder_token_ids, size, first, most)
+        decoder = ShortlistDecoder(decoder, chosen)
     special_ids = decoding.SpecialIds(START_TOKEN_ID, END_TOKEN_ID, PAD_TOKEN_ID, tuple(forbidden), num_placeholders)
     shared = {
         "limits": limits,
@@ -195,18 +212,20 @@ def search(
         "required": required,
     }
     if num_beams > 1:
-        return decoding.beam_search(
+        found = decoding.beam_search(
             decoder, batch_size, max_length, settings, num_hypotheses, jit_compile=jit_compile, **shared
         )
-    if settings.sampling:
-        token_ids, scores = decoding.sample(decoder, uniforms, max_length, settings, **shared)
     else:
-        token_ids, scores = decoding.greedy(
-            decoder, batch_size, max_length, settings, jit_compile=jit_compile, **shared
-        )
-    length = ops.cast(ops.sum(token_ids != PAD_TOKEN_ID, axis=-1), "float32")
-    divisor = decoding.length_penalty_divisor(length, settings.length_penalty, settings.length_penalty_type)
-    return decoding.Hypotheses(token_ids, scores / divisor)
+        if settings.sampling:
+            token_ids, scores = decoding.sample(decoder, uniforms, max_length, settings, **shared)
+        else:
+            token_ids, scores = decoding.greedy(
+                decoder, batch_size, max_length, settings, jit_compile=jit_compile, **shared
+            )
+        length = ops.cast(ops.sum(token_ids != PAD_TOKEN_ID, axis=-1), "float32")
+        divisor = decoding.length_penalty_divisor(length, settings.length_penalty, settings.length_penalty_type)
+        found = decoding.Hypotheses(token_ids, scores / divisor)
+    return found if chosen is None else found._replace(token_ids=restored(found.token_ids, chosen))
 
 
 def has_loop(token_ids):

@@ -25,6 +25,7 @@ from keras_transformer.placeholders import Glossary, has_words, protect, protect
 from keras_transformer.runs import Run
 from keras_transformer.search import NGRAM_OF_LOOPS, SearchSettings, has_loop, placeholders_of, search
 from keras_transformer.settings import one_of
+from keras_transformer.shortlist import Shortlist
 from keras_transformer.tokenizers import END_TOKEN_ID, FIRST_PLACEHOLDER_ID, PAD_TOKEN_ID, shifted_right
 
 # With this many texts, XLA saves more time than its compilation takes.
@@ -215,6 +216,7 @@ class Translator:
                 "A glossary needs a vocabulary with placeholders, which stand for its terms in the model. Received: a "
                 "tokenizer without them. Train with placeholders (--num-placeholders 8)."
             )
+        self.shortlist = None  # `learn_shortlist` or `load` sets it to a `keras_transformer.shortlist.Shortlist`.
         self.calibration = None  # `calibrate` or `load` sets it to a `keras_transformer.confidence.Calibration`.
         self.run = None  # `load` sets it to the `Run`.
         self._compiled = {}
@@ -254,7 +256,8 @@ class Translator:
         model = Ensemble([one.model() for one in (run, *others)]) if others else run.model()
         translator = cls(model, *run.tokenizers(), **{**data, **vars(config.decoding), **kwargs})
         translator.run = run
-        translator.calibration = None if others else run.calibration()
+        translator.calibration, translator.shortlist = (None, None) if others else (run.calibration(), run.shortlist())
+        translator.check_shortlist(translator.settings)
         return translator
 
     def translate(
@@ -290,6 +293,7 @@ class Translator:
             `Translation.truncated` is True; if strings are returned, there is a warning.
         """
         settings = self.settings.replace(**settings)
+        self.check_shortlist(settings)
         texts = _list_of_strings("texts", texts)
         if return_confidence:
             self.check_calibrated()
@@ -535,6 +539,56 @@ class Translator:
                 "or `python -m keras_transformer score RUN --calibrate --source FILE --reference FILE` for a run."
             )
 
+    def check_shortlist(self, settings):
+        """Raises a ValueError if a search with these `SearchSettings` lacks its shortlist."""
+        if settings.shortlist and not self.shortlist:
+            raise ValueError(
+                "`shortlist` needs alignments of the training text. Received: "
+                f"shortlist={settings.shortlist}, a translator without them. Call `translator.learn_shortlist(sources, "
+                "targets)`, or `python -m keras_transformer shortlist RUN` for a run. An ensemble has none."
+            )
+
+    def align(self, sources, targets, target_language=None):
+        """Aligns the tokens of given translations by cross-attention.
+
+        Args:
+            sources, targets: lists of strings.
+            target_language: see `translate`.
+
+        Yields:
+            For each pair the ids of the source, those of the target, and for each target token the index of its source
+            token; three lists, see `Attention.alignment`.
+        """
+        sources, targets = _list_of_strings("sources", sources), _list_of_strings("targets", targets)
+        tags = self._tags(target_language, len(sources))
+        for begin in range(0, len(sources), CHUNK_SIZE):
+            rows = slice(begin, begin + CHUNK_SIZE)
+            protected = [self._protected(source) for source in sources[rows]]
+            source_ids, _ = self._encode(protected, tags[rows])
+            texts = targets[rows]
+            if self.num_placeholders:
+                texts = [protect_target(text, one.parts) for text, one in zip(texts, protected, strict=True)]
+            most = self.model.max_length or 2 * self.max_source_length
+            target_ids = [[*ids[: most - 1], END_TOKEN_ID] for ids in self.target_tokenizer.tokenize(texts)]
+            found = [[Translation("", 0.0, tuple(ids))] for ids in target_ids]
+            for ids, (one,) in zip(source_ids, self._add_attention(source_ids, found), strict=True):
+                yield ids, list(one.token_ids), one.attention.alignment()
+
+    def learn_shortlist(self, sources, targets, target_language=None):
+        """Finds the target tokens that are often aligned with each source token; see `keras_transformer.shortlist`.
+
+        Args:
+            sources, targets: lists of strings, some ten thousand pairs of the training text or more.
+            target_language: see `translate`.
+
+        Returns:
+            `keras_transformer.shortlist.Shortlist`, which also becomes `translator.shortlist`.
+        """
+        sizes = self.model.vocabulary_size, self.model.target_vocabulary_size
+        self.shortlist = Shortlist.learn(self.align(sources, targets, target_language), *sizes)
+        self._compiled.clear()
+        return self.shortlist
+
     def judged_words(self, sources, references, target_language=None):
         """Log probabilities of the words of all translations, and whether each word is right: two lists."""
         sources, references = _list_of_strings("sources", sources), _list_of_strings("references", references)
@@ -722,6 +776,7 @@ class Translator:
             def function(inputs, max_length, jit_compile):
                 arguments = {"max_length": max_length, "settings": settings, "num_hypotheses": num_hypotheses}
                 arguments |= {"num_placeholders": self.num_placeholders, "tags": self.tags}
+                arguments["shortlist"] = self.shortlist
                 return tuple(search(self.model, **arguments, jit_compile=jit_compile, **inputs))
 
             self._compiled[key] = AutoCompiled(self.model, function)

@@ -28,7 +28,8 @@ ALLOWED = {
     "ensemble": {"model"},
     "decoding": {"base"},
     "settings": set(),
-    "search": {"settings", "tokenizers", "decoding"},
+    "shortlist": {"base", "files", "tokenizers"},
+    "search": {"settings", "tokenizers", "decoding", "shortlist"},
     "config": {"settings", "search"},
     "files": set(),
     "text": set(),
@@ -36,7 +37,7 @@ ALLOWED = {
     "placeholders": set(),
     "confidence": set(),
     "markup": {"placeholders"},
-    "runs": {"config", "files", "placeholders", "tokenizers", "confidence"},
+    "runs": {"config", "files", "placeholders", "tokenizers", "confidence", "shortlist"},
     "sentencepiece_model": set(),
     "tokenizers": {"files", "placeholders", "sentencepiece_model"},
     "phrasebook_lexicon": set(),
@@ -50,7 +51,7 @@ ALLOWED = {
     "scoring": set(),
     "compiled": set(),
     "translator": {
-        *("model", "ensemble", "decoding", "search", "settings", "compiled", "tokenizers", "runs"),
+        *("model", "ensemble", "decoding", "search", "shortlist", "settings", "compiled", "tokenizers", "runs"),
         *("sentences", "placeholders", "markup", "confidence"),
     },
     "distilling": {
@@ -79,6 +80,7 @@ CORE = ("base", "masks", "embeddings", "caches", "attention", "blocks", "model",
 # What each file outside the core may load beyond the standard library, NumPy and Keras.
 HEAVY = {
     "settings": set(),
+    "shortlist": set(),
     "search": set(),
     "config": set(),
     "files": set(),
