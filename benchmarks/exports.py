@@ -5,14 +5,13 @@
 
 The forms run one after the other, each in its own process. All search without a length penalty, because CTranslate2's
 formula is different. Latency is the median time for one sentence, tokenization included, over the first 100 sentences,
-which were translated once before. Memory is the peak of the process; for the browser, of the page's process. `same` is
-the share of lines that are equal to those of the first form.
+which were translated once before. MB are those of model and tokenizers. Memory is the peak of the process; for the
+browser, of the page's process. `same` is the share of lines that are equal to those of the first form.
 """
 
 import argparse
 import contextlib
 import json
-import multiprocessing
 import os
 import shutil
 import statistics
@@ -20,11 +19,12 @@ import sys
 import tempfile
 import threading
 import time
-from concurrent.futures import ProcessPoolExecutor
 from operator import eq
 from pathlib import Path
 
 from decode import CORES, peak_memory
+
+from keras_transformer.export.report import bytes_in, in_own_process, python_form, saved_model_form, tflite_form
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
@@ -58,12 +58,6 @@ def main(argv=None):
     if arguments.json:
         Path(arguments.json).write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
     return 0
-
-
-def in_own_process(function, *arguments):
-    """Calls a function in a new process, so that the memory of one form does not count for another."""
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(function, *arguments).result()
 
 
 def export(name, folder, arguments):
@@ -140,10 +134,6 @@ def peak_memory_of_the_page():
     return max(peaks)
 
 
-def bytes_in(path):
-    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-
-
 def timed(function):
     """A version of `function` that also returns the seconds that it took."""
 
@@ -156,34 +146,19 @@ def timed(function):
 
 
 def python(arguments, path, kind, stack):
-    from keras_transformer.runs import Run
-    from keras_transformer.translator import Translator
-
     settings = {"num_beams": arguments.num_beams, "length_penalty": 0.0, "jit_compile": kind == "xla"}
-    translator = Translator.load(arguments.run, **settings)
-    size = Run(arguments.run).model_file.stat().st_size
-    return timed(lambda text: translator.translate([text])[0]), size
+    form = python_form([arguments.run], **settings)
+    return timed(form.translate), form.bytes
 
 
 def saved_model(arguments, path, kind, stack):
-    import numpy as np
-
-    from keras_transformer.export.verify import ServedModel, disable_xla
-
-    disable_xla()
-    served = stack.enter_context(ServedModel(path))
-
-    def translate(text):
-        return served("translate", text=np.array([text], object))["translation"][0].decode()
-
-    return timed(translate), bytes_in(path)
+    form = saved_model_form(path)
+    return timed(form.translate), form.bytes
 
 
 def tflite(arguments, path, kind, stack):
-    from keras_transformer.export.run_tflite import TFLiteTranslator
-
-    translator = TFLiteTranslator(path / "translator.tflite")
-    return timed(lambda text: translator.translate(text)[0][0]), (path / "translator.tflite").stat().st_size
+    form = tflite_form(path)
+    return timed(form.translate), form.bytes
 
 
 def ctranslate2(arguments, path, kind, stack):
@@ -200,7 +175,7 @@ def ctranslate2(arguments, path, kind, stack):
         found = translator.translate_batch([pieces], beam_size=arguments.num_beams, length_penalty=0)
         return target.decode(found[0].hypotheses[0])
 
-    return timed(translate), (path / "model.bin").stat().st_size
+    return timed(translate), bytes_in(path)
 
 
 def web(arguments, path, kind, stack):

@@ -152,8 +152,9 @@ def _exported(run, kind, quantize, scratch):
     run = Run(run)
     name = {"saved_model": "saved_model", "none": "tflite", "int8": "tflite-int8"}[quantize or kind]
     found = run.export_folder(name)
-    if kind == "saved_model" and found.is_dir():
-        found = max(found.iterdir(), key=lambda path: int(path.name) if path.name.isdecimal() else 0)
+    if kind == "saved_model":
+        versions = [path for path in found.glob("*") if path.name.isdecimal()]
+        found = max(versions, key=lambda path: int(path.name), default=found / "none")
     if found.is_dir() and found.stat().st_mtime >= run.model_file.stat().st_mtime:
         return str(found)
     from keras_transformer.translator import Translator

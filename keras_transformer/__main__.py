@@ -309,7 +309,8 @@ def _export_targets(targets):
         "--quantize",
         default="none",
         metavar="TYPE",
-        help="none (float32), float16 or int8 (dynamic range; default: none)",
+        help="none (float32), float16, int8 (dynamic range) or int8-per-channel (larger; for models that lose quality "
+        "with int8) (default: none)",
     )
     one.add_argument(
         "--text-file",
@@ -411,7 +412,8 @@ def distill(arguments):
     import train_keras
     from keras_transformer import distilling
 
-    work = distilling.Distillation(arguments, {k: v for k, v in vars(arguments).items() if k in RunConfig().flat()})
+    names = RunConfig().flat()
+    work = distilling.Distillation(arguments, {key: value for key, value in vars(arguments).items() if key in names})
     resume = arguments.resume and work.run.config_file.is_file()
     run, config = train_keras.configure(
         work.flags, {} if resume else work.settings(), work.run.folder, resume, arguments.overwrite
@@ -428,10 +430,10 @@ def distill(arguments):
     from keras_transformer.export.tflite import export_tflite
     from keras_transformer.translator import Translator
 
+    translator = Translator.load(run.folder)
     for quantize, name in (("none", "tflite"), ("int8", "tflite-int8")):
-        print(
-            export_tflite(Translator.load(run.folder), run.export_folder(name), quantize, overwrite=True)[0], flush=True
-        )
+        folder, _ = export_tflite(translator, run.export_folder(name), quantize, overwrite=True)
+        print(folder, flush=True)
     ensemble = [",".join(arguments.teachers)] if len(arguments.teachers) > 1 else []
     write_report([*ensemble, *arguments.teachers, str(run)], run.report_folder)
     return 0

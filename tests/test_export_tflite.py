@@ -285,7 +285,9 @@ def test_the_runner_says_what_is_wrong_with_a_file(exported, tmp_path, capsys, n
     assert line.startswith("error: ") and str(tmp_path) in line
 
 
-@pytest.mark.parametrize("quantize", [pytest.param("float16", marks=pytest.mark.slow), "int8"])
+@pytest.mark.parametrize(
+    "quantize", [*(pytest.param(one, marks=pytest.mark.slow) for one in ("float16", "int8-per-channel")), "int8"]
+)
 def test_quantised_files_are_smaller_and_nearly_the_same(golden, exported, tmp_path, quantize):
     lengths = {"source_length": LENGTH, "target_length": LENGTH, "num_beams": 1, "text_file": False}
     folder, _ = export_tflite(golden.translator, tmp_path / quantize, quantize=quantize, **lengths)
@@ -294,6 +296,12 @@ def test_quantised_files_are_smaller_and_nearly_the_same(golden, exported, tmp_p
     same = [translator.translate(text)[0][0] for text in golden.texts]
     expected = golden.translator.translate(golden.texts, num_beams=1)
     assert sum(a == b for a, b in zip(same, expected, strict=True)) >= 0.8 * len(expected)
+    # The embedding, which is looked up and projected with, is in the file once if both can use its scales.
+    model = flatbuffer_utils.read_model(folder / "translator.tflite")
+    shape = [golden.tokenizer.vocabulary_size, 64]
+    tensors = [tensor for graph in model.subgraphs for tensor in graph.tensors if list(tensor.shape) == shape]
+    with_data = {tensor.buffer for tensor in tensors if model.buffers[tensor.buffer].data is not None}
+    assert len(with_data) == 1 + (quantize == "int8-per-channel")
 
 
 def small(kind="unigram", **settings):
@@ -305,7 +313,10 @@ def small(kind="unigram", **settings):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"quantize": "int4"}, r"`quantize` must be one of \('none', 'float16', 'int8'\)\. Received: 'int4'"),
+        (
+            {"quantize": "int4"},
+            r"`quantize` must be one of \('none', 'float16', 'int8', 'int8-per-channel'\)\. Received: 'int4'",
+        ),
         ({"sampling": True}, "Sampling cannot be exported"),
         ({"source_length": 1}, r"must be at least 2\. Received: source_length=1"),
         ({"text_file": True, "kind": "bpe"}, r"needs unigram tokenizers without byte fallback: .* tokenizer bpe"),

@@ -13,6 +13,7 @@ from keras_transformer.settings import ConfigError
 from keras_transformer.tokenizers import PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID
 
 WRONG = [
+    ("shortlist", -1, "at least 0"),
     ("num_beams", 0, "at least 1"),
     ("num_beams", 257, "at most 256: each beam needs memory"),
     ("max_length", 0, "at least 1"),
