@@ -1,5 +1,6 @@
 """Several models that translate together."""
 
+import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -15,6 +16,7 @@ SOURCE, TARGET = np.array([[5, 7, 3], [9, 3, 0]], "int32"), np.array([[2, 6, 8, 
 
 @pytest.fixture(scope="module")
 def models():
+    keras.utils.set_random_seed(0)
     other = {"num_layers": 2, "num_heads": 3, "hidden_dim": 12, "intermediate_dim": 5, "normalize_first": True}
     models = [Transformer(V, **SIZES), Transformer(V, **other)]
     for model in models:  # Sharper than new weights, so that no two tokens are nearly as probable.
@@ -36,8 +38,6 @@ def test_its_distribution_is_the_geometric_mean(models):
 @pytest.mark.parametrize("cache", ["growing", "fixed"])
 @pytest.mark.parametrize("num_beams", [1, 3])
 def test_a_search_gives_the_scores_of_the_full_forward_pass(models, num_beams, cache):
-    import keras
-
     if cache == "growing" and keras.backend.backend() == "jax":
         pytest.skip("JAX has fixed caches only")
     settings = SearchSettings(num_beams=num_beams, length_penalty=0.0)
@@ -47,7 +47,7 @@ def test_a_search_gives_the_scores_of_the_full_forward_pass(models, num_beams, c
     picked = np.take_along_axis(log_probs(Ensemble(models), target=inputs), token_ids[..., None], axis=-1)[..., 0]
     np.testing.assert_allclose((picked * (token_ids != 0)).sum(axis=1), scores, atol=1e-4)
     alone = search(models[0], SOURCE, np.array([6, 5], "int32"), 6, settings, cache=cache)
-    assert not np.array_equal(ops.convert_to_numpy(alone.token_ids)[:, 0], token_ids)
+    assert not np.allclose(ops.convert_to_numpy(alone.scores)[:, 0], scores, atol=1e-2)
 
 
 def test_two_of_the_same_model_are_that_model(models):
