@@ -18,7 +18,14 @@ CHROMIUM_FLAGS = "--no-sandbox --disable-gpu --no-first-run --disable-background
 
 
 # These tests take longest and wait a lot. They run first, so that no core works on one of them alone at the end.
-LONGEST = ("test_workers", "test_distribution", "test_command_line", "test_web", "test_export_tflite")
+LONGEST = (
+    "test_workers",
+    "test_distribution",
+    "test_command_line",
+    "test_distilling",
+    "test_web",
+    "test_export_tflite",
+)
 
 
 def pytest_collection_modifyitems(items):

@@ -346,12 +346,29 @@ def test_a_teacher_in_the_loss_needs_the_same_vocabulary(golden, text, tmp_path,
 
 
 @pytest.mark.slow
+def test_a_teacher_of_several_directions_has_students_of_one(two_way, tmp_path, capsys):
+    argv = ["distill", str(two_way.run_dir), "--run-dir", str(tmp_path / "run"), "--target-language", "en"]
+    argv += [*STUDENT, "--epochs", "1", "--num-beams", "1", "--real-weight", "0", "--no-export"]
+    assert main(argv) == 0
+    config = Run(tmp_path / "run").config()
+    assert config.data.all_directions() == ["de-en"] and len(config.data.train) == 1
+    german = (tmp_path / "run-text" / "train.source").read_text(encoding="utf-8").splitlines()
+    english = (tmp_path / "run-text" / "train.target").read_text(encoding="utf-8").splitlines()
+    known = {de: en for en, de in two_way.texts}
+    assert all(known.get(de, en) == en for de, en in zip(german, english, strict=True))
+    assert Translator.load(tmp_path / "run").target_language == "en"
+    with pytest.raises(SystemExit, match="2"):
+        main([*argv[:4], "--target-language", "fr"])
+    assert "--target-language must be one of de, en. Received: fr" in capsys.readouterr().err
+
+
+@pytest.mark.slow
 def test_a_kill_in_each_phase_changes_nothing(golden, text, tmp_path):
-    """Of the translations, the training and the exports: `--resume` ends with the same weights and files."""
+    """Of the translations, the training and the exports: `--resume` ends with the same text and weights."""
     flags = ["--source", str(text / "source"), "--reference", str(text / "target"), *STUDENT]
     call = [sys.executable, "-m", "keras_transformer", "distill", str(golden.run_dir), *flags]
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    assert subprocess.run([*call, "--run-dir", str(whole)], timeout=600).returncode == 0
+    assert subprocess.run([*call, "--run-dir", str(whole), "--no-export"], timeout=600).returncode == 0
     marks = (
         tmp_path / "killed-text" / "settings.json",
         killed / "checkpoints" / "epoch-00001.npz",
@@ -370,11 +387,8 @@ def test_a_kill_in_each_phase_changes_nothing(golden, text, tmp_path):
     assert arrays[0].keys() == arrays[1].keys()
     for name, array in arrays[0].items():
         np.testing.assert_array_equal(array, arrays[1][name], err_msg=name)
-    for run in (whole, killed):
-        rows = json.loads((run / "report" / "report.json").read_text())
-        assert [row["run"] for row in rows] == ["run"] * 4 + [run.name] * 4
-        assert {path.name for path in (run / "report").iterdir()} == {
-            *("report.md", "report.json", "report.png"),
-            "export.json",
-        }
-        assert {path.name for path in (run / "export").iterdir()} == {"saved_model", "tflite", "tflite-int8"}
+    rows = json.loads((killed / "report" / "report.json").read_text())
+    assert [row["run"] for row in rows] == ["run"] * 4 + ["killed"] * 4
+    files = {path.name for path in (killed / "report").iterdir()}
+    assert files == {"report.md", "report.json", "report.png", "export.json"}
+    assert {path.name for path in (killed / "export").iterdir()} == {"saved_model", "tflite", "tflite-int8"}
