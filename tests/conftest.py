@@ -17,19 +17,17 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 CHROMIUM_FLAGS = "--no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update"
 
 
-# These tests take longest and wait a lot. They run first, so that no core works on one of them alone at the end.
+# These tests take longest. They run first, so that no core works on one of them alone at the end. The second and third
+# file do not wait for the golden run, which the first one trains.
 LONGEST = (
-    "test_workers",
-    "test_distribution",
-    "test_command_line",
-    "test_distilling",
-    "test_web",
-    "test_export_tflite",
+    *("test_command_line", "test_distribution", "test_importing", "test_distilling", "test_web", "test_directions"),
+    *("test_export_tflite", "test_workers"),
 )
 
 
 def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: item.path.stem not in LONGEST)
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(LONGEST)))
 
 
 class Golden(NamedTuple):

@@ -74,11 +74,8 @@ def test_a_c_program_translates(golden, served, tmp_path):
     assert done.stdout.splitlines() == golden.translator.translate(golden.texts)
 
 
-# SentencePiece makes BPE, too, and unigram, which the golden run has.
-OTHER_KINDS = [pytest.param(kind, marks=[] if kind == "wordpiece" else [pytest.mark.slow]) for kind in KINDS]
-
-
-@pytest.mark.parametrize("kind", OTHER_KINDS)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_tokenizer_is_exported(kind, tmp_path):
     texts = [side for pair in phrasebook()["train"][:150] for side in pair]
     tokenizer = Tokenizer.train(texts, vocabulary_size=None, kind=kind)
@@ -89,6 +86,7 @@ def test_every_tokenizer_is_exported(kind, tmp_path):
     assert_same(translator, served, [*texts[:5], ""])
 
 
+@pytest.mark.slow
 def test_separate_vocabularies_and_learned_positions_are_exported(tmp_path):
     sides = list(zip(*phrasebook()["train"][:150], strict=True))
     tokenizers = [Tokenizer.train(side, size) for side, size in zip(sides, (90, 110), strict=True)]

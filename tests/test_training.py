@@ -222,7 +222,7 @@ ON_TENSORFLOW = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reas
     ("steps", "dtype"),
     [
         (1, "float32"),
-        pytest.param(2, "mixed_float16", marks=ON_TENSORFLOW),
+        pytest.param(2, "mixed_float16", marks=[ON_TENSORFLOW, pytest.mark.slow]),
         pytest.param(2, "float32", marks=[ON_TENSORFLOW, pytest.mark.slow]),
         pytest.param(1, "mixed_float16", marks=pytest.mark.slow),
     ],

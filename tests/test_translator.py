@@ -145,6 +145,7 @@ def test_no_translation_has_padding_unknown_or_start_tokens(token_id, settings):
     assert not {PAD_TOKEN_ID, START_TOKEN_ID} & set(found.token_ids)
 
 
+@pytest.mark.slow
 def test_no_export_writes_padding_unknown_or_start_tokens(tmp_path):
     translator = wants(UNKNOWN_TOKEN_ID)
     (expected,) = translator.translate(["a dog"], return_scores=True)
