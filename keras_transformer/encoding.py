@@ -20,7 +20,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
@@ -327,9 +327,14 @@ def in_background(function, workers):
         with ThreadPoolExecutor(1) as thread:
             yield lambda elements: ahead(lambda element: thread.submit(function, element).result, elements, 1)
         return
-    # A process that is forked could inherit locks of TensorFlow's threads, so new ones are started.
-    with multiprocessing.get_context("spawn").Pool(workers, _begin, (function,)) as pool:
-        yield lambda elements: ahead(lambda element: pool.apply_async(_call, (element,)).get, elements, 4 * workers)
+    # A process that is forked could inherit locks of TensorFlow's threads, so new ones are started. Unlike
+    # `multiprocessing.Pool`, this ends by letting the processes finish what they do: one that is terminated while it
+    # writes a result keeps a lock for ever, and the pool would wait for it.
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _begin, (function,))
+    try:
+        yield lambda elements: ahead(lambda element: pool.submit(_call, element).result, elements, 4 * workers)
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def ahead(submit, elements, count):

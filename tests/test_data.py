@@ -515,6 +515,24 @@ def test_processes_in_the_background_end_with_the_one_that_started_them(tmp_path
     assert not any(path.exists() for path in workers)
 
 
+def test_processes_in_the_background_can_be_left_while_they_hand_over_results(tmp_path):
+    """Python's `multiprocessing.Pool` hangs here: it terminates a process that holds a lock."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from itertools import repeat\n"
+        "from keras_transformer.encoding import in_background\n"
+        "def work(data):\n"
+        "    return data\n"
+        "if __name__ == '__main__':\n"
+        "    for _ in range(8):\n"
+        "        with in_background(work, 2) as made:\n"
+        "            next(made(repeat(bytes(3 << 20))))\n"
+        "    print('done')\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, timeout=60)
+    assert done.stdout == "done\n"
+
+
 def test_a_full_disk_is_named_and_the_next_process_goes_on(with_gaps, tokenizer, tmp_path, monkeypatch):
     monkeypatch.setattr(encoding, "LINES_PER_BLOCK", 7)
     monkeypatch.setattr(encoding, "SECONDS_PER_RECORD", 0)
