@@ -75,7 +75,7 @@ def test_a_c_program_translates(golden, served, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "unigram"])  # The golden run has that.
 def test_every_tokenizer_is_exported(kind, tmp_path):
     texts = [side for pair in phrasebook()["train"][:150] for side in pair]
     tokenizer = Tokenizer.train(texts, vocabulary_size=None, kind=kind)
