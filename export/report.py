@@ -29,14 +29,13 @@ FORMS = {
 }
 
 
-def write_report(runs, folder, texts=(), overwrite=True):
+def write_report(runs, folder, texts=()):
     """Measures runs on test texts; writes `report.md`, `report.json` and `report.png`, and prints the table.
 
     Args:
         runs: run folders, strings. Several with commas between them are an ensemble, which has one form, in Python.
-        folder: the folder to write.
+        folder: the folder to write; an older report in it is replaced.
         texts: (source, reference) pairs of files. Defaults to none: the test texts of the last run.
-        overwrite: whether to replace an older report. Defaults to True.
 
     Returns:
         A list of dictionaries: run, form, texts (BLEU, chrF and signatures by the name of the text), ms, bytes.
@@ -48,11 +47,11 @@ def write_report(runs, folder, texts=(), overwrite=True):
     tests = [(str(text), text.pairs) for text in tests]
     tokenize = data.sacrebleu_tokenizer()
     rows = []
-    with new_folder(folder, overwrite) as written, tempfile.TemporaryDirectory() as scratch:
+    with new_folder(folder, overwrite=True) as written, tempfile.TemporaryDirectory() as scratch:
         for run in runs:
             folders = run.split(",")
-            for form, (kind, quantize) in FORMS.items() if len(folders) == 1 else [("Python, XLA", ("python", None))]:
-                path = in_own_process(_exported, run, kind, quantize, scratch)
+            for form, (kind, quantize) in list(FORMS.items())[: None if len(folders) == 1 else 1]:
+                path = None if kind == "python" else in_own_process(_exported, run, kind, quantize, scratch)
                 row = in_own_process(_measured, kind, folders, path, tests, tokenize)
                 rows.append({"run": " + ".join(Run(one).folder.name for one in folders), "form": form, **row})
                 print(_line(rows[-1]), flush=True)
@@ -147,8 +146,6 @@ def _tokenizer_files(folder):
 
 def _exported(run, kind, quantize, scratch):
     """The path of an export: the run's own, if it is newer than the model, else a new one in the folder `scratch`."""
-    if kind == "python":
-        return None
     run = Run(run)
     name = {"saved_model": "saved_model", "none": "tflite", "int8": "tflite-int8"}[quantize or kind]
     found = run.export_folder(name)
@@ -159,8 +156,7 @@ def _exported(run, kind, quantize, scratch):
         return str(found)
     from keras_transformer.translator import Translator
 
-    path = Path(scratch, run.folder.name, name)
-    path.parent.mkdir(exist_ok=True)
+    path = Path(tempfile.mkdtemp(dir=scratch), name)  # Folders of two runs may have the same name.
     if kind == "saved_model":
         from keras_transformer.export.saved_model import export_saved_model
 
@@ -173,11 +169,10 @@ def _exported(run, kind, quantize, scratch):
 def _measured(kind, folders, path, tests, tokenize):
     from keras_transformer.scoring import corpus_scores
 
-    open_form = {
-        "python": lambda: python_form(folders, jit_compile=True),
-        "saved_model": lambda: saved_model_form(path),
-    }
-    form = open_form.get(kind, lambda: tflite_form(path))()
+    if kind == "python":
+        form = python_form(folders, jit_compile=True)
+    else:
+        form = saved_model_form(path) if kind == "saved_model" else tflite_form(path)
     row = {"bytes": form.bytes, "ms": median_ms(form.translate, [source for source, _ in tests[0][1]]), "texts": {}}
     for name, pairs in tests:
         sources, references = zip(*pairs, strict=True)

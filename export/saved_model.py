@@ -370,7 +370,7 @@ class _Signatures:
         return tf.switch_case(place, branches)
 
     def _arguments(self, token_ids):
-        """The arguments of `search` about tags and placeholders."""
+        """The arguments of `search` about tags, placeholders and the shortlist."""
         arguments = {"tags": self.translator.tags, "shortlist": self.translator.shortlist}
         count = self.num_placeholders
         if count:

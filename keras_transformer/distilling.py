@@ -14,8 +14,6 @@ train.source, train.target    the pairs that were chosen
 real.source, real.target, val.source, ..., test.target    copies of the teacher's own text
 """
 
-import contextlib
-import fcntl
 import hashlib
 import itertools
 import json
@@ -31,7 +29,7 @@ from keras_transformer.cleaning import Cleaner
 from keras_transformer.config import PRESETS, ConfigError, read_json
 from keras_transformer.datasets import FileLines, load_corpus
 from keras_transformer.encoding import EMPTY, left_out_by, report
-from keras_transformer.files import FileError, output_file, write_json
+from keras_transformer.files import FileError, locked, output_file, write_json
 from keras_transformer.runs import Run
 from keras_transformer.search import has_loop
 from keras_transformer.settings import one_of
@@ -40,8 +38,6 @@ from keras_transformer.tokenizers import END_TOKEN_ID
 
 # Number of lines that are translated together. What a kill can cost.
 CHUNK_SIZE = 1024
-# With this many lines, XLA saves more time than its compilation takes.
-XLA_PAYS_FROM = 1024
 # What the source of a back-translated pair begins with.
 TAG = "<BT>"
 SELECTIONS = ("best", "chrf", "bleu", "all")
@@ -110,7 +106,7 @@ class TeacherText:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         part = self.folder / "hypotheses.jsonl.part"
-        with _locked(self.folder):
+        with locked(self.folder):
             write_json(self.folder / "settings.json", self.settings)
             with open(part, "ab+") as file:
                 done = count = _whole_chunks(file)
@@ -150,13 +146,12 @@ class TeacherText:
         Returns:
             The number of pairs, and `encoding.LeftOut` by reason.
         """
-        choose = _chooser(how)
-        lowest = -np.inf
+        choose, lowest, left_out = _chooser(how), -np.inf, {}
         if drop_worst:
-            scores = [one.score for row in self for one in row]
-            lowest = np.quantile(scores, drop_worst)
-        left_out, count = {}, 0
-        with output_file(self.folder / "train.source") as sources, output_file(self.folder / "train.target") as targets:
+            lowest = np.quantile([one.score for row in self for one in row], drop_worst)
+
+        def selected():
+            nonlocal left_out
             for number, ((line, reference), row) in enumerate(zip(pairs, self, strict=True), 1):
                 kept = []
                 for one in choose(row, reference):
@@ -166,25 +161,30 @@ class TeacherText:
                     left_out = left_out_by([(reason, (number, pair))], left_out)
                     if not reason:
                         kept.append((f"{TAG} {one.text}", line) if backward else pair)
-                for source, target in dict.fromkeys(kept):  # Different tokens may be the same text.
-                    print(source, file=sources)
-                    print(target, file=targets)
-                    count += 1
-        return count, left_out
+                yield from dict.fromkeys(kept)  # Different tokens may be the same text.
+
+        return self.copy("train", selected()), left_out
+
+    def paths(self, split):
+        """The paths of the sources and of the targets of `"train"`, `"real"`, `"val"` or `"test"`, strings."""
+        return [str(self.folder / f"{split}.{side}") for side in ("source", "target")]
 
     def copy(self, split, pairs):
-        """Writes pairs to `SPLIT.source` and `SPLIT.target`; returns the two paths."""
-        paths = [self.folder / f"{split}.{side}" for side in ("source", "target")]
-        with output_file(paths[0]) as sources, output_file(paths[1]) as targets:
+        """Writes pairs to the files of a split; returns their number."""
+        source_path, target_path = self.paths(split)
+        count = 0
+        with output_file(source_path) as sources, output_file(target_path) as targets:
             for source, target in pairs:
                 print(source, file=sources)
                 print(target, file=targets)
-        return list(map(str, paths))
+                count += 1
+        return count
 
 
 def teacher_function(translator, num_hypotheses, num_lines, target_language=None):
     """The function that `TeacherText.write` needs, from a `Translator`. The same lines always give the same result."""
     from keras_transformer.decoding import length_penalty_divisor
+    from keras_transformer.translator import XLA_PAYS_FROM
 
     penalty = translator.settings.length_penalty, translator.settings.length_penalty_type
     translator.jit_compile = num_lines >= XLA_PAYS_FROM  # Not "auto": then it would depend on what came before.
@@ -277,7 +277,6 @@ class Distillation:
                 f"--select {self.select} takes the translation nearest to the reference. Received: no references. "
                 "Name them with --reference, or leave out --select."
             )
-        self.num_lines = sum(1 for _ in self.pairs())
         self.text = TeacherText(arguments.text_dir or f"{self.run}-text", self._made_from())
 
     def _target_language(self):
@@ -321,9 +320,10 @@ class Distillation:
 
     def _made_from(self):
         """What decides the translations."""
-        lines = hashlib.sha256()
+        lines, self.num_lines = hashlib.sha256(), 0
         for line, _ in self.pairs():
             lines.update(f"{line}\n".encode())
+            self.num_lines += 1
         made_from = {"text": lines.hexdigest(), "num_hypotheses": self.num_hypotheses}
         if given := self.arguments.translations:
             return {**made_from, "translations": _checksum(given)}
@@ -354,21 +354,20 @@ class Distillation:
                 one for one in self.config.data.all_directions() if one.split("-")[1] == self.language
             )
         end = [f"direction={direction}"] if direction else []
-        corpora = {"train": [[*self._paths("train"), "name=teacher", *end]]}
+        corpora = {"train": [[*self.text.paths("train"), "name=teacher", *end]]}
         if self._real_pairs() is not None:
-            corpora["train"].append([*self._paths("real"), "name=real", f"weight={self.arguments.real_weight}", *end])
+            corpora["train"].append(
+                [*self.text.paths("real"), "name=real", f"weight={self.arguments.real_weight}", *end]
+            )
         for split in ("val", "test"):
             if self.corpus and not flags.keys() & {split, f"{split}_source"}:
-                corpora[split] = [[*self._paths(split), f"name={split}", *end]]
+                corpora[split] = [[*self.text.paths(split), f"name={split}", *end]]
         corpora["train"] += self.more_text
         settings |= {**corpora, "bleu_tokenize": self.config.data.sacrebleu_tokenizer()}
         if rate := self.config.training.learning_rate:
             width = flags.get("hidden_dim") or PRESETS[one_of("preset", flags["preset"], PRESETS)]["hidden_dim"]
             settings["learning_rate"] = rate * self.config.model.hidden_dim / width
         return settings
-
-    def _paths(self, split):
-        return [str(self.text.folder / f"{split}.{side}") for side in ("source", "target")]
 
     def _real_pairs(self):
         """The pairs of people's translations that are mixed in, (source, target) of the teacher; None for none."""
@@ -412,11 +411,8 @@ class Distillation:
 
 
 def _checksum(path):
-    digest = hashlib.sha256()
     with open(path, "rb") as file:
-        while data := file.read(1 << 20):
-            digest.update(data)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _chooser(how):
@@ -449,15 +445,3 @@ def _whole_chunks(file):
             lines, end = count, size
     file.truncate(end)
     return lines
-
-
-@contextlib.contextmanager
-def _locked(folder):
-    lock = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError as error:
-        raise FileError(f"{folder} is being written by another process. Wait until it has finished.") from error
-    finally:
-        os.close(lock)

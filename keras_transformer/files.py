@@ -236,9 +236,7 @@ def cached_folder(path, write):
 def _working_folder(folder):
     """An empty folder that this process has locked; if the block fails, it is removed."""
     folder.mkdir(exist_ok=True)
-    lock = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with locked(folder):
         for left in folder.iterdir():  # Left by a killed process.
             remove(left)
         try:
@@ -246,6 +244,15 @@ def _working_folder(folder):
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
+
+
+@contextlib.contextmanager
+def locked(folder):
+    """A context in which no other process can lock the folder; a `FileError` if one has locked it."""
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
     except BlockingIOError as error:
         raise FileError(f"{folder} is being written by another process. Wait until it has finished.") from error
     finally:

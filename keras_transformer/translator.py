@@ -501,9 +501,7 @@ class Translator:
             )
         protected = [self._protected(source) for source in sources]
         source_ids, truncated = self._encode(protected, self._tags(target_language, len(sources)))
-        if self.num_placeholders:
-            targets = [protect_target(text, one.parts) for text, one in zip(targets, protected, strict=True)]
-        target_ids = [[*ids, END_TOKEN_ID] for ids in self.target_tokenizer.tokenize(targets)]
+        target_ids = self._encode_targets(targets, protected)
 
         results, rows = [], self._log_probs(source_ids, target_ids)
         for ids, row, cut, one in zip(target_ids, rows, truncated, protected, strict=True):
@@ -565,11 +563,8 @@ class Translator:
             rows = slice(begin, begin + CHUNK_SIZE)
             protected = [self._protected(source) for source in sources[rows]]
             source_ids, _ = self._encode(protected, tags[rows])
-            texts = targets[rows]
-            if self.num_placeholders:
-                texts = [protect_target(text, one.parts) for text, one in zip(texts, protected, strict=True)]
             most = self.model.max_length or 2 * self.max_source_length
-            target_ids = [[*ids[: most - 1], END_TOKEN_ID] for ids in self.target_tokenizer.tokenize(texts)]
+            target_ids = self._encode_targets(targets[rows], protected, most)
             found = [[Translation("", 0.0, tuple(ids))] for ids in target_ids]
             for ids, (one,) in zip(source_ids, self._add_attention(source_ids, found), strict=True):
                 yield ids, list(one.token_ids), one.attention.alignment()
@@ -722,6 +717,13 @@ class Translator:
         rows, most = self.source_tokenizer.tokenize(texts), self.max_source_length - 1
         rows = [tag + ids if ids else ids for tag, ids in zip(tags, rows, strict=True)]
         return [[*ids[:most], END_TOKEN_ID] for ids in rows], [len(ids) > most for ids in rows]
+
+    def _encode_targets(self, targets, protected, most=None):
+        """Token ids of given translations of texts with placeholders, the end token last; cut at `most` tokens."""
+        if self.num_placeholders:
+            targets = [protect_target(text, one.parts) for text, one in zip(targets, protected, strict=True)]
+        rows = self.target_tokenizer.tokenize(targets)
+        return [[*ids[: most and most - 1], END_TOKEN_ID] for ids in rows]
 
     def _warn_of_truncated(self, truncated):
         if any(truncated):

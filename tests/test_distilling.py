@@ -23,7 +23,7 @@ from keras_transformer.config import ConfigError, RunConfig
 from keras_transformer.distilling import Hypothesis, TeacherText, given_translations, teacher_function
 from keras_transformer.export import ExportError
 from keras_transformer.export.saved_model import export_saved_model
-from keras_transformer.files import FileError
+from keras_transformer.files import FileError, locked
 from keras_transformer.model import Transformer
 from keras_transformer.phrasebook import phrasebook
 from keras_transformer.runs import Run
@@ -79,7 +79,7 @@ def test_a_folder_of_other_settings_or_content_is_kept(tmp_path):
     (tmp_path / "mine" / "thesis.tex").write_text("x")
     with pytest.raises(FileError, match="has other content than a teacher's translations"):
         TeacherText(tmp_path / "mine", {})
-    with distilling._locked(tmp_path / "text"), pytest.raises(FileError, match="written by another process"):
+    with locked(tmp_path / "text"), pytest.raises(FileError, match="written by another process"):
         TeacherText(tmp_path / "text", {"a": 1, "b": [2]}).write(upper, ["x"])
 
 
