@@ -67,9 +67,9 @@ def train(run, config, resume, export):
         tokenizers = prepared.tokenizers()
         if recipe.teacher:
             prepared.check_vocabulary_of(Run(recipe.teacher))
-        train = [encode(text, tokenizers, config.data, config.data.clean) for text in corpus.train]
-        general = encode(corpus.general, tokenizers, config.data) if corpus.general else None
-        validation = [encode(text, tokenizers, config.data) for text in corpus.validation]
+        train = [encode(text, tokenizers, config, config.data.clean) for text in corpus.train]
+        general = encode(corpus.general, tokenizers, config) if corpus.general else None
+        validation = [encode(text, tokenizers, config) for text in corpus.validation]
         model = compiled_model(config, tokenizers)
         if recipe.init_from and not resume:
             model.set_weights(Run(recipe.init_from).model().get_weights())
@@ -328,11 +328,12 @@ def configure(flags, file, run_dir=None, resume=False, overwrite=False):
     return run, config
 
 
-def encode(text, tokenizers, data, clean=False):
+def encode(text, tokenizers, config, clean=False):
     """Token ids of a `ParallelText`, those of a large text on disk; prints how many pairs there are."""
     from keras_transformer.cleaning import Cleaner
     from keras_transformer.encoding import Progress, encode_pairs, encoded_in, report
 
+    data, tagged_targets = config.data, config.model.source_language_token_id is not None
     cleaner = Cleaner.of(data, text.direction) if clean else None
     tokenizers, cache = (tokenizers[0], tokenizers[-1]), data.cache_dir
     if cache is None and text.num_bytes > LARGE_TEXT:
@@ -340,11 +341,12 @@ def encode(text, tokenizers, data, clean=False):
     if cache is None or not text.num_bytes:
         if cleaner:
             cleaner.find_duplicates(text.lines)
-        settings = {"cleaner": cleaner, "target_language": text.target_language}
+        settings = {"cleaner": cleaner, "target_language": text.target_language, "tagged_targets": tagged_targets}
         pairs = encode_pairs(text.lines, *tokenizers, data.max_length, data.over_long, **settings)
     else:
         settings = {"workers": data.workers or os.cpu_count(), "progress": Progress(text.name)}
-        pairs = encoded_in(cache, text, tokenizers, data.max_length, data.over_long, cleaner, **settings)
+        settings |= {"cleaner": cleaner, "tagged_targets": tagged_targets}
+        pairs = encoded_in(cache, text, tokenizers, data.max_length, data.over_long, **settings)
     about = report(pairs.left_out) if clean else pairs.about_left_out(data.over_long)
     print(("\n" if clean else ", ").join([f"{text}: {len(pairs.source):,} pairs", *about]), flush=True)
     return pairs

@@ -6,8 +6,10 @@
     python benchmarks/imported.py quantize RUN --source FILE --reference FILE
 
 `train` trains a small Marian-shaped model of transformers on Multi30k and saves it as transformers does. `random` saves
-one of OPUS-MT's size with random weights: 6 + 6 blocks, 512 / 2048, 58,101 ids. Import either with
-`python -m keras_transformer import opus-mt FOLDER --run-dir RUN`. `compare` translates a file with transformers, with
+one of OPUS-MT's size with random weights: 6 + 6 blocks, 512 / 2048, 58,101 ids; with `--nllb`, one of the size of
+NLLB-200-distilled-600M: 12 + 12 blocks, 1024 / 4096, 256,206 ids. Import them with
+`python -m keras_transformer import opus-mt FOLDER --run-dir RUN`; for `--nllb` with `import nllb FOLDER --run-dir RUN
+--source-language eng_Latn --target-language deu_Latn`. `compare` translates a file with transformers, with
 CTranslate2's own conversion of the folder, and with the run, and prints BLEU and the time of a sentence. `quantize`
 rounds the weights of one part after the other to int8, as dynamic-range quantisation does, and prints what it costs.
 """
@@ -114,10 +116,42 @@ def train(arguments):
     print(f"{folder}: {step} steps")
 
 
+def random_nllb(folder, pairs):
+    import torch
+    from transformers import M2M100Config, M2M100ForConditionalGeneration
+
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([text for pair in pairs for text in pair]),
+        model_prefix=str(folder / "sentencepiece.bpe"),
+        model_type="bpe",
+        vocab_size=16000,
+        character_coverage=1.0,
+        minloglevel=2,
+    )
+    (folder / "sentencepiece.bpe.vocab").unlink()
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(folder / "sentencepiece.bpe.model"))
+    pieces = [processor.id_to_piece(i) for i in range(3, processor.vocab_size())]
+    languages = ["eng_Latn", "deu_Latn", *(f"x{i}_Latn" for i in range(200))]
+    tokens = ["<s>", "<pad>", "</s>", "<unk>", *pieces]
+    tokens += [f"filler{i}" for i in range(256_204 - len(languages) - 1 - len(tokens))]
+    added = [{"id": len(tokens) + i, "content": token} for i, token in enumerate([*languages, "<mask>"])]
+    content = {"model": {"vocab": {token: i for i, token in enumerate(tokens)}}, "added_tokens": added}
+    (folder / "tokenizer.json").write_text(json.dumps(content), encoding="utf-8")
+    torch.manual_seed(0)
+    model = M2M100ForConditionalGeneration(M2M100Config(vocab_size=256_206, max_length=None))
+    model.generation_config.update(max_length=200)
+    return model
+
+
 def random_model(arguments):
     folder = Path(arguments.folder)
     folder.mkdir(parents=True, exist_ok=True)
     pairs = multi30k(arguments.data_dir).train[0].pairs
+    if arguments.nllb:
+        model = random_nllb(folder, pairs).half()
+        model.save_pretrained(folder)
+        print(f"{folder}: {sum(p.numel() for p in model.parameters()):,} weights")
+        return
     tokens = save_tokenizers(folder, list(zip(*pairs, strict=True)), 16000)
     tokens += [f"filler{i}" for i in range(58_100 - len(tokens))]
     sizes = {"d_model": 512, "encoder_ffn_dim": 2048, "decoder_ffn_dim": 2048}
@@ -296,6 +330,7 @@ def main():
         else:
             one.add_argument("--data-dir", help="folder with the Multi30k files (default: download)")
             one.add_argument("--minutes", type=float, default=12)
+            one.add_argument("--nllb", action="store_true", help="of `random`: of NLLB's form and size")
     arguments = parser.parse_args()
     arguments.function(arguments)
 

@@ -25,8 +25,9 @@ def export_ctranslate2(translator, path, quantize="float32", overwrite=False):
 
     CTranslate2 reads and writes subword strings and adds the end token of the source itself. Its `length_penalty` has a
     different formula than ours; with 0 the scores are the same. For a model of several directions, the first subword of
-    a source is the tag of the target language, such as `>>de<<`. Tokens that no translation may have, such as the
-    unknown token, have a probability of 0, so a given translation with one of them has a very low score.
+    a source is the tag of the target language, such as `>>de<<`. For M2M-100 and NLLB, it is that of the source
+    language, and the target's tag is `target_prefix`. Tokens that no translation may have, such as the unknown token,
+    have a probability of 0, so a given translation with one of them has a very low score.
 
     Args:
         translator: a `keras_transformer.translator.Translator`.
@@ -123,7 +124,9 @@ def _set_embedding(side, spec, embedding):
     if embedding.position_type == "learned":
         side.position_encodings.encodings = _array(embedding.position_table)
     else:
-        table = positional_encoding(NUM_POSITIONS, embedding.hidden_dim, embedding.max_wavelength, embedding.layout)
+        first = embedding.first_position
+        sizes = first + NUM_POSITIONS, embedding.hidden_dim
+        table = positional_encoding(*sizes, embedding.max_wavelength, embedding.layout)[first:]
         side.position_encodings.encodings = table.astype("float32")
 
 

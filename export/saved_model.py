@@ -236,6 +236,8 @@ class _Signatures:
         if self.num_placeholders:
             target = graph_protect_target(target, graph_protect(source, self.num_placeholders)[1])
         target_ids = self.target_tokenizer.graph_tokenize(target)
+        if self.translator.begins_with_tag:
+            target_ids = tf.concat([ids[:, :1], target_ids], axis=1)
         labels, target_lengths = _ended(target_ids[:, : longest_target(self.translator) - 1])
 
         def one_batch(rows):
@@ -246,6 +248,8 @@ class _Signatures:
             }
             log_probs = tf.nn.log_softmax(tf.cast(self.model(inputs), tf.float32))
             log_probs = tf.where(wanted == PAD_TOKEN_ID, 0.0, tf.gather(log_probs, wanted, batch_dims=2))
+            if self.translator.begins_with_tag:  # The tag does not count.
+                log_probs = tf.pad(log_probs[:, 1:], [[0, 0], [1, 0]])
             return tf.pad(log_probs, [[0, 0], [0, tf.shape(labels)[1] - tf.shape(wanted)[1]]])
 
         spec = tf.TensorSpec([None, None], tf.float32)
@@ -322,7 +326,13 @@ class _Signatures:
                     return self._compiled_search(token_ids, limits)
                 limit = tf.reduce_max(limits)
                 return search(
-                    self, token_ids, limits, limit, self.settings, num_hypotheses, **self._arguments(token_ids)
+                    self,
+                    token_ids,
+                    limits,
+                    limit,
+                    self.settings,
+                    num_hypotheses,
+                    **self.translator.search_arguments(token_ids),
                 )
 
             shapes = (tf.int32, [None, None]), (tf.int32, [None]), (tf.int32, [])
@@ -349,7 +359,7 @@ class _Signatures:
                     self.settings,
                     self.num_hypotheses,
                     jit_compile=True,
-                    **self._arguments(token_ids),
+                    **self.translator.search_arguments(token_ids),
                 )
                 return tuple(hypotheses)
 
@@ -368,14 +378,6 @@ class _Signatures:
         place += tf.reduce_sum(tf.cast(length > lengths[:-1], tf.int32))
         branches = [branch(some_rows, some_length) for some_rows in BATCH_SIZES for some_length in lengths]
         return tf.switch_case(place, branches)
-
-    def _arguments(self, token_ids):
-        """The arguments of `search` about tags, placeholders and the shortlist."""
-        arguments = {"tags": self.translator.tags, "shortlist": self.translator.shortlist}
-        count = self.num_placeholders
-        if count:
-            arguments |= {"num_placeholders": count, "required": placeholders_of(token_ids, count)}
-        return arguments
 
     def start_decoding(self, *arguments):
         """The model's decoder with the output kernel in its variable, for `search`."""

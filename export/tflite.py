@@ -20,7 +20,7 @@ from keras_transformer.export.saved_model import graph_functions, mask_empty_inp
 from keras_transformer.export.verify import verify_tflite
 from keras_transformer.files import new_folder
 from keras_transformer.markup import INLINE, OPAQUE
-from keras_transformer.search import LENGTH_MARGIN, placeholders_of, search
+from keras_transformer.search import LENGTH_MARGIN, search
 from keras_transformer.sentences import specification
 from keras_transformer.tokenizers import (
     END_TOKEN_ID,
@@ -218,7 +218,10 @@ class _Device:
     def score(self, token_ids, translation_ids):
         logits = self.model({"encoder_token_ids": token_ids, "decoder_token_ids": shifted_right(translation_ids)})
         chosen = tf.one_hot(translation_ids, logits.shape[-1])  # A gather would not be a built-in operation.
-        return {"token_log_probs": tf.reduce_sum(tf.nn.log_softmax(logits) * chosen, axis=-1)}
+        log_probs = tf.reduce_sum(tf.nn.log_softmax(logits) * chosen, axis=-1)
+        if self.translator.begins_with_tag:  # The tag does not count.
+            log_probs = tf.pad(log_probs[:, 1:], [[0, 0], [1, 0]])
+        return {"token_log_probs": log_probs}
 
     def decode_step(self, token, position, self_keys, self_values, cross_keys_in, cross_values_in, cross_bias_in):
         cross_cache = self._per_block(cross_keys_in, cross_values_in), cross_bias_in
@@ -246,9 +249,7 @@ class _Device:
         """Token ids (1, S) -> hypotheses (1, K, L) and their scores (1, K)."""
         length = tf.reduce_sum(tf.cast(token_ids != PAD_TOKEN_ID, tf.int32), axis=1)
         limits, num_beams = settings.limits(length), settings.num_beams
-        shared = {"cache": "fixed", "tags": self.translator.tags, "shortlist": self.translator.shortlist}
-        if count := self.translator.num_placeholders:
-            shared |= {"num_placeholders": count, "required": placeholders_of(token_ids, count)}
+        shared = {"cache": "fixed", **self.translator.search_arguments(token_ids)}
         hypotheses, scores = search(self.model, token_ids, limits, self.target_length, settings, num_beams, **shared)
         return mask_empty_inputs(length <= 1, hypotheses, scores, num_beams)
 

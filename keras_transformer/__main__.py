@@ -88,10 +88,19 @@ def _clean_flags(one):
 
 
 def _import_flags(one):
-    one.add_argument("family", choices=("opus-mt",), metavar="FAMILY", help="opus-mt: any Marian model")
+    one.add_argument(
+        "family",
+        choices=("opus-mt", "m2m-100", "nllb"),
+        metavar="FAMILY",
+        help="opus-mt: any Marian model; m2m-100 or nllb: models of many languages",
+    )
     one.add_argument(
         "folder", help="folder of transformers (config.json, ...) or of a Marian release (decoder.yml, ...)"
     )
+    for side, more in (("source", "the language of all sources"), ("target", "the language to translate into")):
+        one.add_argument(
+            f"--{side}-language", metavar="CODE", help=f"for m2m-100 and nllb: {more}, such as en or eng_Latn"
+        )
     one.add_argument("--run-dir", required=True, metavar="DIR", help="run folder to write, such as runs/opus-en-de")
     one.add_argument("--overwrite", action="store_true", help="replace the run in the run folder")
     one.add_argument(
@@ -396,10 +405,17 @@ def import_(arguments):
     trim = arguments.trim_vocabulary or any(names)
     from keras_transformer import importing
 
-    imported = importing.read(arguments.family, arguments.folder, trim, corpus)
+    names = "source_language", "target_language"
+    languages = {name: getattr(arguments, name) for name in names if getattr(arguments, name)}
+    if languages and arguments.family == "opus-mt":
+        raise importing.ModelImportError(
+            "--source-language and --target-language are for m2m-100 and nllb: an OPUS-MT model has its languages, or "
+            f"tags in its sources. Received: {' and '.join(languages.values())}."
+        )
+    imported = importing.read(arguments.family, arguments.folder, trim, corpus, **languages)
     print("\n".join(importing.report(imported)), flush=True)
     if trim:
-        whole = importing.read(arguments.family, arguments.folder)
+        whole = importing.read(arguments.family, arguments.folder, **languages)
         print("\n".join(importing.trim_report(whole, imported, corpus[0])), flush=True)
     importing.write(imported, run, arguments.overwrite)
     print(f"Run folder: {run}\nTo translate with it:\n  python -m keras_transformer translate {run} --input FILE")

@@ -106,10 +106,11 @@ def prepare_corpora(pipeline, data, run):
 
 
 def _tokenize(corpus, data, run):
-    text, tokenizers = corpus_text(corpus), Run(run).tokenizers()
+    text, run = corpus_text(corpus), Run(run)
     cleaner = Cleaner.of(data, text.direction) if data.clean else None
-    tokenizers = tokenizers[0], tokenizers[-1]
-    pairs = encoded_in(data.cache_dir, text, tokenizers, data.max_length, data.over_long, cleaner)
+    tokenizers = run.tokenizers()[0], run.tokenizers()[-1]
+    tagged_targets = run.config().model.source_language_token_id is not None
+    pairs = encoded_in(data.cache_dir, text, tokenizers, data.max_length, data.over_long, cleaner, tagged_targets)
     return ", ".join([f"{text.name}: {len(pairs.source):,} pairs", *pairs.about_left_out(data.over_long)])
 
 

@@ -131,8 +131,10 @@ class ModelConfig(Settings):
         "interleaved", "order of the sines and cosines of positions", choices=("interleaved", "concatenated")
     )
     max_wavelength: float = setting(10000.0, "largest wavelength of sinusoidal positions, divided by 2 pi", POSITIVE)
+    first_position: int = setting(0, "sinusoidal position of the first token", AT_LEAST_0)
     scale_embeddings: bool = setting(True, "multiply token embeddings by the square root of the width")
     output_bias: bool = setting(False, "a bias in the output projection")
+    source_language_token_id: int | None = setting(None, "see `Transformer`; only imported models have it", flag=False)
     dtype: str = setting(
         "float32", "dtype policy", choices=("float32", "mixed_bfloat16", "mixed_float16"), also=("--dtype-policy",)
     )
@@ -693,7 +695,7 @@ def add_flags(parser, *sections, only=None):
         group = parser.add_argument_group(f"{name} settings")
         for f in dataclasses.fields(SECTIONS[name]):
             dest, kinds = flat_name(f), allowed_types(SECTIONS[name], f.name)
-            if only is not None and dest not in only:
+            if not f.metadata["flag"] or (only is not None and dest not in only):
                 continue
             flags = ["--" + dest.replace("_", "-"), *f.metadata["also"]]
             text = f.metadata["help"]

@@ -75,11 +75,11 @@ class Variation:
         """
         randoms = [Random(seed) for seed in seeds]
         pairs = [[np.asarray(ids).tolist() for ids in pair] for pair in pairs]
-        tags = [source[:1] if source and source[0] in self.tags else [] for source, _ in pairs]
-        ends = [[ids[-1] == END_TOKEN_ID for ids in pair] for pair in pairs]
+        tags = [[ids[:1] if ids and ids[0] in self.tags else [] for ids in pair] for pair in pairs]
+        ends = [[ids[-1:] if ids[-1] == END_TOKEN_ID else [] for ids in pair] for pair in pairs]
         texts = [
-            [source[len(tag) : len(source) - end[0]], target[: len(target) - end[1]]]
-            for (source, target), tag, end in zip(pairs, tags, ends, strict=True)
+            [ids[len(tag) : len(ids) - len(end)] for ids, tag, end in zip(*sides, strict=True)]
+            for sides in zip(pairs, tags, ends, strict=True)
         ]
         if self.share:
             self._mask(texts, randoms)
@@ -90,8 +90,8 @@ class Variation:
                 ]
                 texts[i] = drawn if self._fits(drawn) else texts[i]
         return [
-            [tag + source + [END_TOKEN_ID] * end[0], target + [END_TOKEN_ID] * end[1]]
-            for (source, target), tag, end in zip(texts, tags, ends, strict=True)
+            [tag + ids + end for tag, ids, end in zip(*sides, strict=True)]
+            for sides in zip(tags, texts, ends, strict=True)
         ]
 
     def _mask(self, pairs, randoms):

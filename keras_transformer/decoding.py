@@ -60,6 +60,7 @@ class SpecialIds(NamedTuple):
         start, end, pad: the start, end and padding tokens.
         forbidden: tokens that are never chosen, except where a prefix forces them. Defaults to ().
         num_placeholders: N, number of placeholders, whose ids follow that of the end token. Defaults to 0.
+        num_tags: number of language tags that every prefix begins with; their scores do not count. Defaults to 0.
     """
 
     start: int = 2
@@ -67,6 +68,7 @@ class SpecialIds(NamedTuple):
     pad: int = 0
     forbidden: tuple = ()
     num_placeholders: int = 0
+    num_tags: int = 0
 
 
 class Stage(NamedTuple):
@@ -496,6 +498,8 @@ def _adjust(log_probs, token_ids, index, given, settings, special_ids):
         column = ops.take(prefix, ops.minimum(index, width - 1), axis=1)[:, None]
         forced = ops.logical_and(index < width, column != special_ids.pad)
         # A forced token may be one that is otherwise forbidden.
+        # A language tag costs nothing, because it was not chosen.
+        original = ops.where(index < special_ids.num_tags, 0.0, original) if special_ids.num_tags else original
         log_probs = ops.where(forced, ops.where(tokens == column, original, IMPOSSIBLE), log_probs)
     return log_probs
 

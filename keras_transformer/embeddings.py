@@ -106,6 +106,7 @@ class PositionalEmbedding(keras.layers.Layer):
         max_length: number of positions in the learned table; required for `"learned"`, unused for `"sinusoidal"`.
         max_wavelength: see `positional_encoding`. Defaults to 10000.
         layout: see `positional_encoding`. Defaults to `"interleaved"`.
+        first_position: the sinusoidal position of index 0. Defaults to 0. M2M-100 begins with 2.
         dropout: rate in [0, 1) on the output. Defaults to 0.
         pad_token_id: the id that is masked. Defaults to 0.
         scale_embeddings: whether token embeddings are multiplied by sqrt(hidden_dim) (section 3.4). Defaults to True.
@@ -152,6 +153,7 @@ class PositionalEmbedding(keras.layers.Layer):
         max_length: int | None = None,
         max_wavelength: float = 10000,
         layout: str = "interleaved",
+        first_position: int = 0,
         dropout: float = 0.0,
         pad_token_id: int = 0,
         scale_embeddings: bool = True,
@@ -171,12 +173,18 @@ class PositionalEmbedding(keras.layers.Layer):
             )
         if position_type == "sinusoidal":
             _check_sinusoids(hidden_dim, max_wavelength, layout)
+        if not isinstance(first_position, int) or first_position < 0 or (first_position and position_type == "learned"):
+            raise ValueError(
+                "`first_position` must be 0 or more, and is for sinusoidal positions: a table of learned ones begins "
+                f"with the first. Received: first_position={first_position!r}, position_type={position_type!r}."
+            )
         self.vocabulary_size = None if vocabulary_size is None else positive_integer("vocabulary_size", vocabulary_size)
         self.hidden_dim = positive_integer("hidden_dim", hidden_dim)
         self.position_type = position_type
         self.max_length = None if max_length is None else positive_integer("max_length", max_length)
         self.max_wavelength = max_wavelength
         self.layout = layout
+        self.first_position = first_position
         self.dropout = rate("dropout", dropout)
         self.pad_token_id = pad_token_id
         self.scale_embeddings = scale_embeddings
@@ -361,12 +369,13 @@ class PositionalEmbedding(keras.layers.Layer):
         self._check_length(length, start_index, positions)
         if positions is None:
             if self.position_type == "sinusoidal" and length is not None and static_start:
-                table = positional_encoding(start_index + length, self.hidden_dim, self.max_wavelength, self.layout)
-                return ops.convert_to_tensor(table[start_index:])
+                first = self.first_position + start_index
+                table = positional_encoding(first + length, self.hidden_dim, self.max_wavelength, self.layout)
+                return ops.convert_to_tensor(table[first:])
             positions = ops.arange(ops.shape(token_ids)[1], dtype="int32") + start_index
         if self.position_type == "learned":
             return ops.take(self.position_table, positions, axis=0)
-        return self._sinusoids(positions)
+        return self._sinusoids(positions + self.first_position)
 
     def _sinusoids(self, positions):
         """`positional_encoding` for positions known only at run time, (...) -> (..., D), exact to float32 up to 65,536.
@@ -397,6 +406,7 @@ class PositionalEmbedding(keras.layers.Layer):
             "max_length": self.max_length,
             "max_wavelength": self.max_wavelength,
             "layout": self.layout,
+            "first_position": self.first_position,
             "dropout": self.dropout,
             "pad_token_id": self.pad_token_id,
             "scale_embeddings": self.scale_embeddings,

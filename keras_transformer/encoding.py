@@ -169,6 +169,7 @@ def encode_pairs(
     progress=None,
     cleaner=None,
     target_language=None,
+    tagged_targets=False,
 ):
     """Tokenizes pairs and adds the end token.
 
@@ -188,6 +189,8 @@ def encode_pairs(
         cleaner: a `keras_transformer.cleaning.Cleaner`, which says what else is dropped. Defaults to None.
         target_language: one of `source_tokenizer.languages`, whose tag every source begins with. Defaults to None: no
             tag.
+        tagged_targets: whether targets begin with this tag, too; see `source_language_token_id` of `Transformer`.
+            Defaults to False.
 
     Returns:
         `EncodedPairs`.
@@ -200,7 +203,8 @@ def encode_pairs(
     tokenizers = source_tokenizer, target_tokenizer
     if not all(isinstance(tokenizer, SentencePieceTokenizer) for tokenizer in tokenizers):
         workers = 1
-    encode = _Encoder(tokenizers, max_length, over_long, cleaner, source_tokenizer.tag(target_language))
+    tag = source_tokenizer.tag(target_language)
+    encode = _Encoder(tokenizers, max_length, over_long, cleaner, (tag, tag if tagged_targets else []))
     with _store(folder, encode.dtype) as store, in_background(encode, workers) as encoded:
         lines = islice(enumerate(pairs, 1), store.num_lines, None)
         for block in encoded(iter(lambda: list(islice(lines, LINES_PER_BLOCK)), [])):
@@ -218,17 +222,19 @@ def encode_pairs(
         return store.finished()
 
 
-def encoded_in(cache, text, tokenizers, max_length, over_long="drop", cleaner=None, **settings):
+def encoded_in(cache, text, tokenizers, max_length, over_long="drop", cleaner=None, tagged_targets=False, **settings):
     """`encode_pairs` into a folder of a cache; or what the cache already has of the same text and tokenizers.
 
     Args:
         cache: the folder of the cache.
         text: a `keras_transformer.datasets.ParallelText`.
         tokenizers: that of the source and that of the target.
-        max_length, over_long, cleaner, settings: see `encode_pairs`. The target language is that of the text.
+        max_length, over_long, cleaner, tagged_targets, settings: see `encode_pairs`. The target language is that of the
+            text.
     """
     rules, language = cleaner.settings() if cleaner else None, text.target_language
-    key = hashlib.sha256(json.dumps([2, text.checksum(), max_length, over_long, rules, language]).encode())
+    about = [2, text.checksum(), max_length, over_long, rules, language, *["tagged targets"] * tagged_targets]
+    key = hashlib.sha256(json.dumps(about).encode())
     for tokenizer in tokenizers:
         key.update(hashlib.sha256(tokenizer._serialized()).digest())
     folder = Path(cache) / key.hexdigest()[:24]
@@ -237,7 +243,7 @@ def encoded_in(cache, text, tokenizers, max_length, over_long="drop", cleaner=No
     waiting = False
     while not (folder / COMPLETE).is_file():
         try:
-            settings |= {"cleaner": cleaner, "target_language": language}
+            settings |= {"cleaner": cleaner, "target_language": language, "tagged_targets": tagged_targets}
             encode_pairs(text.lines, *tokenizers, max_length, over_long, folder, **settings)
         except _BusyError:  # Other workers of a training need the same. If it is killed, this process goes on.
             if not waiting:
@@ -286,9 +292,9 @@ class _Block(NamedTuple):
 class _Encoder:
     """Makes a `_Block` of a list of (line number, (source, target))."""
 
-    def __init__(self, tokenizers, max_length, over_long, cleaner, tag):
+    def __init__(self, tokenizers, max_length, over_long, cleaner, tags):
         self.tokenizers, self.max_length, self.over_long, self.cleaner = tokenizers, max_length, over_long, cleaner
-        self.tag = tag
+        self.tags = tags
         self.dtype = "uint16" if max(t.vocabulary_size for t in tokenizers) <= 1 << 16 else "int32"
 
     def __call__(self, lines):
@@ -298,8 +304,10 @@ class _Encoder:
         pairs = [lines[row][1] for row in rows]
         if count := num_placeholders(self.tokenizers):
             pairs = [protect_pair(*pair, count) for pair in pairs]
-        sides = [self.tokenizers[i].tokenize([pair[i] for pair in pairs]) for i in (0, 1)]
-        sides[0] = [self.tag + ids for ids in sides[0]]
+        sides = [
+            [tag + ids for ids in tokenizer.tokenize([pair[side] for pair in pairs])]
+            for side, (tokenizer, tag) in enumerate(zip(self.tokenizers, self.tags, strict=True))
+        ]
         kept = [[], []]
         for row, *ids in zip(rows, *sides, strict=True):
             if max(map(len, ids)) >= self.max_length:

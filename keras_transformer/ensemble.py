@@ -21,6 +21,7 @@ class Ensemble:
         models: see above.
         vocabulary_size, target_vocabulary_size: those of the models.
         max_length: the smallest number of learned positions; None if no model has any.
+        source_language_token_id: that of the models.
         variables: those of all models.
 
     Raises:
@@ -42,6 +43,7 @@ class Ensemble:
             )
         self.vocabulary_size, self.target_vocabulary_size = sizes[0]
         self.max_length = min((model.max_length for model in self.models if model.max_length), default=None)
+        self.source_language_token_id = self.models[0].source_language_token_id
         self.variables = [variable for model in self.models for variable in model.variables]
 
     def __call__(self, inputs):

@@ -59,8 +59,13 @@ class Transformer(DistributedFit, keras.Model):
         max_length: number of learned positions. Sinusoidal positions do not need it and have no limit.
         layout, max_wavelength: of sinusoidal positions, see `keras_transformer.positional_encoding`. Default to
             `"interleaved"` and 10000.
+        first_position: sinusoidal position of the first token. Defaults to 0.
         scale_embeddings: whether token embeddings are multiplied by sqrt(hidden_dim). Defaults to True.
         output_bias: whether the pre-softmax projection has a bias. Defaults to False.
+        source_language_token_id: token of the source language, for models that translate into many languages as M2M-100
+            does. The first id of a source is then the tag of the target language. The encoder reads this token in its
+            place, and the translation begins with the tag, which must have the same id in both vocabularies. Defaults
+            to None: the encoder reads all ids as they are.
         **kwargs: `name` and `dtype`, a dtype policy such as `"mixed_bfloat16"`.
 
     Call arguments:
@@ -98,8 +103,10 @@ class Transformer(DistributedFit, keras.Model):
         max_length: int | None = None,
         layout: str = "interleaved",
         max_wavelength: float = 10000,
+        first_position: int = 0,
         scale_embeddings: bool = True,
         output_bias: bool = False,
+        source_language_token_id: int | None = None,
         name: str = "transformer",
         dtype=None,
         **kwargs,
@@ -119,6 +126,7 @@ class Transformer(DistributedFit, keras.Model):
                 max_length=max_length,
                 max_wavelength=max_wavelength,
                 layout=layout,
+                first_position=first_position,
                 dropout=dropout,
                 scale_embeddings=scale_embeddings,
                 tie_weights=tie_weights,
@@ -157,7 +165,8 @@ class Transformer(DistributedFit, keras.Model):
 
         encoder_token_ids = keras.Input((None,), dtype="int32", name="encoder_token_ids")
         decoder_token_ids = keras.Input((None,), dtype="int32", name="decoder_token_ids")
-        encoder_sequence = _through(encoder_blocks, encoder_norm, encoder_embedding(encoder_token_ids))
+        encoder_sequence = encoder_embedding(_with_language(encoder_token_ids, source_language_token_id))
+        encoder_sequence = _through(encoder_blocks, encoder_norm, encoder_sequence)
         x = _through(decoder_blocks, decoder_norm, decoder_embedding(decoder_token_ids), encoder_sequence)
         super().__init__(
             inputs={"encoder_token_ids": encoder_token_ids, "decoder_token_ids": decoder_token_ids},
@@ -175,6 +184,7 @@ class Transformer(DistributedFit, keras.Model):
         self.encoder_norm, self.decoder_norm = encoder_norm, decoder_norm
         self.dtype_policy = dtype
         self.max_length = max_length if position_type == "learned" else None
+        self.source_language_token_id = source_language_token_id
         self.vocabulary_size, self.target_vocabulary_size = vocabulary_size, target_vocabulary_size
 
     def __call__(self, inputs, *args, **kwargs):
@@ -215,7 +225,7 @@ class Transformer(DistributedFit, keras.Model):
         encoder_sequence = _through(
             self.encoder_blocks,
             self.encoder_norm,
-            self.encoder_embedding(encoder_token_ids),
+            self._embed_source(encoder_token_ids),
             scores=[scores.encoder],
             mask=encoder_mask,
         )
@@ -241,9 +251,12 @@ class Transformer(DistributedFit, keras.Model):
         Returns:
             The encoder sequence (B, S, D) and the padding mask (B, S).
         """
-        x = self.encoder_embedding(encoder_token_ids)
+        x = self._embed_source(encoder_token_ids)
         padding_mask = masks.padding_mask(encoder_token_ids)
         return _through(self.encoder_blocks, self.encoder_norm, x, mask=padding_mask), padding_mask
+
+    def _embed_source(self, encoder_token_ids):
+        return self.encoder_embedding(_with_language(encoder_token_ids, self.source_language_token_id))
 
     def init_cache(self, batch_size, length=0, num_beams: int = 1, cache: str = "growing"):
         """An empty cache for the self-attention of each decoder block, see `MultiHeadAttention.init_cache`."""
@@ -384,6 +397,15 @@ def _through(blocks, norm, x, *sequences, scores=(), **padding_masks):
     return norm(x) if norm else x
 
 
+def _with_language(encoder_token_ids, token_id):
+    """Token ids (B, S) with the token of the source language in place of the first one; None changes nothing."""
+    if token_id is None:
+        return encoder_token_ids
+    first = encoder_token_ids[:, :1]
+    first = ops.where(first == 0, first, ops.cast(token_id, first.dtype))  # A row of padding stays one.
+    return ops.concatenate([first, encoder_token_ids[:, 1:]], axis=1)
+
+
 def _by_name(inputs):
     """The inputs of a model as a dict."""
     if isinstance(inputs, dict):
@@ -405,6 +427,12 @@ def _checked(config):
         config[size] = None if config[size] is None else positive_integer(size, config[size])
     for name in ("dropout", "attention_dropout"):
         rate(name, config[name])
+    token_id = config["source_language_token_id"]
+    if token_id is not None and not 0 < token_id < config["vocabulary_size"]:
+        raise ValueError(
+            "`source_language_token_id` must be an id of the source vocabulary, and not padding. Received: "
+            f"source_language_token_id={token_id}, vocabulary_size={config['vocabulary_size']}."
+        )
     hidden_dim, num_heads = config["hidden_dim"], config["num_heads"]
     if hidden_dim % num_heads:
         fits, wider = even_shares(hidden_dim, num_heads)

@@ -244,6 +244,7 @@ class Run:
                     "direction=SOURCE-TARGET, or --directions. Received: none. It has tags for the target languages "
                     f"{', '.join(tokenizers[0].languages)}."
                 )
+            _check_source_language(config, tokenizers[0])
         else:
             pairs = some_pairs(itertools.chain.from_iterable(corpus.train), config.training.seed)
             if not pairs:
@@ -382,6 +383,18 @@ def _read(path):
         return read_json(path)
     except ConfigError:
         return {}
+
+
+def _check_source_language(config, tokenizer):
+    """Raises a ConfigError if the model reads sources of one language, and the texts have another."""
+    token_id = config.model.source_language_token_id
+    own = {name for name, i in tokenizer.languages.items() if i == token_id}
+    sources = {direction.split("-")[0] for direction in config.data.all_directions()}
+    if own and sources - own:
+        raise ConfigError(
+            f"This model was imported for sources in {own.pop()}. Received: texts in "
+            f"{', '.join(sorted(sources))}. Import it again with --source-language, one run for each language."
+        )
 
 
 def _checksums(corpus):

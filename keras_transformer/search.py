@@ -155,6 +155,7 @@ def search(
     num_placeholders=0,
     required=None,
     tags=(),
+    begins_with_tag=False,
     shortlist=None,
 ):
     """Searches for the translations of a batch, in `keras.ops`: for `Translator` and for the graphs of exports.
@@ -175,6 +176,8 @@ def search(
             Defaults to 0.
         required: bool (B, N), the placeholders that a translation must have, from `placeholders_of`. Defaults to None.
         tags: ids of language tags, which a translation never contains. Defaults to none.
+        begins_with_tag: whether a translation begins with the first id of its source, the tag of its language; see
+            `source_language_token_id` of `Transformer`. Defaults to False.
         shortlist: a `keras_transformer.shortlist.Shortlist`, for `settings.shortlist`; a search with a prefix does
             without it. Defaults to None.
 
@@ -203,7 +206,12 @@ def search(
         size = min(max(settings.shortlist, first + 2 * num_beams), most)
         chosen = shortlist.choose(encoder_token_ids, size, first, most)
         decoder = ShortlistDecoder(decoder, chosen)
-    special_ids = decoding.SpecialIds(START_TOKEN_ID, END_TOKEN_ID, PAD_TOKEN_ID, tuple(forbidden), num_placeholders)
+    if begins_with_tag:  # Tags are among the first ids, which every shortlist has.
+        tag = encoder_token_ids[:, :1]
+        prefix = tag if prefix is None else ops.concatenate([tag, prefix], axis=1)
+    special_ids = decoding.SpecialIds(
+        START_TOKEN_ID, END_TOKEN_ID, PAD_TOKEN_ID, tuple(forbidden), num_placeholders, int(begins_with_tag)
+    )
     shared = {
         "limits": limits,
         "prefix": prefix,

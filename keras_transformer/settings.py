@@ -36,7 +36,18 @@ RATE = Rule(lambda value: 0 <= value < 1, "in [0, 1)")
 SEED = Rule(lambda value: 0 <= value < 2**32, "between 0 and 2^32 - 1")
 
 
-def setting(default, help, *rules, choices=None, also=(), flat=None, changeable=False, convert=None, metavar=None):
+def setting(
+    default,
+    help,
+    *rules,
+    choices=None,
+    also=(),
+    flat=None,
+    changeable=False,
+    convert=None,
+    metavar=None,
+    flag=True,
+):
     """A field of `Settings`.
 
     Args:
@@ -50,9 +61,10 @@ def setting(default, help, *rules, choices=None, also=(), flat=None, changeable=
         convert: a function of the setting's name and a list, which returns a tuple; its flag can be given several
             times, with several words. Defaults to None.
         metavar: what `--help` calls these words. Defaults to None.
+        flag: whether the setting has a flag. Defaults to True.
     """
     metadata = {"help": help, "rules": rules, "choices": choices, "also": also, "flat": flat, "changeable": changeable}
-    metadata |= {"convert": convert, "metavar": metavar}
+    metadata |= {"convert": convert, "metavar": metavar, "flag": flag}
     return dataclasses.field(default=default, metadata=metadata)
 
 

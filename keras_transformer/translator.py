@@ -501,7 +501,7 @@ class Translator:
             )
         protected = [self._protected(source) for source in sources]
         source_ids, truncated = self._encode(protected, self._tags(target_language, len(sources)))
-        target_ids = self._encode_targets(targets, protected)
+        target_ids = self._encode_targets(targets, protected, source_ids)
 
         results, rows = [], self._log_probs(source_ids, target_ids)
         for ids, row, cut, one in zip(target_ids, rows, truncated, protected, strict=True):
@@ -564,7 +564,7 @@ class Translator:
             protected = [self._protected(source) for source in sources[rows]]
             source_ids, _ = self._encode(protected, tags[rows])
             most = self.model.max_length or 2 * self.max_source_length
-            target_ids = self._encode_targets(targets[rows], protected, most)
+            target_ids = self._encode_targets(targets[rows], protected, source_ids, most)
             found = [[Translation("", 0.0, tuple(ids))] for ids in target_ids]
             for ids, (one,) in zip(source_ids, self._add_attention(source_ids, found), strict=True):
                 yield ids, list(one.token_ids), one.attention.alignment()
@@ -633,7 +633,9 @@ class Translator:
         def log_probs(encoder_token_ids, decoder_token_ids, labels):
             inputs = {"encoder_token_ids": encoder_token_ids, "decoder_token_ids": decoder_token_ids}
             of_all_tokens = ops.log_softmax(ops.cast(self.model(inputs), "float32"), axis=-1)
-            return ops.take_along_axis(of_all_tokens, labels[..., None], axis=-1)[..., 0]
+            of_labels = ops.take_along_axis(of_all_tokens, labels[..., None], axis=-1)[..., 0]
+            # As in the search, the tag that every translation begins with does not count.
+            return ops.pad(of_labels[:, 1:], [[0, 0], [1, 0]]) if self.begins_with_tag else of_labels
 
         return self._forward("score", log_probs, source_ids, target_ids)
 
@@ -684,6 +686,20 @@ class Translator:
         return list(self.target_tokenizer.hidden_languages.values())
 
     @property
+    def begins_with_tag(self):
+        """Whether translations begin with the tag of their language: see `Transformer.source_language_token_id`."""
+        return self.model.source_language_token_id is not None
+
+    def search_arguments(self, encoder_token_ids=None):
+        """The arguments of `search` that say what is special about the vocabulary; `required` only for given ids."""
+        arguments = {"tags": self.tags, "begins_with_tag": self.begins_with_tag, "shortlist": self.shortlist}
+        if self.num_placeholders:
+            arguments["num_placeholders"] = self.num_placeholders
+            if encoder_token_ids is not None:
+                arguments["required"] = placeholders_of(encoder_token_ids, self.num_placeholders)
+        return arguments
+
+    @property
     def tokenizers(self):
         """A list with the shared tokenizer, or with those of source and target."""
         source, target = self.source_tokenizer, self.target_tokenizer
@@ -706,7 +722,13 @@ class Translator:
                 "`target_language` must be one language, or a list with one per text. "
                 f"Received: {len(target_language)} languages for {count} texts."
             )
-        return [self.source_tokenizer.tag(one or self.target_language) for one in target_language]
+        tags = [self.source_tokenizer.tag(one or self.target_language) for one in target_language]
+        if self.begins_with_tag and not all(tags):
+            raise ValueError(
+                "A model of many languages needs `target_language`, the language to translate into. Received: None. "
+                f"The model has: {', '.join(self.source_tokenizer.languages)}."
+            )
+        return tags
 
     def _encode(self, protected, tags):
         """Token ids of texts with placeholders, cut at `max_source_length`, and for each text whether it was cut.
@@ -718,11 +740,16 @@ class Translator:
         rows = [tag + ids if ids else ids for tag, ids in zip(tags, rows, strict=True)]
         return [[*ids[:most], END_TOKEN_ID] for ids in rows], [len(ids) > most for ids in rows]
 
-    def _encode_targets(self, targets, protected, most=None):
-        """Token ids of given translations of texts with placeholders, the end token last; cut at `most` tokens."""
+    def _encode_targets(self, targets, protected, sources, most=None):
+        """Token ids of given translations of texts with placeholders, the end token last; cut at `most` tokens.
+
+        `sources` are the token ids of these texts.
+        """
         if self.num_placeholders:
             targets = [protect_target(text, one.parts) for text, one in zip(targets, protected, strict=True)]
         rows = self.target_tokenizer.tokenize(targets)
+        if self.begins_with_tag:
+            rows = [source[:-1][:1] + ids for source, ids in zip(sources, rows, strict=True)]
         return [[*ids[: most and most - 1], END_TOKEN_ID] for ids in rows]
 
     def _warn_of_truncated(self, truncated):
@@ -777,8 +804,7 @@ class Translator:
 
             def function(inputs, max_length, jit_compile):
                 arguments = {"max_length": max_length, "settings": settings, "num_hypotheses": num_hypotheses}
-                arguments |= {"num_placeholders": self.num_placeholders, "tags": self.tags}
-                arguments["shortlist"] = self.shortlist
+                arguments |= self.search_arguments()
                 return tuple(search(self.model, **arguments, jit_compile=jit_compile, **inputs))
 
             self._compiled[key] = AutoCompiled(self.model, function)

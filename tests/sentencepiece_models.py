@@ -10,11 +10,12 @@ from keras_transformer.tokenizers import SentencePieceTokenizer
 
 
 def texts(side):
-    return [pair[side] for pair in phrasebook()["train"]]
+    """The sentences of one side of the phrasebook, or with None of both."""
+    return [text for pair in phrasebook()["train"] for text in (pair if side is None else pair[side : side + 1])]
 
 
 def trained(side, kind="unigram", size=700, **settings):
-    """A model of one side of the phrasebook, bytes, with ids as SentencePiece gives them by default."""
+    """A model of one side of the phrasebook, or with None of both, as bytes; ids are SentencePiece's default ones."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(texts(side)[:2000]),
@@ -40,4 +41,4 @@ def imported_tokenizer(kind="unigram", **settings):
     models = [vocabulary.parse(trained(side, kind, **settings), "model") for side in (0, 1)]
     tokens = joint_tokens(models)
     space = vocabulary.id_space(tokens, 1, 0, len(tokens) - 1, models)
-    return SentencePieceTokenizer(vocabulary.rewritten(models[0], space, tags=True))
+    return SentencePieceTokenizer(vocabulary.rewritten(models[0], space, "read"))

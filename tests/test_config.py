@@ -30,6 +30,7 @@ FIELDS = [
     pytest.param(section, f, id=f"{section}.{f.name}")
     for section, cls in SECTIONS.items()
     for f in dataclasses.fields(cls)
+    if f.metadata["flag"]
 ]
 
 

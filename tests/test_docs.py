@@ -99,7 +99,7 @@ def test_the_tour_says_how_a_notebook_is_made_of_it(tmp_path):
 def test_the_api_page_has_every_module():
     listed = re.findall(r"automodule:: keras_transformer\.(\w+)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
     internal = {"__init__", "phrasebook_lexicon", "phrasebook_grammar", "bulk"}
-    internal |= {"importing.opus_mt", "importing.vocabulary"}
+    internal |= {"importing.opus_mt", "importing.m2m_100", "importing.reading", "importing.vocabulary"}
     assert set(listed) == set(MODULES) - internal
 
 
@@ -107,7 +107,7 @@ def test_the_api_page_has_every_module():
 def test_the_commands_of_the_page_about_opus_mt_run_on_a_small_model(tmp_path, monkeypatch, capsys):
     """In order, in a folder with the files that the page names."""
     pytest.importorskip("transformers")
-    from marian_models import transformers_folder
+    from public_models import m2m_100_folder, transformers_folder
 
     import train_keras
     from keras_transformer.__main__ import main
@@ -116,6 +116,7 @@ def test_the_commands_of_the_page_about_opus_mt_run_on_a_small_model(tmp_path, m
     page = (ROOT / "docs" / "opus-mt.md").read_text(encoding="utf-8")
     commands = [shlex.split(line) for line in re.findall(r"^    (python .*)$", page, re.MULTILINE)]
     transformers_folder(tmp_path / "opus-mt-en-de", d_model=8, encoder_layers=1, decoder_layers=1)
+    m2m_100_folder(tmp_path / "nllb-200-distilled-600M", nllb=True)
     pairs = phrasebook()["train"][:40]
     for name, rows in {"domain": pairs, "general": pairs[:9], "val": pairs[:3], "sentences": pairs[:2]}.items():
         for language, side in (("en", 0), ("de", 1)):
@@ -128,6 +129,6 @@ def test_the_commands_of_the_page_about_opus_mt_run_on_a_small_model(tmp_path, m
         elif words[3] != "web" or shutil.which("npm"):
             assert main(words[2:]) == 0
         ran.add(words[3] if words[2] == "export" else words[2])
-    assert {"import", "translate", "saved_model", "tflite", "web", "ctranslate2"} <= ran and len(commands) == 8
+    assert {"import", "translate", "saved_model", "tflite", "web", "ctranslate2"} <= ran and len(commands) == 10
     assert len((tmp_path / "sentences.de").read_text(encoding="utf-8").splitlines()) == 2
     assert re.search(r"BLEU / chrF +before +after", capsys.readouterr().out)

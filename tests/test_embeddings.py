@@ -141,6 +141,20 @@ def test_start_index_gives_the_rows_of_the_full_sequence(position_type, layout, 
         np.testing.assert_allclose(part, full[:, start : start + L], atol=1e-6)
 
 
+@pytest.mark.parametrize("as_tensor", [False, True], ids=["int", "tensor"])
+def test_the_first_position_shifts_all_positions(as_tensor):
+    layer = make_layer(first_position=3)
+    layer(random_ids())
+    silence_tokens(layer)
+    start_index = ops.convert_to_tensor(5, dtype="int32") if as_tensor else 5
+    expected = float64_table(np.arange(8, 8 + L), D, 10000, "interleaved")
+    added = [layer(random_ids(), start_index=start_index), layer(random_ids(), positions=np.arange(5, 5 + L))]
+    for rows in added:
+        np.testing.assert_allclose(to_numpy(rows)[0], expected, atol=1e-6)
+    with pytest.raises(ValueError, match=r"is for sinusoidal positions.*first_position=3, position_type='learned'"):
+        make_layer(first_position=3, position_type="learned", max_length=31)
+
+
 def test_sinusoidal_positions_have_no_maximum_length():
     layer = make_layer(max_length=L)
     assert layer(random_ids(1, 4001)).shape == (1, 4001, D)

@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from keras import ops
-from marian_models import transformers_folder
+from public_models import transformers_folder
 
 import train_keras
 from keras_transformer.__main__ import main

@@ -8,7 +8,7 @@ import shutil
 
 import numpy as np
 import pytest
-from marian_models import marian_folder, transformers_folder
+from public_models import marian_folder, transformers_folder
 from sentencepiece_models import joint_tokens, texts, trained
 
 from keras_transformer import importing
@@ -188,7 +188,8 @@ def test_ids_of_5000_strings_are_those_of_the_original(name):
     space = vocabulary.id_space(tokens, 1, 0, len(tokens) - 1, models)
     assert space.pieces[-len(left_out) :] == left_out or set(space.pieces[-len(left_out) :]) == set(left_out)
     tokenizers = [
-        SentencePieceTokenizer(vocabulary.rewritten(model, space, tags=i == 0)) for i, model in enumerate(models)
+        SentencePieceTokenizer(vocabulary.rewritten(model, space, tags))
+        for model, tags in zip(models, ("read", None), strict=True)
     ]
     original = importing.Original({}, None, (tokens, tokens), tuple((x, "") for x in spm), (1, 1), (0, 0), None, {}, 99)
     imported = importing.Imported(None, tokenizers, None, (space, space), original)

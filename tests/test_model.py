@@ -225,6 +225,11 @@ def test_logits_are_over_the_target_vocabulary(tie_embeddings):
         ({"hidden_dim": 22.0}, r"`hidden_dim` must be a positive integer. Received: hidden_dim=22\.0"),
         ({"target_vocabulary_size": 0}, "`target_vocabulary_size` must be a positive integer"),
         ({"max_length": 7.5}, "`max_length` must be a positive integer"),
+        ({"first_position": -1}, "`first_position` must be 0 or more"),
+        *(
+            ({"source_language_token_id": i}, f"must be an id of the source vocabulary.*source_language_token_id={i}")
+            for i in (0, V)
+        ),
         ({"activation": "no_such"}, "no_such"),
         ({"dtype": "float31"}, "float31"),
     ],
@@ -391,6 +396,30 @@ def test_layout_wavelength_and_scale_reach_both_embeddings():
         np.testing.assert_allclose(to_numpy(layer(TARGET)), expected, atol=1e-6)
 
 
+def test_the_first_position_reaches_both_embeddings():
+    model = make(tie_embeddings="target", first_position=2)
+    for layer in (model.encoder_embedding, model.decoder_embedding):
+        embeddings = to_numpy(layer.token_embedding.embeddings)[TARGET] * D**0.5
+        expected = embeddings + positional_encoding(2 + T, D)[2:]
+        np.testing.assert_allclose(to_numpy(layer(TARGET)), expected, atol=1e-5)
+
+
+def test_the_encoder_reads_the_source_language_in_place_of_the_first_token():
+    plain = make(num_layers=2)
+    model = Transformer(**{**SMALL, "num_layers": 2}, source_language_token_id=11)
+    model.set_weights(plain.get_weights())
+    replaced = SOURCE.copy()
+    replaced[:, 0] = 11
+    np.testing.assert_array_equal(logits(model), logits(plain, replaced))
+    np.testing.assert_array_equal(to_numpy(model.encode(SOURCE)[0]), to_numpy(plain.encode(replaced)[0]))
+    for mine, other in zip(
+        model.attention_scores(SOURCE, TARGET), plain.attention_scores(replaced, TARGET), strict=True
+    ):
+        np.testing.assert_array_equal(to_numpy(mine[1]), to_numpy(other[1]))
+    padding = np.zeros_like(SOURCE)  # Padding stays padding.
+    np.testing.assert_array_equal(to_numpy(model.encode(padding)[1]), padding.astype(bool))
+
+
 @pytest.mark.parametrize("cache", ["growing", "fixed"])
 def test_a_search_adds_the_output_bias(cache):
     model = make(output_bias=True)
@@ -411,7 +440,14 @@ def test_a_search_adds_the_output_bias(cache):
         {"num_layers": 2},
         {"normalize_first": True, "num_layers": 1, "num_decoder_layers": 3},
         {"position_type": "learned", "max_length": 11, "tie_embeddings": "none", "target_vocabulary_size": V_TARGET},
-        {"layout": "concatenated", "max_wavelength": 99.5, "scale_embeddings": False, "output_bias": True},
+        {
+            "layout": "concatenated",
+            "max_wavelength": 99.5,
+            "scale_embeddings": False,
+            "output_bias": True,
+            "first_position": 2,
+            "source_language_token_id": 11,
+        },
     ],
     ids=["post-norm", "pre-norm, 1 and 3 layers", "learned positions", "output bias"],
 )

@@ -19,7 +19,7 @@ from keras_transformer.search import SearchSettings
 from keras_transformer.tokenizers import END_TOKEN_ID, SentencePieceTokenizer
 
 # The families, and their modules in this package.
-FAMILIES = {"opus-mt": "opus_mt"}
+FAMILIES = {"opus-mt": "opus_mt", "m2m-100": "m2m_100", "nllb": "m2m_100"}
 
 
 class ModelImportError(ValueError):
@@ -39,6 +39,8 @@ class Original(NamedTuple):
         search: changes of `SearchSettings`, such as `num_beams`.
         max_length: maximum number of source tokens.
         languages: language codes of source and target, or None.
+        source_tag: the tag of the source language, such as `>>en<<`, which the encoder reads first; every translation
+            then begins with the tag of its language. Defaults to None: tags are read at the beginning of a source.
         notes: sentences about what was left out.
     """
 
@@ -52,6 +54,7 @@ class Original(NamedTuple):
     search: dict
     max_length: int
     languages: tuple = (None, None)
+    source_tag: str | None = None
     notes: tuple = ()
 
 
@@ -95,7 +98,7 @@ class Imported(NamedTuple):
     original: Original
 
 
-def read(family, folder, trim=False, corpus=(None, None)):
+def read(family, folder, trim=False, corpus=(None, None), **languages):
     """Reads a public model.
 
     Args:
@@ -105,6 +108,7 @@ def read(family, folder, trim=False, corpus=(None, None)):
             file produces. Defaults to False: all ids of the original.
         corpus: texts of source and target, two lists of strings or None. With `trim`, only pieces that occur in them
             are kept, and single characters.
+        **languages: `source_language` and `target_language`, for families of many languages.
 
     Returns:
         `Imported`.
@@ -117,7 +121,7 @@ def read(family, folder, trim=False, corpus=(None, None)):
     folder = Path(folder)
     if not folder.is_dir():
         raise ModelImportError(f"{folder} is not a folder. Download all files of the model into one folder.")
-    original = importlib.import_module(f"keras_transformer.importing.{FAMILIES[family]}").read(folder)
+    original = importlib.import_module(f"keras_transformer.importing.{FAMILIES[family]}").read(folder, **languages)
     parsed = [vocabulary.parse(*model) for model in original.models]
     joint = original.tokens[0] is original.tokens[1]
     spaces = []
@@ -129,14 +133,17 @@ def read(family, folder, trim=False, corpus=(None, None)):
         )
     spaces = (spaces[0], spaces[-1])
     if trim:
-        sides = zip(spaces, parsed, corpus, (True, False), strict=True)
+        sides = zip(spaces, parsed, corpus, (True, original.source_tag is not None), strict=True)
         spaces = tuple(vocabulary.trimmed(space, model, texts, tags) for space, model, texts, tags in sides)
         if original.architecture["tie_embeddings"] == "all":
             original = original._replace(architecture={**original.architecture, "tie_embeddings": "target"})
+    tags = ("hidden", "hidden") if original.source_tag else ("read", None)
     tokenizers = tuple(
-        SentencePieceTokenizer(vocabulary.rewritten(model, space, tags=side == 0))
-        for side, (model, space) in enumerate(zip(parsed, spaces, strict=True))
+        SentencePieceTokenizer(vocabulary.rewritten(*side)) for side in zip(parsed, spaces, tags, strict=True)
     )
+    if original.source_tag:
+        token_id = spaces[0].pieces.index(original.source_tag)
+        original = original._replace(architecture={**original.architecture, "source_language_token_id": token_id})
     config = _config(original, tokenizers, separate=trim or not joint)
     return Imported(_model(original, spaces), tokenizers, config, spaces, original)
 
@@ -170,11 +177,13 @@ def write(imported, run, overwrite=False):
 def _config(original, tokenizers, separate):
     """The `RunConfig`: the original's architecture and search; it has no data set and was not trained here."""
     architecture = {name: value for name, value in original.architecture.items() if name != "max_length"}
-    languages = zip(("source_language", "target_language"), original.languages, strict=True)
+    languages = dict(zip(("source_language", "target_language"), original.languages, strict=True))
+    if original.source_tag:
+        languages["directions"] = ("-".join(original.languages),)
     return RunConfig(
         preset="base",
         model=ModelConfig(**architecture),
-        data=DataConfig(dataset="none", max_length=original.max_length, **{k: v for k, v in languages if v}),
+        data=DataConfig(dataset="none", max_length=original.max_length, **{k: v for k, v in languages.items() if v}),
         tokenizer=TokenizerConfig(
             tokenizer=tokenizers[0].kind,
             vocabulary_size=max(tokenizer.vocabulary_size for tokenizer in tokenizers),
@@ -200,7 +209,7 @@ def _model(original, spaces):
     if not decoder.tie_weights:
         decoder.token_embedding.reverse_embeddings.assign(target.take(weights.output_kernel).T)
     start_bias = vocabulary.NEVER
-    if original.start is not None:
+    if original.start not in (None, original.end[1]):
         # The original counts this token in its softmax.
         start_bias = 0.0 if weights.output_bias is None else float(np.ravel(weights.output_bias)[original.start])
     decoder.bias.assign(target.bias(weights.output_bias, start_bias))
@@ -266,7 +275,7 @@ def different_ids(imported, texts):
         ours = imported.tokenizers[side].tokenize(texts)
         found = []
         for text, row in zip(texts, ours, strict=True):
-            tag, rest = _split_tag(text) if side == 0 else ([], text)
+            tag, rest = _split_tag(text) if side == 0 and not imported.original.source_tag else ([], text)
             pieces = tag + processor.encode(rest, out_type=str)
             if [ids.get(piece, unknown) for piece in pieces] != space.rows[row].tolist():
                 found.append(text)
@@ -327,7 +336,8 @@ def report(imported):
     tags = [piece for piece in imported.spaces[0].pieces if vocabulary.LANGUAGE_TAG.fullmatch(piece)]
     if tags:
         more = f" and {len(tags) - 5} more" if len(tags) > 5 else ""
-        lines.append(f"language tags, at the beginning of a source: {', '.join(tags[:5])}{more}")
+        where = "into which it translates" if imported.original.source_tag else "at the beginning of a source"
+        lines.append(f"language tags, {where}: {', '.join(tags[:5])}{more}")
     texts = samples()
     for side, different in zip(("source", "target"), different_ids(imported, texts), strict=True):
         found = f"ids of the {side}: {len(texts) - len(different)} of {len(texts)} sample sentences as in the original"

@@ -74,7 +74,8 @@ def id_space(tokens, unknown, end, start, models):
         models: parsed SentencePiece models that produce these tokens, see `parse`.
     """
     special = {unknown, end} | ({start} if start is not None else set())
-    others = [i for i in range(len(tokens)) if i not in special]
+    # Tags first: a shortlist has the first ids, and both vocabularies of a trimmed model have the same ids for tags.
+    others = sorted(set(range(len(tokens))) - special, key=lambda i: (not LANGUAGE_TAG.fullmatch(tokens[i]), i))
     known = set(tokens)
     missing = dict.fromkeys(
         piece for model in models for piece, _, kind in pieces_of(model) if kind in PRODUCED and piece not in known
@@ -142,13 +143,14 @@ def pieces_of(model):
     return [(one.piece.decode("utf-8", "replace"), one.score, one.type) for one in model.pieces]
 
 
-def rewritten(model, space, tags=False):
+def rewritten(model, space, tags=None):
     """A SentencePiece model, as bytes, that gives the ids of `space`.
 
     Args:
         model: the parsed original.
         space: an `IdSpace` with all pieces that the original produces.
-        tags: whether language tags are read at the beginning of a text. Defaults to False.
+        tags: what language tags are: `"read"` at the beginning of a text, `"hidden"`, so that no text has them, or
+            pieces that are never produced, the default.
     """
     own = {piece: (score, kind) for piece, score, kind in pieces_of(model) if kind in (*PRODUCED, UNUSED)}
     # What SentencePiece gives to an unknown character.
@@ -162,7 +164,9 @@ def rewritten(model, space, tags=False):
             score, kind = 0.0, UNKNOWN if i == UNKNOWN_TOKEN_ID else CONTROL
         elif piece in own:
             score, kind = own[piece]
-        elif tags and LANGUAGE_TAG.fullmatch(piece):
+        elif tags == "hidden" and LANGUAGE_TAG.fullmatch(piece):
+            score, kind = 0.0, CONTROL
+        elif tags == "read" and LANGUAGE_TAG.fullmatch(piece):
             # With the best possible score, no other segmentation is chosen. SentencePiece begins a text with a space.
             piece, score, kind = f"\u2581{piece}", 0.0, NORMAL if unigram else USER_DEFINED
         elif not model.trainer_spec.byte_fallback and (unigram or len(piece) == 1):

@@ -35,6 +35,8 @@ def random_weights(model, seed=0):
             scale = 0.3 if parameter.ndim > 1 else 0.2
             noise = torch.randn(parameter.shape, generator=generator) * scale
             parameter.copy_(noise + (1.0 if "layer_norm.weight" in name else 0.0))
+        if not hasattr(model, "final_logits_bias"):
+            return model
         model.final_logits_bias.copy_(torch.randn(model.final_logits_bias.shape, generator=generator))
         start = model.config.decoder_start_token_id
         model.final_logits_bias[0, start] = 0
@@ -158,3 +160,34 @@ def marian_folder(folder, pre_norm=False, tied="all", learned=False, activation=
     for name, content in zip(("source.spm", "target.spm"), spm, strict=True):
         (folder / name).write_bytes(content)
     return tokens
+
+
+def m2m_100_folder(folder, nllb=False, kind="bpe", **config):
+    """An `M2M100ForConditionalGeneration` and its files in `folder`; returns the model and its tokenizer."""
+    import torch
+    from transformers import M2M100Config, M2M100ForConditionalGeneration, M2M100Tokenizer, NllbTokenizer
+    from transformers.convert_slow_tokenizer import generate_merges
+
+    folder.mkdir(parents=True, exist_ok=True)
+    spm = trained(None, kind)
+    (folder / "sentencepiece.bpe.model").write_bytes(spm)
+    pieces = vocabulary.pieces_of(vocabulary.parse(spm, "model"))
+    tokens = ["<s>", "<pad>", "</s>", "<unk>", *(piece for piece, _, _ in pieces[3:])]
+    tokens = {token: i for i, token in enumerate(tokens)}
+    if nllb:
+        # In the order of their scores, in which SentencePiece merges; pieces that are not words have no merges.
+        scores = {piece: score for piece, score, _ in pieces[3:]}
+        merges = generate_merges(dict.fromkeys(scores, 0), scores)
+        tokenizer = NllbTokenizer(tokens, merges, src_lang="eng_Latn", tgt_lang="deu_Latn")
+        size = len(tokenizer) + 2
+    else:
+        (folder / "vocab.json").write_text(json.dumps(tokens), encoding="utf-8")
+        files = (str(folder / name) for name in ("vocab.json", "sentencepiece.bpe.model"))
+        tokenizer = M2M100Tokenizer(*files, src_lang="en", tgt_lang="de")
+        size = len(tokens) + 108
+    settings = {**SMALL, "vocab_size": size, "max_length": None, **config}
+    model = random_weights(M2M100ForConditionalGeneration(M2M100Config(**settings)).eval())
+    model.generation_config.update(num_beams=4, max_length=40, length_penalty=1.0)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return M2M100ForConditionalGeneration.from_pretrained(folder, dtype=torch.float32).eval(), tokenizer
