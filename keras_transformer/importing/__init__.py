@@ -31,7 +31,7 @@ class Original(NamedTuple):
 
     Attributes:
         architecture: arguments of `Transformer` without the sizes of vocabularies.
-        weights: `Weights`.
+        weights: `Weights`; None in what `keras_transformer.importing.read` returns, whose model has them.
         tokens: the tokens of source and target by id, two lists; the same list twice for one vocabulary.
         models: the SentencePiece files of source and target, two pairs of bytes and a name for messages.
         unknown, end: ids in these lists, of source and target.
@@ -144,8 +144,8 @@ def read(family, folder, trim=False, corpus=(None, None), **languages):
     if original.source_tag:
         token_id = spaces[0].pieces.index(original.source_tag)
         original = original._replace(architecture={**original.architecture, "source_language_token_id": token_id})
-    config = _config(original, tokenizers, separate=trim or not joint)
-    return Imported(_model(original, spaces), tokenizers, config, spaces, original)
+    config, model = _config(original, tokenizers, separate=trim or not joint), _model(original, spaces)
+    return Imported(model, tokenizers, config, spaces, original._replace(weights=None))
 
 
 def write(imported, run, overwrite=False):
@@ -165,9 +165,11 @@ def write(imported, run, overwrite=False):
     """
     run = run if isinstance(run, Run) else Run(run)
     run.claim(overwrite)
+    import keras
+
     sha256 = hashlib.sha256()
-    for array in imported.model.get_weights():
-        sha256.update(array.tobytes())
+    for weight in imported.model.weights:
+        sha256.update(keras.ops.convert_to_numpy(weight).tobytes())
     with run.set_up(is_chief=True, barrier=lambda: None) as prepared:
         prepared.write(imported.config, imported.tokenizers, {"imported weights": sha256.hexdigest()})
         imported.model.save(prepared.model_file)

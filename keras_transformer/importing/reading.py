@@ -198,7 +198,7 @@ class Arrays:
             if name in self.taken:
                 return self.taken[name]
             if name in self.arrays:
-                array = np.asarray(self.arrays[name])
+                array = np.asarray(self.arrays.pop(name))  # Large models fit into memory once, not twice.
                 floats = array.dtype.kind == "f" or array.dtype.name == "bfloat16"
                 self.taken[name] = array.astype("float32") if floats else array
                 return self.taken[name]
@@ -215,7 +215,7 @@ class Arrays:
 
     def check_all_used(self, *known):
         """Raises a ModelImportError if there are arrays that were not taken, except the known ones."""
-        left = sorted(set(self.arrays) - set(self.taken) - set(known))
+        left = sorted(set(self.arrays) - set(known))
         if left:
             more = f" and {len(left) - 3} more" if len(left) > 3 else ""
             raise ModelImportError(
