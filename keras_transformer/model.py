@@ -355,6 +355,12 @@ class Decoder:
             "self": model.init_cache(ops.shape(encoder_token_ids)[0], length, num_beams, cache),
             "cross": model.init_cross_cache(*model.encode(encoder_token_ids)),
         }
+        if cache == "fixed":
+            # Zeros that are computed from the input: a file for devices would store constant ones.
+            zero = ops.cast(ops.min(encoder_token_ids) * 0, model.compute_dtype)
+            self.cache["self"] = keras.tree.map_structure(
+                lambda x: ops.broadcast_to(zero, ops.shape(x)), self.cache["self"]
+            )
         # XLA and devices choose a layout for the product themselves. A single row needs no other one.
         rows = None if encoder_token_ids.shape[0] is None else encoder_token_ids.shape[0] * num_beams
         if output_kernel is None and cache == "growing" and rows != 1:

@@ -184,6 +184,12 @@ def test_the_files_say_what_they_are(exported):
         assert bytes(model.buffers[entry.buffer].data) == (exported / "translator.json").read_bytes()
 
 
+def test_the_file_does_not_store_empty_caches(exported):
+    model = flatbuffer_utils.convert_bytearray_to_object((exported / "translator.tflite").read_bytes())
+    contents = [bytes(buffer.data) for buffer in model.buffers if buffer.data is not None]
+    assert max(len(content) for content in contents if not any(content)) < 1000
+
+
 @pytest.mark.slow
 def test_an_exported_folder_is_verified_later(golden, exported, tmp_path, capsys):
     assert keras_transformer_main(["export", "verify", str(exported), str(golden.run_dir)]) == 0
