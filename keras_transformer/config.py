@@ -310,8 +310,8 @@ class TrainingConfig(Settings):
     )
     learning_rate: float | None = setting(
         None,
-        "peak learning rate; recipes give the tiny preset's rate, and wider presets scale it by 128 / hidden_dim "
-        "(default: the paper's, (hidden_dim * warmup_steps)^-0.5)",
+        "peak learning rate; recipes give the tiny preset's rate; wider presets scale it by 128 / hidden_dim, and more "
+        "than two --directions by 2 / their number (default: the paper's, (hidden_dim * warmup_steps)^-0.5)",
         POSITIVE,
     )
     warmup_steps: int = setting(4000, "optimizer steps until the learning rate peaks", AT_LEAST_1)
@@ -612,6 +612,9 @@ def _recipe(dataset, preset, settings):
     # With Adam, wider models need smaller steps ("Tensor Programs V", Yang et al., 2022, table 3).
     if "learning_rate" in recipe:
         recipe["learning_rate"] *= PRESETS["tiny"]["hidden_dim"] / PRESETS[preset]["hidden_dim"]
+        # A batch has fewer pairs of each direction, so its gradient is noisier. With the rate of one direction, a model
+        # of six never learns to read its source; two are learned with it.
+        recipe["learning_rate"] /= max(1, len(directions("directions", settings.get("directions") or ())) / 2)
     if settings.get("tokenizer", "unigram") != "unigram":
         recipe.pop("subword_sampling", None)  # Other tokenizers have no probabilities of segmentations.
     return recipe

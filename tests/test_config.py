@@ -115,6 +115,15 @@ def test_other_tokenizers_draw_no_segmentations_unless_told():
     assert RunConfig.make({"dataset": "multi30k", "subword_sampling": 0.0}).training.subword_sampling == 0
 
 
+def test_many_directions_have_a_lower_learning_rate():
+    def rate(*directions):
+        return RunConfig.make({"dataset": "multi30k", "directions": [list(directions)]}).training.learning_rate
+
+    one = RunConfig.make({"dataset": "multi30k"}).training.learning_rate
+    six = rate("en-de", "en-fr", "en-cs", "de-en", "fr-en", "cs-en")
+    assert (one, rate("en-de"), rate("en-de", "de-en")) == (5e-3,) * 3 and six == pytest.approx(5e-3 / 3)
+
+
 def test_own_files_have_no_recipe():
     config = RunConfig.make({"train_source": "a", "train_target": "b"})
     assert config.training == TrainingConfig()
