@@ -240,6 +240,23 @@ def test_the_command_writes_a_run_that_can_be_fine_tuned(original, tmp_path, cap
     assert Translator.load(tuned).target_language == "fr"
 
 
+@pytest.mark.slow
+def test_such_a_model_teaches_a_small_one_of_one_direction(original, tmp_path):
+    run, student = tmp_path / "run", tmp_path / "student"
+    importing.write(importing.read("m2m-100", original[0], **LANGUAGES), run)
+    for side, name in enumerate(("en", "cs")):
+        (tmp_path / f"a.{name}").write_text("\n".join(texts(side)[:200]), encoding="utf-8")
+    files = [str(tmp_path / f"a.{name}") for name in ("en", "cs")]
+    argv = ["distill", str(run), "--run-dir", str(student), "--source", files[0], "--target-language", "de"]
+    argv += ["--translations", files[1]]  # Those of random weights have no end.
+    argv += ["--val", *files, "--test", *files, "--vocabulary-size", "120", "--num-placeholders", "0", "--no-export"]
+    argv += ["--hidden-dim", "8", "--intermediate-dim", "8", "--num-heads", "2", "--num-layers", "1"]
+    argv += ["--num-beams", "1", "--max-length", "32", "--epochs", "1", "--steps-per-epoch", "2"]
+    assert main(argv) == 0
+    translator = Translator.load(student)
+    assert not translator.begins_with_tag and translator.source_tokenizer.languages == {}
+
+
 def test_targets_of_training_begin_with_the_tag(imported):
     tokenizer = imported.tokenizers[0]
     pairs = [("The cat.", "Die Katze."), ("a", "b")]
