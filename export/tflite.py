@@ -63,7 +63,8 @@ def export_tflite(
     `logits` of tokens that no translation may have are about -1e9. If the vocabulary has placeholders
     (`keras_transformer.placeholders`), a translation has those of its source, each once; the application puts them into
     texts and out of translations, as `run_tflite` shows. For a model of several directions, the first of `token_ids` is
-    the tag of the target language, from `languages` in `translator.json`.
+    the tag of the target language, from `languages` in `translator.json`; if `begins_with_tag` is true there, it is
+    the first token of a translation, too, also step by step.
 
     `translator_text.tflite` also contains the tokenizer, as operations of tensorflow-text, which the application must
     link (in Python: `tensorflow_text.tflite_registrar.SELECT_TFTEXT_OPS`):
@@ -133,6 +134,7 @@ def export_tflite(
             "source_language": translator.source_language,
             "target_language": translator.target_language,
             "languages": dict(translator.source_tokenizer.languages),
+            "begins_with_tag": translator.begins_with_tag,
             "sentences": specification(translator.source_language),
             "num_placeholders": translator.num_placeholders,
             "placeholders": placeholders.specification(),

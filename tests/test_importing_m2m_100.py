@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import threading
 
 import numpy as np
 import pytest
@@ -214,6 +215,42 @@ def test_exports_answer_as_python_does(translator, tmp_path):
     for their, our in zip(found, ours, strict=True):
         row = [i for i in our.token_ids if i != END_TOKEN_ID]
         assert their.hypotheses[0] == translator.target_tokenizer.pieces(row)
+
+
+@pytest.mark.slow
+def test_the_page_answers_as_python_does(translator, browser, session_folder, tmp_path, monkeypatch):
+    """It first shows the steps of greedy search, then the result of beam search."""
+    from keras_transformer.export import web
+
+    if web._unfit_node():
+        pytest.skip("the page cannot be built")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(session_folder / "cache"))
+    lengths = {"source_length": 24, "target_length": 24}
+    folder, _ = web.export_web(translator, tmp_path / "site", ["none"], num_beams=3, **lengths)
+    monkeypatch.undo()
+    site = web.server(folder)
+    threading.Thread(target=site.serve_forever, daemon=True).start()
+    page = browser.new_page()
+    page.set_default_timeout(60_000)
+    page.goto("http://{}:{}".format(*site.server_address))
+    for language in ("fr", "cs"):
+        page.wait_for_selector("#translate:enabled")
+        page.fill("#source", SOURCES[0])
+        page.select_option("#language", language)
+        page.evaluate("""() => {
+            window.seen = [];
+            const shown = document.getElementById("translation");
+            new MutationObserver(() => seen.push(shown.textContent)).observe(shown, { childList: true, subtree: true });
+            delete document.body.dataset.state;
+        }""")
+        page.click("#translate")
+        page.wait_for_selector("body[data-state=done]")
+        greedy, wanted = (translator.translate(SOURCES[:1], num_beams=n, target_language=language)[0] for n in (1, 3))
+        assert page.inner_text("#translation") == wanted and greedy in page.evaluate("seen")
+        assert page.locator("#attention th").first.text_content() == f">>{language}<<"
+    page.close()
+    site.shutdown()
+    site.server_close()
 
 
 def test_the_command_writes_a_run_that_can_be_fine_tuned(original, tmp_path, capsys):

@@ -80,7 +80,7 @@ export class Translator {
 
   /** Greedy search as an async iterator of ids, to show a translation while it is made. */
   async *steps(sourceIds) {
-    const { start_token_id, end_token_id, target_length, length_margin, settings } = this.settings;
+    const { start_token_id, end_token_id, target_length, length_margin, begins_with_tag, settings } = this.settings;
     const limit = Math.floor(settings.max_length_ratio * sourceIds.length + length_margin);
     const most = Math.min(limit, settings.max_length ?? limit, target_length);
     const cross = await this.#run("encode", { token_ids: this.#sourceTensor(sourceIds) });
@@ -95,7 +95,7 @@ export class Translator {
         const { logits, ...next } = await this.#run("decode_step", { token: int32([token]), position: int32([position]) }, kept);
         free(cache);
         cache = Object.fromEntries(Object.entries(next).map(([name, tensor]) => [name.replace("next_", ""), tensor]));
-        token = argmax(logits.toTypedArray());
+        token = begins_with_tag && position === 0 ? sourceIds[0] : argmax(logits.toTypedArray());
         logits.delete();
         yield token;
       }
