@@ -70,7 +70,7 @@ def read(folder, source_language=None, target_language=None):
         ),
     )
     positions = [f"model.{side}.embed_positions.weights" for side in ("encoder", "decoder")]
-    arrays.check_all_used(*names, *positions, "final_logits_bias")
+    arrays.check_all_used(*names, *positions)
     tokens, languages = _tokens(folder, len(embedding))
     for flag, language in (("--source-language", source_language), ("--target-language", target_language)):
         if language not in languages:
