@@ -254,10 +254,8 @@ def test_the_page_answers_as_python_does(translator, browser, session_folder, tm
     site.server_close()
 
 
-def test_the_command_writes_a_run_that_can_be_fine_tuned(original, tmp_path, capsys):
-    import train_keras
-
-    run, tuned = str(tmp_path / "run"), str(tmp_path / "tuned")
+def test_the_command_writes_a_run(original, tmp_path, capsys):
+    run = str(tmp_path / "run")
     arguments = ["import", "m2m-100", str(original[0]), "--run-dir", run]
     with pytest.raises(SystemExit):
         main([*arguments, "--source-language", "en"])
@@ -266,6 +264,14 @@ def test_the_command_writes_a_run_that_can_be_fine_tuned(original, tmp_path, cap
     assert "language tags, into which it translates: >>af<<" in capsys.readouterr().out
     loaded = Translator.load(run)
     assert (loaded.source_language, loaded.target_language, loaded.begins_with_tag) == ("en", "de", True)
+
+
+@pytest.mark.slow
+def test_such_a_run_is_fine_tuned(original, tmp_path, capsys):
+    import train_keras
+
+    run, tuned = str(tmp_path / "run"), str(tmp_path / "tuned")
+    importing.write(importing.read("m2m-100", original[0], **LANGUAGES), run)
     for side, name in enumerate(("en", "fr")):
         (tmp_path / f"a.{name}").write_text("\n".join(texts(side)[:40]), encoding="utf-8")
     files = [str(tmp_path / f"a.{name}") for name in ("en", "fr")]
