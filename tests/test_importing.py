@@ -78,7 +78,7 @@ def some_slow(names, *quick):
     return [pytest.param(name, marks=[] if name in quick else pytest.mark.slow) for name in names]
 
 
-@pytest.mark.parametrize("variant", some_slow(VARIANTS, "as OPUS-MT", "separate vocabularies"))
+@pytest.mark.parametrize("variant", some_slow(VARIANTS, "as OPUS-MT"))
 def test_logits_and_translations_are_those_of_transformers(variant, tmp_path):
     model, tokenizer = transformers_folder(tmp_path / "model", **VARIANTS[variant])
     imported = importing.read("opus-mt", tmp_path / "model")

@@ -79,7 +79,10 @@ def generated(model, tokenizer, language, forbidden, **settings):
     return [row[1:] for row in found.sequences.tolist()], found.get("sequences_scores")
 
 
-@pytest.mark.parametrize("family", ["m2m-100", "nllb"])
+FAMILIES = ["m2m-100", pytest.param("nllb", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
 def test_logits_and_translations_are_those_of_transformers(family, tmp_path):
     languages = NLLB if family == "nllb" else LANGUAGES
     model, tokenizer = m2m_100_folder(tmp_path / "model", nllb=family == "nllb")
@@ -111,7 +114,8 @@ def test_logits_and_translations_are_those_of_transformers(family, tmp_path):
                 np.testing.assert_allclose([one.score for one in ours], scores.numpy(), rtol=1e-4)
 
 
-@pytest.mark.parametrize("family", ["m2m-100", pytest.param("nllb", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["m2m-100", "nllb"])
 def test_ids_are_those_of_transformers(family, tmp_path):
     languages = NLLB if family == "nllb" else LANGUAGES
     _, tokenizer = m2m_100_folder(tmp_path / "model", nllb=family == "nllb")
@@ -179,6 +183,11 @@ def test_trimmed_vocabularies_have_the_same_ids_for_tags(original):
     assert source.languages == target.languages and len(source.languages) == 100
     whole = translator_of(importing.read("m2m-100", original[0], **LANGUAGES))
     assert translator_of(trimmed).translate(SOURCES) == whole.translate(SOURCES)
+
+
+@pytest.mark.slow
+def test_a_shortlist_has_the_tags(original):
+    trimmed = importing.read("m2m-100", original[0], trim=True, **LANGUAGES)
     words = translator_of(trimmed, num_beams=1)
     words.learn_shortlist(texts(0)[:50], texts(1)[:50])
     assert len(words.translate(SOURCES, shortlist=300)) == 4
