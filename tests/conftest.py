@@ -4,6 +4,7 @@ import fcntl
 import os
 import shutil
 import signal
+import threading
 from typing import NamedTuple
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -135,3 +136,40 @@ def browser():
         browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS.split())
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def cache(session_folder):
+    """The cache that the page is built in, once for all test processes; what needs it is skipped without npm."""
+    from keras_transformer.export import web
+
+    unfit = web._unfit_node()
+    if unfit:
+        pytest.skip(f"the page cannot be built: {unfit}")
+    return session_folder / "cache"
+
+
+@pytest.fixture
+def opened(browser):
+    """`opened(folder, **context)` serves a folder and opens its page; what the page asks for is in `page.asked`."""
+    from keras_transformer.export.web import server
+
+    closing = []
+
+    def open_page(folder, address="", **context):
+        site = server(folder)
+        threading.Thread(target=site.serve_forever, daemon=True).start()
+        inside = browser.new_context(**context)
+        closing.extend([inside.close, site.shutdown, site.server_close])
+        page = inside.new_page()
+        page.set_default_timeout(60_000)
+        page.asked, page.errors = [], []
+        page.on("request", lambda request: page.asked.append(request.url))
+        page.on("pageerror", lambda error: page.errors.append(error))
+        page.origin = "http://{}:{}".format(*site.server_address)
+        page.goto(address or page.origin)
+        return page
+
+    yield open_page
+    for close in closing:
+        close()

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import threading
 
 import ctranslate2
 import numpy as np
@@ -386,18 +385,12 @@ def test_the_file_of_strings_takes_a_target_language(device, sides):
 
 
 @pytest.mark.slow
-def test_the_page_has_a_list_of_languages(two_way, sides, browser, session_folder, tmp_path, monkeypatch):
-    if web._unfit_node():
-        pytest.skip("the page cannot be built")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(session_folder / "cache"))
+def test_the_page_has_a_list_of_languages(two_way, sides, cache, opened, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     lengths = {"source_length": 40, "target_length": 40}
     folder, _ = web.export_web(two_way.translator, tmp_path / "site", ["none"], num_beams=2, **lengths)
     monkeypatch.undo()
-    site = web.server(folder)
-    threading.Thread(target=site.serve_forever, daemon=True).start()
-    page = browser.new_page()
-    page.set_default_timeout(60_000)
-    page.goto("http://{}:{}".format(*site.server_address))
+    page = opened(folder)
     page.wait_for_selector("#translate:enabled")
     assert page.locator("#language option").all_text_contents() == ["German", "English"]
 
@@ -415,9 +408,6 @@ def test_the_page_has_a_list_of_languages(two_way, sides, browser, session_folde
     assert shown(f"{german[0]} {german[1]}") == f"{english[0]} {english[1]}"
     assert page.locator("#attention th").first.text_content() == ">>en<<"
     assert page.inner_text("#count").endswith(f"{sum(map(len, two_way.tokenizer.tokenize(german[:2])))} tokens")
-    page.close()
-    site.shutdown()
-    site.server_close()
 
 
 def test_ctranslate2_reads_the_tag_as_a_piece(two_way, sides, tmp_path):

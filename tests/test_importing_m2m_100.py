@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import threading
 
 import numpy as np
 import pytest
@@ -228,21 +227,15 @@ def test_exports_answer_as_python_does(translator, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_page_answers_as_python_does(translator, browser, session_folder, tmp_path, monkeypatch):
+def test_the_page_answers_as_python_does(translator, cache, opened, tmp_path, monkeypatch):
     """It first shows the steps of greedy search, then the result of beam search."""
     from keras_transformer.export import web
 
-    if web._unfit_node():
-        pytest.skip("the page cannot be built")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(session_folder / "cache"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     lengths = {"source_length": 24, "target_length": 24}
     folder, _ = web.export_web(translator, tmp_path / "site", ["none"], num_beams=3, **lengths)
     monkeypatch.undo()
-    site = web.server(folder)
-    threading.Thread(target=site.serve_forever, daemon=True).start()
-    page = browser.new_page()
-    page.set_default_timeout(60_000)
-    page.goto("http://{}:{}".format(*site.server_address))
+    page = opened(folder)
     for language in ("fr", "cs"):
         page.wait_for_selector("#translate:enabled")
         page.fill("#source", SOURCES[0])
@@ -258,9 +251,6 @@ def test_the_page_answers_as_python_does(translator, browser, session_folder, tm
         greedy, wanted = (translator.translate(SOURCES[:1], num_beams=n, target_language=language)[0] for n in (1, 3))
         assert page.inner_text("#translation") == wanted and greedy in page.evaluate("seen")
         assert page.locator("#attention th").first.text_content() == f">>{language}<<"
-    page.close()
-    site.shutdown()
-    site.server_close()
 
 
 def test_the_command_writes_a_run(original, tmp_path, capsys):

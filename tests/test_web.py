@@ -39,15 +39,6 @@ CALIBRATION = Calibration(a=0.7, b=1.0, d=-3.0, num_words=1, right=0.5)
 
 
 @pytest.fixture(scope="module")
-def cache(session_folder):
-    """The cache that the page is built in, once for all test processes; what needs it is skipped without npm."""
-    unfit = web._unfit_node()
-    if unfit:
-        pytest.skip(f"the page cannot be built: {unfit}")
-    return session_folder / "cache"
-
-
-@pytest.fixture(scope="module")
 def site(golden, cache, tmp_path_factory):
     path = tmp_path_factory.mktemp("web") / "site"
     with pytest.MonkeyPatch.context() as patch:  # Not for long: others cache there, too, such as Chromium.
@@ -57,30 +48,6 @@ def site(golden, cache, tmp_path_factory):
         folder, shares = export_web(golden.translator, path, source_length=LENGTH, target_length=2 * LENGTH)
     assert shares["float32"] == 1.0
     return folder
-
-
-@pytest.fixture
-def opened(browser):
-    """`opened(folder, **context)` serves a folder and opens its page; what the page asks for is in `page.asked`."""
-    closing = []
-
-    def open_page(folder, address="", **context):
-        site = server(folder)
-        threading.Thread(target=site.serve_forever, daemon=True).start()
-        inside = browser.new_context(**context)
-        closing.extend([inside.close, site.shutdown, site.server_close])
-        page = inside.new_page()
-        page.set_default_timeout(60_000)
-        page.asked, page.errors = [], []
-        page.on("request", lambda request: page.asked.append(request.url))
-        page.on("pageerror", lambda error: page.errors.append(error))
-        page.origin = "http://{}:{}".format(*site.server_address)
-        page.goto(address or page.origin)
-        return page
-
-    yield open_page
-    for close in closing:
-        close()
 
 
 def translate(page, text):
