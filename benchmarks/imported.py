@@ -147,19 +147,18 @@ def random_model(arguments):
     folder = Path(arguments.folder)
     folder.mkdir(parents=True, exist_ok=True)
     pairs = multi30k(arguments.data_dir).train[0].pairs
-    if arguments.nllb:
-        model = random_nllb(folder, pairs).half()
-        model.save_pretrained(folder)
-        print(f"{folder}: {sum(p.numel() for p in model.parameters()):,} weights")
-        return
+    model = (random_nllb if arguments.nllb else random_marian)(folder, pairs)
+    model.half().save_pretrained(folder)  # As the public models are.
+    print(f"{folder}: {sum(p.numel() for p in model.parameters()):,} weights")
+
+
+def random_marian(folder, pairs):
     tokens = save_tokenizers(folder, list(zip(*pairs, strict=True)), 16000)
     tokens += [f"filler{i}" for i in range(58_100 - len(tokens))]
     sizes = {"d_model": 512, "encoder_ffn_dim": 2048, "decoder_ffn_dim": 2048}
     blocks = {f"{side}_layers": 6 for side in ("encoder", "decoder")}
     heads = {f"{side}_attention_heads": 8 for side in ("encoder", "decoder")}
-    model, _ = save_model(folder, tokens, **sizes, **blocks, **heads)
-    model.half().save_pretrained(folder)  # As the public models are.
-    print(f"{folder}: {sum(p.numel() for p in model.parameters()):,} weights")
+    return save_model(folder, tokens, **sizes, **blocks, **heads)[0]
 
 
 def seconds(function, texts):

@@ -497,9 +497,9 @@ def _adjust(log_probs, token_ids, index, given, settings, special_ids):
         width = ops.shape(prefix)[1]
         column = ops.take(prefix, ops.minimum(index, width - 1), axis=1)[:, None]
         forced = ops.logical_and(index < width, column != special_ids.pad)
+        if special_ids.num_tags:  # A language tag costs nothing, because it was not chosen.
+            original = ops.where(index < special_ids.num_tags, 0.0, original)
         # A forced token may be one that is otherwise forbidden.
-        # A language tag costs nothing, because it was not chosen.
-        original = ops.where(index < special_ids.num_tags, 0.0, original) if special_ids.num_tags else original
         log_probs = ops.where(forced, ops.where(tokens == column, original, IMPOSSIBLE), log_probs)
     return log_probs
 

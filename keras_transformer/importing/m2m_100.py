@@ -13,16 +13,13 @@ from keras_transformer.importing.reading import (
     Arrays,
     by_id,
     index_of,
-    left_out,
     read_bytes,
     read_json,
     read_vocabulary,
     transformers_architecture,
     transformers_blocks,
     transformers_config,
-    transformers_generation,
-    transformers_search,
-    transformers_start,
+    transformers_settings,
     transformers_weights,
     unfit,
 )
@@ -78,9 +75,7 @@ def read(folder, source_language=None, target_language=None):
                 f"{flag} must be one of the model's languages: {', '.join(languages)}. Received: {language}."
             )
     size = config["d_model"]
-    generation = transformers_generation(folder, config)
-    start = transformers_start(folder, config, tokens)
-    models = ((read_bytes(folder / "sentencepiece.bpe.model"), str(folder / "sentencepiece.bpe.model")),) * 2
+    tokenizer = folder / "sentencepiece.bpe.model"
     return Original(
         architecture={
             **transformers_architecture(folder, config),
@@ -92,15 +87,12 @@ def read(folder, source_language=None, target_language=None):
         },
         weights=weights,
         tokens=(tokens, tokens),
-        models=models,
+        models=((read_bytes(tokenizer), str(tokenizer)),) * 2,
         unknown=(index_of(tokens, "<unk>", folder),) * 2,
         end=(index_of(tokens, "</s>", folder),) * 2,
-        start=start,
-        search=transformers_search({name: x for name, x in generation.items() if name != "forced_bos_token_id"}),
-        max_length=min(int(generation.get("max_length") or 512), config["max_position_embeddings"]),
         languages=(source_language, target_language),
         source_tag=f">>{source_language}<<",
-        notes=left_out({**generation, "forced_bos_token_id": None}, start),
+        **transformers_settings(folder, config, tokens, ignored=("forced_bos_token_id",)),
     )
 
 

@@ -17,7 +17,6 @@ from keras_transformer.importing.reading import (
     activation,
     by_id,
     index_of,
-    left_out,
     loaded,
     parsed_yaml,
     read_bytes,
@@ -29,9 +28,7 @@ from keras_transformer.importing.reading import (
     transformers_architecture,
     transformers_blocks,
     transformers_config,
-    transformers_generation,
-    transformers_search,
-    transformers_start,
+    transformers_settings,
     transformers_weights,
     unfit,
     untied,
@@ -95,8 +92,7 @@ def _read_transformers(folder):
         vocabularies.append(read_vocabulary(folder / "target_vocab.json", len(embeddings[1])))
     tokens = vocabularies[0], vocabularies[-1]
     tokenizer = read_json(folder / "tokenizer_config.json", optional=True)
-    generation = transformers_generation(folder, config)
-    start, ties = transformers_start(folder, config, tokens[1]), ties_of(shared, tied)
+    ties = ties_of(shared, tied)
     return Original(
         architecture={**transformers_architecture(folder, config), "tie_embeddings": ties},
         weights=untied(weights, ties),
@@ -104,11 +100,8 @@ def _read_transformers(folder):
         models=tuple((read_bytes(folder / name), str(folder / name)) for name in ("source.spm", "target.spm")),
         unknown=tuple(index_of(side, "<unk>", folder) for side in tokens),
         end=tuple(index_of(side, "</s>", folder) for side in tokens),
-        start=start,
-        search=transformers_search(generation),
-        max_length=min(int(generation.get("max_length") or 512), config["max_position_embeddings"]),
         languages=(tokenizer.get("source_lang"), tokenizer.get("target_lang")),
-        notes=left_out(generation, start),
+        **transformers_settings(folder, config, tokens[1]),
     )
 
 

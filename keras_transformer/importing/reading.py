@@ -70,20 +70,30 @@ def transformers_blocks(arrays, config):
     )
 
 
-def transformers_start(folder, config, tokens):
-    """The id that a translation starts with."""
+def transformers_settings(folder, config, tokens, ignored=()):
+    """The fields `start`, `search`, `max_length` and `notes` of an `Original`.
+
+    They are read from config.json and generation_config.json.
+
+    Args:
+        folder: a `Path`.
+        config: from `transformers_config`.
+        tokens: the tokens of the target.
+        ignored: names of settings of transformers' search that need no note. Defaults to none.
+    """
     start = config.get("decoder_start_token_id", config.get("pad_token_id"))
     if not isinstance(start, int) or not 0 <= start < len(tokens):
         raise unfit(folder / "config.json", "decoder_start_token_id must be an id of the vocabulary", start)
-    return start
+    generation = {**_generation(config), **_generation(read_json(folder / "generation_config.json", optional=True))}
+    return {
+        "start": start,
+        "search": _search(generation),
+        "max_length": min(int(generation.get("max_length") or 512), config["max_position_embeddings"]),
+        "notes": _left_out({name: value for name, value in generation.items() if name not in ignored}, start),
+    }
 
 
-def transformers_generation(folder, config):
-    """The settings of transformers' search in config.json and generation_config.json that are not null."""
-    return {**_generation(config), **_generation(read_json(folder / "generation_config.json", optional=True))}
-
-
-def transformers_search(generation):
+def _search(generation):
     """Changes of `SearchSettings`."""
     # transformers divides logits that are positive and multiplies negative ones; ours multiplies log probabilities.
     penalty = float(generation.get("repetition_penalty", 1.0))
@@ -98,7 +108,7 @@ def transformers_search(generation):
     }
 
 
-def left_out(generation, start):
+def _left_out(generation, start):
     """Sentences about settings of transformers' search that are not carried over."""
     notes = []
     if generation.get("bad_words_ids", [[start]]) != [[start]]:
