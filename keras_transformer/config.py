@@ -613,7 +613,7 @@ def _recipe(dataset, preset, settings):
     if "learning_rate" in recipe:
         recipe["learning_rate"] *= PRESETS["tiny"]["hidden_dim"] / PRESETS[preset]["hidden_dim"]
         # A batch has fewer pairs of each direction, so its gradient is noisier. With the rate of one direction, a model
-        # of six never learns to read its source; two are learned with it.
+        # of six did not learn to read its source; a model of two did.
         recipe["learning_rate"] /= max(1, len(directions("directions", settings.get("directions") or ())) / 2)
     if settings.get("tokenizer", "unigram") != "unigram":
         recipe.pop("subword_sampling", None)  # Other tokenizers have no probabilities of segmentations.
