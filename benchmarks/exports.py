@@ -14,21 +14,28 @@ import contextlib
 import json
 import os
 import shutil
-import statistics
 import sys
 import tempfile
-import threading
 import time
 from operator import eq
 from pathlib import Path
 
 from decode import CORES, peak_memory
 
-from keras_transformer.export.report import bytes_in, in_own_process, python_form, saved_model_form, tflite_form
+from keras_transformer.export.report import (
+    BROWSER_FORMS,
+    Form,
+    browser_form,
+    bytes_in,
+    in_own_process,
+    median_ms,
+    python_form,
+    saved_model_form,
+    tflite_form,
+    timed,
+)
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
-TIMED = 100
 
 
 def main(argv=None):
@@ -93,11 +100,11 @@ def measure(name, folder, arguments):
     began = time.perf_counter()
     with contextlib.ExitStack() as stack:
         path = Path(folder) / form / kind
-        translate, size = OPENERS[form](arguments, path, kind, stack)
-        translate(sources[0])
+        opened = OPENERS[form](arguments, path, kind, stack)
+        opened.translate(sources[0])
         start = time.perf_counter() - began
-        found = [translate(text)[0] for text in sources]
-        times = [translate(text)[1] for text in sources[:TIMED]]
+        found = [opened.translate(text)[0] for text in sources]
+        ms = median_ms(opened.translate, sources)
         peak = peak_memory_of_the_page() if form == "web" else peak_memory(Path("/proc/self"))
     from keras_transformer.runs import Run
     from keras_transformer.scoring import corpus_scores
@@ -106,8 +113,8 @@ def measure(name, folder, arguments):
     row = {
         "bleu": scores.bleu,
         "signature": scores.bleu_signature,
-        "ms": 1e3 * statistics.median(times),
-        "size": size,
+        "ms": ms,
+        "size": opened.bytes,
         "peak_memory_mib": peak,
         "start_seconds": start,
     }
@@ -134,31 +141,20 @@ def peak_memory_of_the_page():
     return max(peaks)
 
 
-def timed(function):
-    """A version of `function` that also returns the seconds that it took."""
-
-    def call(text):
-        began = time.perf_counter()
-        result = function(text)
-        return result, time.perf_counter() - began
-
-    return call
-
-
 def python(arguments, path, kind, stack):
-    settings = {"num_beams": arguments.num_beams, "length_penalty": 0.0, "jit_compile": kind == "xla"}
-    form = python_form([arguments.run], **settings)
-    return timed(form.translate), form.bytes
+    return python_form([arguments.run], num_beams=arguments.num_beams, length_penalty=0.0, jit_compile=kind == "xla")
 
 
 def saved_model(arguments, path, kind, stack):
-    form = saved_model_form(path)
-    return timed(form.translate), form.bytes
+    return saved_model_form(path)
 
 
 def tflite(arguments, path, kind, stack):
-    form = tflite_form(path)
-    return timed(form.translate), form.bytes
+    return tflite_form(path)
+
+
+def web(arguments, path, kind, stack):
+    return stack.enter_context(browser_form(path, kind))
 
 
 def ctranslate2(arguments, path, kind, stack):
@@ -175,47 +171,7 @@ def ctranslate2(arguments, path, kind, stack):
         found = translator.translate_batch([pieces], beam_size=arguments.num_beams, length_penalty=0)
         return target.decode(found[0].hypotheses[0])
 
-    return timed(translate), bytes_in(path)
-
-
-def web(arguments, path, kind, stack):
-    """The page's worker in Chromium; the time is the time of its search."""
-    from playwright.sync_api import sync_playwright
-
-    from keras_transformer.export.web import server
-
-    site = stack.enter_context(server(path))
-    threading.Thread(target=site.serve_forever, daemon=True).start()
-    stack.callback(site.shutdown)
-    chromium = stack.enter_context(sync_playwright()).chromium
-    flags = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-    browser = chromium.launch(executable_path=shutil.which("chromium"), args=flags)
-    stack.callback(browser.close)
-    page = browser.new_page()
-    page.goto("http://{}:{}/models.json".format(*site.server_address))  # Another page of the same place.
-    (model,) = json.loads((path / "models.json").read_text())["models"]
-    page.evaluate(
-        """async (folder) => {
-            const worker = new Worker("worker.js");
-            let count = 0;
-            window.ask = (kind, content) => new Promise((resolve, reject) => {
-                const id = ++count;
-                worker.onmessage = ({ data }) => {
-                    if (data.id !== id || data.progress) return;
-                    if (data.error) reject(new Error(data.error)); else resolve(data.result);
-                };
-                worker.postMessage({ id, kind, ...content });
-            });
-            await ask("load", { folder });
-        }""",
-        model["folder"],
-    )
-
-    def translate(text):
-        found = page.evaluate("async (text) => await ask('translate', { text })", text)
-        return found["hypotheses"][0]["text"], found["times"]["search"] / 1e3
-
-    return translate, model["bytes"]
+    return Form(timed(translate), lambda texts: list(map(translate, texts)), bytes_in(path))
 
 
 # Name of each form: the function above, and its kind.
@@ -226,8 +182,7 @@ FORMS = {
     "TFLite float32": ("tflite", "none"),
     "TFLite float16": ("tflite", "float16"),
     "TFLite int8": ("tflite", "int8"),
-    "browser float32": ("web", "none"),
-    "browser int8": ("web", "int8"),
+    **BROWSER_FORMS,
     "CTranslate2 float32": ("ctranslate2", "float32"),
     "CTranslate2 int8": ("ctranslate2", "int8"),
 }

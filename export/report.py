@@ -3,11 +3,15 @@
 Each form of each run is measured in a process of its own, one after the other.
 """
 
+import contextlib
+import functools
 import json
 import multiprocessing
 import os
+import shutil
 import statistics
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -15,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keras_transformer.datasets import load_corpus, read_parallel
+from keras_transformer.export import ExportError
 from keras_transformer.files import new_folder
 from keras_transformer.runs import Run
 
@@ -27,21 +32,37 @@ FORMS = {
     "TFLite float32": ("tflite", "none"),
     "TFLite int8": ("tflite", "int8"),
 }
+BROWSER_FORMS = {
+    "browser float32": ("web", "none"),
+    "browser int8": ("web", "int8"),
+}
 
 
-def write_report(runs, folder, texts=()):
+def write_report(runs, folder, texts=(), browser=False):
     """Measures runs on test texts; writes `report.md`, `report.json` and `report.png`, and prints the table.
 
     Args:
         runs: run folders, strings. Several with commas between them are an ensemble, which has one form, in Python.
         folder: the folder to write; an older report in it is replaced.
         texts: (source, reference) pairs of files. Defaults to none: the test texts of the last run.
+        browser: whether to measure the page, too, in Chromium. Defaults to False.
 
     Returns:
         A list of dictionaries: run, form, texts (BLEU, chrF and signatures by the name of the text), ms, bytes.
+
+    Raises:
+        ExportError: with `browser`, the page cannot be built, or Chromium does not start.
+        ImportError: with `browser`, playwright is not installed.
     """
     from keras_transformer.visualize import quality_and_cost
 
+    if browser:  # Whatever is missing is an error now, not after the other forms.
+        from keras_transformer.export.web import built_page
+
+        built_page()
+        with chromium():
+            pass
+    forms = {**FORMS, **(BROWSER_FORMS if browser else {})}
     data = Run(runs[-1].split(",")[0]).config().data
     tests = [read_parallel(*pair) for pair in texts] or load_corpus(data).test
     tests = [(str(text), text.pairs) for text in tests]
@@ -50,9 +71,9 @@ def write_report(runs, folder, texts=()):
     with new_folder(folder, overwrite=True) as written, tempfile.TemporaryDirectory() as scratch:
         for run in runs:
             folders = run.split(",")
-            for form, (kind, quantize) in list(FORMS.items())[: None if len(folders) == 1 else 1]:
+            for form, (kind, quantize) in list(forms.items())[: None if len(folders) == 1 else 1]:
                 path = None if kind == "python" else in_own_process(_exported, run, kind, quantize, scratch)
-                row = in_own_process(_measured, kind, folders, path, tests, tokenize)
+                row = in_own_process(_measured, kind, quantize, folders, path, tests, tokenize)
                 rows.append({"run": " + ".join(Run(one).folder.name for one in folders), "form": form, **row})
                 print(_line(rows[-1]), flush=True)
         (written / "report.json").write_text(json.dumps(rows, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -75,23 +96,18 @@ def bytes_in(*paths):
 
 
 def median_ms(translate, texts):
-    """The median time in milliseconds for one text. Each is translated once before."""
-    times = []
-    for timed in (False, True):
-        for text in texts[:TIMED]:
-            began = time.perf_counter()
-            translate(text)
-            if timed:
-                times.append(time.perf_counter() - began)
-    return 1e3 * statistics.median(times)
+    """The median time in milliseconds for one text, from `Form.translate`. Each is translated once before."""
+    for text in texts[:TIMED]:
+        translate(text)
+    return 1e3 * statistics.median(translate(text)[1] for text in texts[:TIMED])
 
 
 class Form(NamedTuple):
     """A form of a run.
 
     Attributes:
-        translate: a function of one text.
-        translate_all: a function of a list of texts.
+        translate: a function of one text that returns the translation, and the seconds that it took.
+        translate_all: a function of a list of texts that returns the translations.
         bytes: the size of the model and its tokenizers.
     """
 
@@ -100,13 +116,25 @@ class Form(NamedTuple):
     bytes: int
 
 
+def timed(function):
+    """A version of `function` that also returns the seconds that it took."""
+
+    @functools.wraps(function)
+    def call(*arguments):
+        began = time.perf_counter()
+        result = function(*arguments)
+        return result, time.perf_counter() - began
+
+    return call
+
+
 def python_form(folders, **settings):
     """`Translator` of a list of run folders; `settings` are its arguments."""
     from keras_transformer.translator import Translator
 
     translator = Translator.load(folders, **settings)
     size = bytes_in(*(Run(folder).model_file for folder in folders), *_tokenizer_files(folders[0]))
-    return Form(lambda text: translator.translate([text])[0], translator.translate, size)
+    return Form(timed(lambda text: translator.translate([text])[0]), translator.translate, size)
 
 
 def saved_model_form(path):
@@ -124,7 +152,7 @@ def saved_model_form(path):
     def translate_all(texts):
         return [one.decode() for one in served("translate", text=np.array(texts, object))["translation"]]
 
-    return Form(lambda text: translate_all([text])[0], translate_all, bytes_in(path))
+    return Form(timed(lambda text: translate_all([text])[0]), translate_all, bytes_in(path))
 
 
 def tflite_form(path):
@@ -137,7 +165,70 @@ def tflite_form(path):
     def translate(text):
         return translator.translate(text)[0][0]
 
-    return Form(translate, lambda texts: list(map(translate, texts)), size)
+    return Form(timed(translate), lambda texts: list(map(translate, texts)), size)
+
+
+@contextlib.contextmanager
+def chromium():
+    """Chromium, until the end of the `with` block: that on the PATH, or else playwright's."""
+    try:
+        from playwright.sync_api import Error, sync_playwright
+    except ImportError as error:
+        raise ImportError("The page is measured with playwright. Try: pip install playwright") from error
+    found = shutil.which("chromium") or shutil.which("google-chrome")
+    flags = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+    with sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch(executable_path=found, args=flags)
+        except Error as error:
+            raise ExportError(
+                f"Chromium does not start: {str(error).splitlines()[0]} Install it: apt install chromium, or "
+                "playwright install chromium."
+            ) from error
+        yield browser
+        browser.close()
+
+
+@contextlib.contextmanager
+def browser_form(path, quantize):
+    """A model of a page in Chromium, in one thread; its seconds are those of the search alone.
+
+    The page splits a text into sentences. So it translates a line of several sentences otherwise than the other forms.
+    """
+    from keras_transformer.export.web import model_folder, server
+
+    folder = model_folder(quantize)
+    with chromium() as browser, server(path) as site:
+        threading.Thread(target=site.serve_forever, daemon=True).start()
+        page = browser.new_page()
+        page.goto("http://{}:{}/models.json".format(*site.server_address))  # Not the page: only its worker.
+        page.evaluate(_ASK, folder)
+
+        def translate(text):
+            found = page.evaluate("async (text) => await ask('translate', { text })", text)
+            texts = [sentence["hypotheses"][0]["text"] for sentence in found["sentences"]] + [""]
+            pieces = (piece for pair in zip(found["separators"], texts, strict=True) for piece in pair)
+            return "".join(pieces), found["times"].get("search", 0.0) / 1e3
+
+        size = bytes_in(Path(path, folder, "translator.tflite"), *_tokenizer_files(Path(path, folder)))
+        yield Form(translate, lambda texts: [translate(text)[0] for text in texts], size)
+        site.shutdown()
+
+
+# Starts the page's worker with the model of a folder; `ask` sends it a request and waits for the answer.
+_ASK = """async (folder) => {
+    const worker = new Worker("worker.js");
+    let count = 0;
+    window.ask = (kind, content) => new Promise((resolve, reject) => {
+        const id = ++count;
+        worker.onmessage = ({ data }) => {
+            if (data.id !== id || data.progress) return;
+            if (data.error) reject(new Error(data.error)); else resolve(data.result);
+        };
+        worker.postMessage({ id, kind, ...content });
+    });
+    await ask("load", { folder });
+}"""
 
 
 def _tokenizer_files(folder):
@@ -147,7 +238,7 @@ def _tokenizer_files(folder):
 def _exported(run, kind, quantize, scratch):
     """The path of an export: the run's own, if it is newer than the model, else a new one in the folder `scratch`."""
     run = Run(run)
-    name = {"saved_model": "saved_model", "none": "tflite", "int8": "tflite-int8"}[quantize or kind]
+    name = "tflite-int8" if (kind, quantize) == ("tflite", "int8") else kind
     found = run.export_folder(name)
     if kind == "saved_model":
         versions = [path for path in found.glob("*") if path.name.isdecimal()]
@@ -157,26 +248,34 @@ def _exported(run, kind, quantize, scratch):
     from keras_transformer.translator import Translator
 
     path = Path(tempfile.mkdtemp(dir=scratch), name)  # Folders of two runs may have the same name.
+    translator = Translator.load(run.folder)
     if kind == "saved_model":
         from keras_transformer.export.saved_model import export_saved_model
 
-        return str(export_saved_model(Translator.load(run.folder), path))
+        return str(export_saved_model(translator, path))
+    if kind == "web":
+        from keras_transformer.export.web import export_web
+
+        return str(export_web(translator, path, [quantize])[0])
     from keras_transformer.export.tflite import export_tflite
 
-    return str(export_tflite(Translator.load(run.folder), path, quantize, text_file=False)[0])
+    return str(export_tflite(translator, path, quantize, text_file=False)[0])
 
 
-def _measured(kind, folders, path, tests, tokenize):
+def _measured(kind, quantize, folders, path, tests, tokenize):
     from keras_transformer.scoring import corpus_scores
 
-    if kind == "python":
-        form = python_form(folders, jit_compile=True)
-    else:
-        form = saved_model_form(path) if kind == "saved_model" else tflite_form(path)
-    row = {"bytes": form.bytes, "ms": median_ms(form.translate, [source for source, _ in tests[0][1]]), "texts": {}}
-    for name, pairs in tests:
-        sources, references = zip(*pairs, strict=True)
-        row["texts"][name] = corpus_scores(form.translate_all(list(sources)), references, tokenize)._asdict()
+    with contextlib.ExitStack() as stack:
+        if kind == "python":
+            form = python_form(folders, jit_compile=True)
+        elif kind == "web":
+            form = stack.enter_context(browser_form(path, quantize))
+        else:
+            form = saved_model_form(path) if kind == "saved_model" else tflite_form(path)
+        row = {"bytes": form.bytes, "ms": median_ms(form.translate, [source for source, _ in tests[0][1]]), "texts": {}}
+        for name, pairs in tests:
+            sources, references = zip(*pairs, strict=True)
+            row["texts"][name] = corpus_scores(form.translate_all(list(sources)), references, tokenize)._asdict()
     return row
 
 
@@ -209,8 +308,8 @@ def as_markdown(rows, runs):
             "",
             f"`ms`: the median time for one of {TIMED} sentences of the first text, tokenization included, on "
             f"{os.cpu_count()} cores ({_processor()}). In Python, XLA has compiled the search before; the SavedModel "
-            "runs without XLA; TFLite uses one thread. `MB`: model and tokenizers. Each form has the search settings "
-            "of its run.",
+            "runs without XLA; TFLite and the browser use one thread, and the browser's time is that of the search "
+            "alone. `MB`: model and tokenizers. Each form has the search settings of its run.",
             "",
             f"    python -m keras_transformer report {' '.join(runs)}",
             "",

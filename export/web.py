@@ -64,14 +64,19 @@ def export_web(translator, path, quantizations=("none", "int8"), overwrite=False
             )
         shutil.copytree(built_page(), temporary, ignore=shutil.ignore_patterns(MANIFEST), dirs_exist_ok=True)
         for quantize in dict.fromkeys(quantizations):
-            name = "float32" if quantize == "none" else quantize
-            folder = temporary / "models" / name
-            _, shares[name] = export_tflite(translator, folder, quantize, text_file=False, **options)
-            size = (folder / "translator.tflite").stat().st_size
-            models.append({"name": name, "folder": f"models/{name}", "bytes": size})
+            folder = model_folder(quantize)
+            name = Path(folder).name
+            _, shares[name] = export_tflite(translator, temporary / folder, quantize, text_file=False, **options)
+            size = (temporary / folder / "translator.tflite").stat().st_size
+            models.append({"name": name, "folder": folder, "bytes": size})
         content = {"name": translator.run.folder.name if translator.run else "untitled", "models": models}
         (temporary / "models.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     return path, shares
+
+
+def model_folder(quantize):
+    """The folder of a model in that of the page, a string; see `quantizations` of `export_web`."""
+    return f"models/{'float32' if quantize == 'none' else quantize}"
 
 
 def built_page():

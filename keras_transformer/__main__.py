@@ -282,6 +282,9 @@ def _report_flags(one):
         metavar=("SOURCE", "REFERENCE"),
         help="test text; can be repeated (default: the test texts of the last run)",
     )
+    one.add_argument(
+        "--browser", action="store_true", help="measure the page, too; needs Chromium and pip install playwright"
+    )
     one.add_argument("--output", metavar="DIR", help="folder to write (default: report/ in the last run)")
 
 
@@ -460,7 +463,8 @@ def report(arguments):
         Run(folder).check_trained()
     from keras_transformer.export.report import write_report
 
-    write_report(arguments.runs, Path(arguments.output or Run(arguments.runs[-1]).report_folder), arguments.text or ())
+    folder = Path(arguments.output or Run(arguments.runs[-1]).report_folder)
+    write_report(arguments.runs, folder, arguments.text or (), arguments.browser)
     return 0
 
 
