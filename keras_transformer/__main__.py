@@ -15,6 +15,7 @@ from pathlib import Path
 
 from keras_transformer.config import (
     CLEANING,
+    FAMILIES,
     PICTURES,
     PICTURES_WITHOUT_RUN,
     PRESETS,
@@ -90,7 +91,7 @@ def _clean_flags(one):
 def _import_flags(one):
     one.add_argument(
         "family",
-        choices=("opus-mt", "m2m-100", "nllb"),
+        choices=tuple(FAMILIES),
         metavar="FAMILY",
         help="opus-mt: any Marian model; m2m-100 or nllb: models of many languages",
     )

@@ -360,6 +360,9 @@ CHANGEABLE = {
     flat_name(f) for section in SECTIONS.values() for f in dataclasses.fields(section) if f.metadata["changeable"]
 }
 
+# Families of public models, and their modules in `keras_transformer.importing`.
+FAMILIES = {"opus-mt": "opus_mt", "m2m-100": "m2m_100", "nllb": "m2m_100"}
+
 # Sizes: `base` and `big` are those of the paper (table 3), `tiny` is common for Multi30k. The mobile ones are students:
 # translating runs the encoder once and the decoder for every token, so a shallow decoder saves most of the time
 # ("Deep Encoder, Shallow Decoder", Kasai et al., 2021).

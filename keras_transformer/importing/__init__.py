@@ -12,14 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_transformer.config import DataConfig, ModelConfig, RunConfig, TokenizerConfig
+from keras_transformer.config import FAMILIES, DataConfig, ModelConfig, RunConfig, TokenizerConfig
 from keras_transformer.importing import vocabulary
 from keras_transformer.runs import Run
 from keras_transformer.search import SearchSettings
 from keras_transformer.tokenizers import END_TOKEN_ID, SentencePieceTokenizer
-
-# The families, and their modules in this package.
-FAMILIES = {"opus-mt": "opus_mt", "m2m-100": "m2m_100", "nllb": "m2m_100"}
 
 
 class ModelImportError(ValueError):
@@ -102,7 +99,7 @@ def read(family, folder, trim=False, corpus=(None, None), **languages):
     """Reads a public model.
 
     Args:
-        family: one of `FAMILIES`.
+        family: one of `keras_transformer.config.FAMILIES`.
         folder: the folder of the model's files.
         trim: whether source and target get vocabularies of their own, with only the pieces that their SentencePiece
             file produces. Defaults to False: all ids of the original.
