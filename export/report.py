@@ -243,7 +243,12 @@ def _exported(run, kind, quantize, scratch):
     if kind == "saved_model":
         versions = [path for path in found.glob("*") if path.name.isdecimal()]
         found = max(versions, key=lambda path: int(path.name), default=found / "none")
-    if found.is_dir() and found.stat().st_mtime >= run.model_file.stat().st_mtime:
+    needed = found
+    if kind == "web":  # A page may have one of the models only.
+        from keras_transformer.export.web import export_web, model_folder
+
+        needed = found / model_folder(quantize)
+    if needed.is_dir() and found.stat().st_mtime >= run.model_file.stat().st_mtime:
         return str(found)
     from keras_transformer.translator import Translator
 
@@ -254,8 +259,6 @@ def _exported(run, kind, quantize, scratch):
 
         return str(export_saved_model(translator, path))
     if kind == "web":
-        from keras_transformer.export.web import export_web
-
         return str(export_web(translator, path, [quantize])[0])
     from keras_transformer.export.tflite import export_tflite
 

@@ -501,30 +501,21 @@ def test_nothing_is_wider_than_a_phone(golden, site, opened, scheme):
     assert light == (scheme == "light")
 
 
-def test_a_report_measures_the_page(golden, site):
+def test_a_report_measures_the_page_of_a_run(golden, site, tmp_path):
     """In a process of its own, as `report --browser` does."""
+    shutil.copytree(site, tmp_path / "export" / "web")
+    shutil.copy(golden.run_dir / "model.keras", tmp_path)
+    os.utime(tmp_path / "model.keras", (0, 0))
+    page = report._exported(tmp_path, "web", "none", tmp_path)
+    assert page == str(tmp_path / "export" / "web")
     pairs = list(zip(golden.texts, golden.translator.translate(golden.texts), strict=True))
     pairs += [(" ".join(side) for side in zip(*pairs[:2], strict=True)), ("", "")]  # Two sentences, and none.
     pairs = [tuple(pair) for pair in pairs]
-    row = report.in_own_process(report._measured, "web", "none", [], str(site), [("test", pairs)], "13a")
+    row = report.in_own_process(report._measured, "web", "none", [], page, [("test", pairs)], "13a")
     assert row["texts"]["test"]["bleu"] == pytest.approx(100) and row["ms"] > 0
     assert row["bytes"] == sum(
         (site / "models" / "float32" / name).stat().st_size for name in ("translator.tflite", "tokenizer.spm")
     )
-
-
-@pytest.mark.slow
-def test_the_report_command_measures_all_forms(golden, cache, browser, tmp_path):
-    source, reference = tmp_path / "source", tmp_path / "reference"
-    source.write_text("\n".join(golden.texts))
-    reference.write_text("\n".join(golden.translator.translate(golden.texts)))
-    call = [sys.executable, "-m", "keras_transformer", "report", str(golden.run_dir), "--browser"]
-    call += ["--text", str(source), str(reference), "--output", str(tmp_path / "report")]
-    subprocess.run(call, check=True, timeout=600, env=os.environ | {"XDG_CACHE_HOME": str(cache)})
-    rows = json.loads((tmp_path / "report" / "report.json").read_text())
-    assert [row["form"] for row in rows] == [*report.FORMS, *report.BROWSER_FORMS]
-    scores = [next(iter(row["texts"].values()))["bleu"] for row in rows if "int8" not in row["form"]]
-    assert scores == [pytest.approx(100)] * 4
 
 
 @pytest.mark.slow
