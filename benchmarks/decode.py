@@ -309,10 +309,10 @@ def tflite(translator, texts, quantize):
         device = TFLiteTranslator(exported / "translator.tflite")
         print(f"{quantize}: {(exported / 'translator.tflite').stat().st_size / 1e6:.1f} MB", file=sys.stderr)
     source, target = translator.source_tokenizer, translator.target_tokenizer
-    beam = translator.settings.num_beams > 1
+    beam, tag = translator.settings.num_beams > 1, source.tag(translator.target_language)
 
     def call():
-        found = [device.translate_ids(ids, beam)[0][0] for ids in source.tokenize(texts)]
+        found = [device.translate_ids(tag + ids, beam)[0][0] for ids in source.tokenize(texts)]
         return target.detokenize([[i for i in ids if i != 3] for ids in found])
 
     return call
@@ -335,9 +335,10 @@ def ctranslate2(translator, texts, mode, batch_size):
     source, target, settings = translator.source_tokenizer, translator.target_tokenizer, translator.settings
     limits = {"max_decoding_length": settings.max_length} if settings.max_length else {}
     ids_of = {piece: i for i, piece in enumerate(target.pieces(range(target.vocabulary_size)))}
+    tag = source.tag(translator.target_language)
 
     def call():
-        pieces = [source.pieces(ids) for ids in source.tokenize(texts)]
+        pieces = [source.pieces(tag + ids) for ids in source.tokenize(texts)]
         found = theirs.translate_batch(
             pieces, beam_size=settings.num_beams, length_penalty=0, max_batch_size=batch_size, **limits
         )

@@ -8,6 +8,7 @@ import functools
 import json
 import multiprocessing
 import os
+import shlex
 import shutil
 import statistics
 import tempfile
@@ -67,6 +68,7 @@ def write_report(runs, folder, texts=(), browser=False):
     tests = [read_parallel(*pair) for pair in texts] or load_corpus(data).test
     tests = [(str(text), text.pairs) for text in tests]
     tokenize = data.sacrebleu_tokenizer()
+    command = [*runs, *(["--browser"] if browser else []), *(word for pair in texts for word in ("--text", *pair))]
     rows = []
     with new_folder(folder, overwrite=True) as written, tempfile.TemporaryDirectory() as scratch:
         for run in runs:
@@ -77,7 +79,7 @@ def write_report(runs, folder, texts=(), browser=False):
                 rows.append({"run": " + ".join(Run(one).folder.name for one in folders), "form": form, **row})
                 print(_line(rows[-1]), flush=True)
         (written / "report.json").write_text(json.dumps(rows, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        (written / "report.md").write_text(as_markdown(rows, runs), encoding="utf-8")
+        (written / "report.md").write_text(as_markdown(rows, command), encoding="utf-8")
         quality_and_cost(rows).savefig(written / "report.png")
     print(f"Report: {folder}", flush=True)
     return rows
@@ -185,8 +187,10 @@ def chromium():
                 f"Chromium does not start: {str(error).splitlines()[0]} Install it: apt install chromium, or "
                 "playwright install chromium."
             ) from error
-        yield browser
-        browser.close()
+        try:
+            yield browser
+        finally:
+            browser.close()
 
 
 @contextlib.contextmanager
@@ -198,8 +202,9 @@ def browser_form(path, quantize):
     from keras_transformer.export.web import model_folder, server
 
     folder = model_folder(quantize)
-    with chromium() as browser, server(path) as site:
+    with chromium() as browser, server(path) as site, contextlib.ExitStack() as stack:
         threading.Thread(target=site.serve_forever, daemon=True).start()
+        stack.callback(site.shutdown)
         page = browser.new_page()
         page.goto("http://{}:{}/models.json".format(*site.server_address))  # Not the page: only its worker.
         page.evaluate(_ASK, folder)
@@ -212,7 +217,6 @@ def browser_form(path, quantize):
 
         size = bytes_in(Path(path, folder, "translator.tflite"), *_tokenizer_files(Path(path, folder)))
         yield Form(translate, lambda texts: [translate(text)[0] for text in texts], size)
-        site.shutdown()
 
 
 # Starts the page's worker with the model of a folder; `ask` sends it a request and waits for the answer.
@@ -290,8 +294,8 @@ def _line(row):
     )
 
 
-def as_markdown(rows, runs):
-    """The table of a report, with the command that makes it."""
+def as_markdown(rows, command):
+    """The table of a report, with the command that makes it: a list of its words."""
     names = list(rows[0]["texts"])
     head = ["run", "form", *(f"{name}, BLEU / chrF" for name in names), "ms", "MB"]
     lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
@@ -314,7 +318,7 @@ def as_markdown(rows, runs):
             "runs without XLA; TFLite and the browser use one thread, and the browser's time is that of the search "
             "alone. `MB`: model and tokenizers. Each form has the search settings of its run.",
             "",
-            f"    python -m keras_transformer report {' '.join(runs)}",
+            f"    python -m keras_transformer report {shlex.join(map(str, command))}",
             "",
         ]
     )
