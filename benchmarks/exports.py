@@ -159,17 +159,21 @@ def web(arguments, path, kind, stack):
 
 def ctranslate2(arguments, path, kind, stack):
     import ctranslate2 as theirs
-    import sentencepiece
+
+    from keras_transformer.runs import Run
+    from keras_transformer.tokenizers import load_tokenizers
 
     translator = theirs.Translator(str(path), compute_type=kind, intra_threads=CORES)
-    folder = Path(arguments.run)
-    files = sorted(folder.glob("*tokenizer.spm"))
-    source, target = (sentencepiece.SentencePieceProcessor(model_file=str(files[i])) for i in (0, -1))
+    config = Run(arguments.run).config()
+    tokenizers = load_tokenizers(arguments.run, config.tokenizer.separate_vocabularies)
+    source, target = tokenizers[0], tokenizers[-1]
+    ids_of = {piece: i for i, piece in enumerate(target.pieces(range(target.vocabulary_size)))}
+    tag = source.tag(next(iter(config.data.target_languages()), None))
 
     def translate(text):
-        pieces = source.encode(text, out_type=str)
+        pieces = source.pieces(tag + source.tokenize([text])[0])
         found = translator.translate_batch([pieces], beam_size=arguments.num_beams, length_penalty=0)
-        return target.decode(found[0].hypotheses[0])
+        return target.detokenize([[ids_of[piece] for piece in found[0].hypotheses[0]]])[0]
 
     return Form(timed(translate), lambda texts: list(map(translate, texts)), bytes_in(path))
 

@@ -178,10 +178,11 @@ def chromium():
     except ImportError as error:
         raise ImportError("The page is measured with playwright. Try: pip install playwright") from error
     found = shutil.which("chromium") or shutil.which("google-chrome")
-    flags = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+    # Root needs the first flag. The others stop the browser's own network requests to Google.
+    flags = "--no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update"
     with sync_playwright() as playwright:
         try:
-            browser = playwright.chromium.launch(executable_path=found, args=flags)
+            browser = playwright.chromium.launch(executable_path=found, args=flags.split())
         except Error as error:
             raise ExportError(
                 f"Chromium does not start: {str(error).splitlines()[0]} Install it: apt install chromium, or "

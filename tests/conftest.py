@@ -14,10 +14,6 @@ import pytest
 # In a background job of a script, Python and its child processes ignore Ctrl-C. Tests that interrupt would hang.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Root needs the first flag. The others stop the browser's own network requests to Google.
-CHROMIUM_FLAGS = "--no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update"
-
-
 # These tests take longest. They run first, so that no core works on one of them alone at the end. The second and third
 # file do not wait for the golden run, which the first one trains.
 LONGEST = (
@@ -127,15 +123,12 @@ def served(golden):
 @pytest.fixture(scope="module")
 def browser():
     """Chromium. Tests that need it are skipped if it is not installed."""
-    chromium = shutil.which("chromium")
-    if not chromium:
+    if not shutil.which("chromium"):
         pytest.skip("no `chromium` on the PATH")
-    from playwright.sync_api import sync_playwright
+    from keras_transformer.export.report import chromium
 
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS.split())
+    with chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -516,6 +517,26 @@ def test_a_report_measures_the_page_of_a_run(golden, site, tmp_path):
     assert row["bytes"] == sum(
         (site / "models" / "float32" / name).stat().st_size for name in ("translator.tflite", "tokenizer.spm")
     )
+
+
+@pytest.mark.slow
+def test_the_command_reports_every_form_of_a_run(golden, cache, tmp_path):
+    if not shutil.which("chromium"):
+        pytest.skip("no `chromium` on the PATH")
+    pytest.importorskip("playwright")
+    texts = [tmp_path / "source.txt", tmp_path / "reference.txt"]
+    for path, lines in zip(texts, (golden.texts, golden.translator.translate(golden.texts)), strict=True):
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    command = [sys.executable, "-m", "keras_transformer", "report", str(golden.run_dir), "--browser"]
+    command += ["--text", *map(str, texts), "--output", str(tmp_path / "report")]
+    environment = os.environ | {"XDG_CACHE_HOME": str(cache)}
+    assert subprocess.run(command, env=environment, timeout=600).returncode == 0
+    rows = json.loads((tmp_path / "report" / "report.json").read_text())
+    assert [row["form"] for row in rows] == [*report.FORMS, *report.BROWSER_FORMS]
+    for row in rows:
+        (scores,) = row["texts"].values()
+        assert scores["bleu"] > 90 if "int8" in row["form"] else scores["bleu"] == pytest.approx(100)
+    assert shlex.join(map(str, command[3:-2])) in (tmp_path / "report" / "report.md").read_text()
 
 
 @pytest.mark.slow
