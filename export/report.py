@@ -243,8 +243,7 @@ def _tokenizer_files(folder):
 def _exported(run, kind, quantize, scratch):
     """The path of an export: the run's own, if it is newer than the model, else a new one in the folder `scratch`."""
     run = Run(run)
-    name = "tflite-int8" if (kind, quantize) == ("tflite", "int8") else kind
-    found = run.export_folder(name)
+    found = run.export_folder(kind, quantize if kind == "tflite" else "none")
     if kind == "saved_model":
         versions = [path for path in found.glob("*") if path.name.isdecimal()]
         found = max(versions, key=lambda path: int(path.name), default=found / "none")
@@ -257,7 +256,7 @@ def _exported(run, kind, quantize, scratch):
         return str(found)
     from keras_transformer.translator import Translator
 
-    path = Path(tempfile.mkdtemp(dir=scratch), name)  # Folders of two runs may have the same name.
+    path = Path(tempfile.mkdtemp(dir=scratch), kind)  # Folders of two runs may have the same name.
     translator = Translator.load(run.folder)
     if kind == "saved_model":
         from keras_transformer.export.saved_model import export_saved_model

@@ -290,11 +290,12 @@ def _report_flags(one):
 
 
 def _export_targets(targets):
-    def target(name, help, overwrite):
+    def target(name, help, overwrite, quantized=False):
+        where = f"{name}, or {name}-TYPE with --quantize" if quantized else name
         one = _command(targets, name, export, help)
         one.set_defaults(target=name)
         _search_flags(one)
-        one.add_argument("--output", metavar="DIR", help="folder to write (default: RUN/export/TARGET)")
+        one.add_argument("--output", metavar="DIR", help=f"folder to write (default: RUN/export/{where})")
         one.add_argument("--overwrite", action="store_true", help=overwrite)
         return one
 
@@ -314,10 +315,10 @@ def _export_targets(targets):
     one.add_argument(
         "--jit-compile", action="store_true", help="let XLA compile the search; the server must be started with XLA"
     )
-    one = target("ctranslate2", "a model folder for CTranslate2", "replace an earlier export")
+    one = target("ctranslate2", "a model folder for CTranslate2", "replace an earlier export", True)
     one.add_argument("--quantize", default="float32", metavar="TYPE", help="how weights are stored, such as int8")
 
-    one = target("tflite", "TFLite files for devices", "replace an earlier export")
+    one = target("tflite", "TFLite files for devices", "replace an earlier export", True)
     one.add_argument(
         "--quantize",
         default="none",
@@ -451,8 +452,8 @@ def distill(arguments):
     from keras_transformer.translator import Translator
 
     translator = Translator.load(run.folder)
-    for quantize, name in (("none", "tflite"), ("int8", "tflite-int8")):
-        folder, _ = export_tflite(translator, run.export_folder(name), quantize, overwrite=True)
+    for quantize in ("none", "int8"):
+        folder, _ = export_tflite(translator, run.export_folder("tflite", quantize), quantize, overwrite=True)
         print(folder, flush=True)
     ensemble = [",".join(arguments.teachers)] if len(arguments.teachers) > 1 else []
     write_report([*ensemble, *arguments.teachers, str(run)], run.report_folder)
@@ -732,7 +733,8 @@ def explore(arguments):
 
 
 def export(arguments):
-    output = arguments.output or Run(arguments.run).export_folder(arguments.target)
+    stored = {"quantize": arguments.quantize} if arguments.target in ("tflite", "ctranslate2") else {}
+    output = arguments.output or Run(arguments.run).export_folder(arguments.target, **stored)
     translator = _load(arguments)
     if arguments.target == "ctranslate2":
         from keras_transformer.export.ctranslate2 import export_ctranslate2

@@ -84,9 +84,9 @@ class Run:
     def report_folder(self):
         return self.folder / "report"
 
-    def export_folder(self, target):
-        """The default folder of an export."""
-        return self.folder / "export" / target
+    def export_folder(self, target, quantize="none"):
+        """The default folder of an export: `export/tflite`; `export/tflite-int8` for weights stored as int8."""
+        return self.folder / "export" / (target if quantize in ("none", "float32") else f"{target}-{quantize}")
 
     # Reading a run.
 

@@ -130,5 +130,7 @@ def test_the_commands_of_the_page_about_opus_mt_run_on_a_small_model(tmp_path, m
             assert main(words[2:]) == 0
         ran.add(words[3] if words[2] == "export" else words[2])
     assert {"import", "translate", "saved_model", "tflite", "web", "ctranslate2"} <= ran and len(commands) == 10
+    for run, export in (("opus-small", "tflite-int8"), ("opus-en-de", "ctranslate2-int8")):
+        assert (tmp_path / "runs" / run / "export" / export).is_dir()
     assert len((tmp_path / "sentences.de").read_text(encoding="utf-8").splitlines()) == 2
     assert re.search(r"BLEU / chrF +before +after", capsys.readouterr().out)

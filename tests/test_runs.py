@@ -66,6 +66,13 @@ def test_what_appears_while_a_run_is_set_up_is_kept(tmp_path):
     assert names(tmp_path) == ["config.json", "thesis.txt"]
 
 
+def test_an_export_with_other_weights_has_a_folder_of_its_own(tmp_path):
+    """Or a report would take one for the other."""
+    calls = [("tflite",), ("tflite", "none"), ("ctranslate2", "float32"), ("tflite", "int8")]
+    folders = [Run(tmp_path).export_folder(*call).relative_to(tmp_path).as_posix() for call in calls]
+    assert folders == ["export/tflite", "export/tflite", "export/ctranslate2", "export/tflite-int8"]
+
+
 @pytest.mark.parametrize(
     ("files", "message"),
     [
