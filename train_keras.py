@@ -117,7 +117,7 @@ def train(run, config, resume, export):
     if epochs_done or steps_done:
         print(f"resuming: {epochs_done} of {recipe.epochs} epochs", end="")
         print(f" and {steps_done:,} steps" * bool(steps_done), "are done", flush=True)
-    elif chief and (recipe.init_from or len(corpus.test) == 1):  # An untrained model translates many texts slowly.
+    elif chief and recipe.init_from:  # An untrained model has a BLEU of 0, and takes a minute or more for it.
         # Saved now: a resumed run cannot measure it again.
         run.save_scores(scores_of_tests(translator, corpus, config, "before training"))
     over = checkpoint.reason_to_stop()  # For a resumed run that was already finished.
@@ -435,11 +435,12 @@ def calibrate(run, translator, texts, most=1000):
 
 
 def show_table(found, corpus):
-    """Prints the content of scores.json, if there are several texts: BLEU and chrF before and after training."""
+    """Prints the content of scores.json, if there are several texts: BLEU and chrF, before training if measured."""
     tests = [("", text) for text in corpus.test] + [("general_", text) for text in (corpus.general_test,) if text]
     if len(tests) == 1:
         return
     columns = {"before": "before_training", "after": "after_training"}
+    columns = {name: key for name, key in columns.items() if key in found}
     print("\n" + f"{'BLEU / chrF':50}" + "".join(f"{name:>15}" for name in columns))
     for name, text in tests:
         of_columns = [found.get(f"{name}{key}", {}) for key in columns.values()]
@@ -448,7 +449,7 @@ def show_table(found, corpus):
     if len(corpus.test) > 1:
         _print_row("mean of these", [found.get(key, {}) for key in columns.values()])
     for name, one in found.get("validation", {}).get("texts", {}).items():
-        _print_row(name, [{}, one])
+        _print_row(name, [*[{}] * (len(columns) - 1), one])
 
 
 def _print_row(name, of_columns):

@@ -6,7 +6,7 @@ model.keras                       the best model
 checkpoints/epoch-00007.npz       the state for resuming, after 7 epochs; the newest two are kept
 checkpoints/epoch-00007-step-00000250.npz   the same, 250 steps later
 log.csv, tensorboard/             metrics of every epoch
-scores.json                       BLEU and chrF of the test set, before and after training
+scores.json                       BLEU and chrF of the test set after training; before it, with --init-from
 confidence.json                   how likely words of a certain probability are right
 shortlist.npz                     the target tokens that are often aligned with each source token
 export/TARGET/, explorer.html, report/   the output of `export`, `explore` and `report`, unless --output is given

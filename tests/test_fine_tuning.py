@@ -72,6 +72,7 @@ def test_a_run_begins_with_weights_vocabulary_and_settings_of_another_and_is_res
     assert train_keras.main(["--resume", "--epochs", "2", "--no-export", "--run-dir", str(part)]) == 0
     for a, b in zip(run.model().get_weights(), Run(part).model().get_weights(), strict=True):
         np.testing.assert_array_equal(a, b)
+    assert Run(part).scores()["before_training"] == scores["before_training"]
     text = tmp_path / "part" / "general.source"
     text.write_text(text.read_text().replace("e", "a"))
     with pytest.raises(SystemExit, match="2"):
