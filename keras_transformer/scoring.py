@@ -42,6 +42,7 @@ def corpus_scores(hypotheses, references, tokenize="13a"):
             "Every translation needs one reference. "
             f"Received: {len(hypotheses):,} translations, {len(references):,} references."
         )
-    bleu, chrf = sacrebleu.BLEU(tokenize=tokenize), sacrebleu.CHRF()
+    # Without `force`, sacreBLEU warns of tokenised text.
+    bleu, chrf = sacrebleu.BLEU(tokenize=tokenize, force=tokenize == "none"), sacrebleu.CHRF()
     bleu_score, chrf_score = (metric.corpus_score(hypotheses, [references]).score for metric in (bleu, chrf))
     return CorpusScores(bleu_score, str(bleu.get_signature()), chrf_score, str(chrf.get_signature()))

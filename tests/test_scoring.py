@@ -76,3 +76,10 @@ def test_printed_with_two_decimals_and_signatures():
 def test_every_translation_needs_one_reference(hypotheses, references, received):
     with pytest.raises(ValueError, match=f"Every translation needs one reference. Received: {received}"):
         corpus_scores(hypotheses, references)
+
+
+@pytest.mark.parametrize(("tokenize", "warned"), [("none", False), ("13a", True)])
+def test_tokenised_text_is_warned_of_only_where_it_is_unexpected(tokenize, warned, caplog):
+    texts = ["ein hund rennt ."] * 200
+    assert corpus_scores(texts, texts, tokenize).bleu == pytest.approx(100)
+    assert ("forgot to detokenize" in caplog.text) is warned
