@@ -535,7 +535,7 @@ def test_the_command_reports_every_form_of_a_run(golden, cache, tmp_path):
     assert [row["form"] for row in rows] == [*report.FORMS, *report.BROWSER_FORMS]
     for row in rows:
         (scores,) = row["texts"].values()
-        assert scores["bleu"] > 90 if "int8" in row["form"] else scores["bleu"] == pytest.approx(100)
+        assert scores["bleu"] > 50 if "int8" in row["form"] else scores["bleu"] == pytest.approx(100)
     assert shlex.join(map(str, command[3:-2])) in (tmp_path / "report" / "report.md").read_text()
 
 
