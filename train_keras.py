@@ -449,7 +449,7 @@ def show_table(found, corpus):
     if len(corpus.test) > 1:
         _print_row("mean of these", [found.get(key, {}) for key in columns.values()])
     for name, one in found.get("validation", {}).get("texts", {}).items():
-        _print_row(name, [*[{}] * (len(columns) - 1), one])
+        _print_row(name, [{}, one][-len(columns) :])
 
 
 def _print_row(name, of_columns):

@@ -293,7 +293,7 @@ def _export_targets(targets):
     def target(name, help, overwrite, quantized=False):
         where = f"{name}, or {name}-TYPE with --quantize" if quantized else name
         one = _command(targets, name, export, help)
-        one.set_defaults(target=name)
+        one.set_defaults(target=name, quantized=quantized)
         _search_flags(one)
         one.add_argument("--output", metavar="DIR", help=f"folder to write (default: RUN/export/{where})")
         one.add_argument("--overwrite", action="store_true", help=overwrite)
@@ -315,10 +315,10 @@ def _export_targets(targets):
     one.add_argument(
         "--jit-compile", action="store_true", help="let XLA compile the search; the server must be started with XLA"
     )
-    one = target("ctranslate2", "a model folder for CTranslate2", "replace an earlier export", True)
+    one = target("ctranslate2", "a model folder for CTranslate2", "replace an earlier export", quantized=True)
     one.add_argument("--quantize", default="float32", metavar="TYPE", help="how weights are stored, such as int8")
 
-    one = target("tflite", "TFLite files for devices", "replace an earlier export", True)
+    one = target("tflite", "TFLite files for devices", "replace an earlier export", quantized=True)
     one.add_argument(
         "--quantize",
         default="none",
@@ -733,8 +733,8 @@ def explore(arguments):
 
 
 def export(arguments):
-    stored = {"quantize": arguments.quantize} if arguments.target in ("tflite", "ctranslate2") else {}
-    output = arguments.output or Run(arguments.run).export_folder(arguments.target, **stored)
+    quantize = arguments.quantize if arguments.quantized else "none"
+    output = arguments.output or Run(arguments.run).export_folder(arguments.target, quantize)
     translator = _load(arguments)
     if arguments.target == "ctranslate2":
         from keras_transformer.export.ctranslate2 import export_ctranslate2

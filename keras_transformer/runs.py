@@ -9,7 +9,8 @@ log.csv, tensorboard/             metrics of every epoch
 scores.json                       BLEU and chrF of the test set after training; before it, with --init-from
 confidence.json                   how likely words of a certain probability are right
 shortlist.npz                     the target tokens that are often aligned with each source token
-export/TARGET/, explorer.html, report/   the output of `export`, `explore` and `report`, unless --output is given
+export/TARGET/, explorer.html, report/   the output of `export`, `explore` and `report`, unless --output is given;
+                                  export/TARGET-int8/ for weights stored as int8
 """
 
 import itertools

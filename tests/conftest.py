@@ -120,11 +120,16 @@ def served(golden):
         yield served
 
 
-@pytest.fixture(scope="module")
-def browser():
-    """Chromium. Tests that need it are skipped if it is not installed."""
+@pytest.fixture(scope="session")
+def has_chromium():
+    """Tests that need Chromium are skipped if it is not installed."""
     if not shutil.which("chromium"):
         pytest.skip("no `chromium` on the PATH")
+
+
+@pytest.fixture(scope="module")
+def browser(has_chromium):
+    """Chromium."""
     from keras_transformer.export.report import chromium
 
     with chromium() as browser:
