@@ -1,16 +1,18 @@
 """A run folder is what `train_keras.py` writes. Only this module knows the files in it.
 
-config.json, versions.json        settings; packages, and checksums of the texts
-tokenizer.spm                     or source_tokenizer.spm and target_tokenizer.spm
-model.keras                       the best model
-checkpoints/epoch-00007.npz       the state for resuming, after 7 epochs; the newest two are kept
-checkpoints/epoch-00007-step-00000250.npz   the same, 250 steps later
-log.csv, tensorboard/             metrics of every epoch
-scores.json                       BLEU and chrF of the test set after training; before it, with --init-from
-confidence.json                   how likely words of a certain probability are right
-shortlist.npz                     the target tokens that are often aligned with each source token
-export/TARGET/, explorer.html, report/   the output of `export`, `explore` and `report`, unless --output is given;
-                                  export/TARGET-int8/ for weights stored as int8
+::
+
+    config.json, versions.json        settings; packages, and checksums of the texts
+    tokenizer.spm                     or source_tokenizer.spm and target_tokenizer.spm
+    model.keras                       the best model
+    checkpoints/epoch-00007.npz       the state for resuming, after 7 epochs; the newest two are kept
+    checkpoints/epoch-00007-step-00000250.npz   the same, 250 steps later
+    log.csv, tensorboard/             metrics of every epoch
+    scores.json                       BLEU and chrF of the test set after training; before it, with --init-from
+    confidence.json                   how likely words of a certain probability are right
+    shortlist.npz                     the target tokens that are often aligned with each source token
+    export/TARGET/, explorer.html, report/   the output of `export`, `explore` and `report`, unless --output is given
+    export/TARGET-int8/               the same as export/TARGET/, with weights stored as int8
 """
 
 import itertools
