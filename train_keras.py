@@ -303,8 +303,8 @@ def configure(flags, file, run_dir=None, resume=False, overwrite=False):
     others = {name: Run(other) for name in OTHER_RUNS if (other := {**file, **flags}.get(name)) and not resume}
     for other in others.values():
         other.check_trained()
-    init, vocabulary = (others[name].config() if name in others else None for name in OTHER_RUNS[:2])
-    config = RunConfig.make(flags, file, init, vocabulary)
+    init, vocabulary, layers = (others[name].config() if name in others else None for name in OTHER_RUNS[:3])
+    config = RunConfig.make(flags, file, init, vocabulary, layers)
     own = "own" if config.data.train_source or config.data.train else config.data.dataset
     run = Run(run_dir or Path("runs", f"{own}-{config.preset}"))
     if resume:

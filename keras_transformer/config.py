@@ -365,7 +365,8 @@ FAMILIES = {"opus-mt": "opus_mt", "m2m-100": "m2m_100", "nllb": "m2m_100"}
 
 # Sizes: `base` and `big` are those of the paper (table 3), `tiny` is common for Multi30k. The mobile ones are students:
 # translating runs the encoder once and the decoder for every token, so a shallow decoder saves most of the time
-# ("Deep Encoder, Shallow Decoder", Kasai et al., 2021).
+# ("Deep Encoder, Shallow Decoder", Kasai et al., 2021). They are pre-norm, because a deep post-norm encoder over a shallow
+# decoder learns slowly at first ("Learning Deep Transformer Models for Machine Translation", Wang et al., 2019).
 PRESETS = {
     "tiny": {"num_layers": 4, "num_heads": 4, "hidden_dim": 128, "intermediate_dim": 256, "dropout": 0.3},
     "small": {"num_layers": 6, "num_heads": 4, "hidden_dim": 256, "intermediate_dim": 1024, "dropout": 0.2},
@@ -373,11 +374,11 @@ PRESETS = {
     "big": {"num_layers": 6, "num_heads": 16, "hidden_dim": 1024, "intermediate_dim": 4096, "dropout": 0.3},
     "mobile": {
         **{"num_layers": 6, "num_decoder_layers": 2, "num_heads": 4},
-        **{"hidden_dim": 128, "intermediate_dim": 256, "dropout": 0.1},
+        **{"hidden_dim": 128, "intermediate_dim": 256, "dropout": 0.1, "normalize_first": True},
     },
     "mobile-base": {
         **{"num_layers": 6, "num_decoder_layers": 2, "num_heads": 8},
-        **{"hidden_dim": 256, "intermediate_dim": 1024, "dropout": 0.1},
+        **{"hidden_dim": 256, "intermediate_dim": 1024, "dropout": 0.1, "normalize_first": True},
     },
 }
 
@@ -429,7 +430,7 @@ class RunConfig:
     decoding: SearchSettings = SearchSettings()
 
     @classmethod
-    def make(cls, settings, file=None, init=None, vocabulary=None):
+    def make(cls, settings, file=None, init=None, vocabulary=None, layers=None):
         """A config from flat settings of the command line and of a file; for priorities see the top of this module.
 
         Args:
@@ -437,9 +438,11 @@ class RunConfig:
             file: of a file. Defaults to None.
             init: the `RunConfig` of the run that is fine-tuned. Defaults to None.
             vocabulary: the `RunConfig` of the run whose vocabulary this one takes. Defaults to None.
+            layers: the `RunConfig` of the run whose blocks this one begins with. Defaults to None.
 
         Raises:
-            ConfigError: a setting is invalid, or differs from what the weights of `init` or the vocabulary need.
+            ConfigError: a setting is invalid, or differs from what the weights of `init`, the vocabulary or the blocks
+                need.
         """
         file = _said(file or {}, init)
         if "dataset" in settings and not settings.keys() & {"train", "train_source", "train_target"}:
@@ -447,11 +450,15 @@ class RunConfig:
         given = {**file, **settings}
         if vocabulary is not None:
             given = {**vocabulary.of_vocabulary(), **given}
+        if layers is not None:  # Weights of post-norm blocks are of no use in pre-norm blocks, nor the other way round.
+            given = {"normalize_first": layers.model.normalize_first, **given}
         config = cls.of_flat(_completed(given, init))
         if init is not None:
             config.check_fits(init)
         if vocabulary is not None:
             config.check_same(vocabulary, vocabulary.of_vocabulary(), "whose vocabulary it takes")
+        if layers is not None:
+            config.check_same(layers, {"normalize_first"}, "whose blocks it begins with")
         return config
 
     def of_vocabulary(self):

@@ -291,8 +291,14 @@ def copy_weights(model, other, encoder_layers=None, decoder_layers=None, same_vo
         What was copied, a list of phrases.
 
     Raises:
-        ValueError: there are other numbers of blocks, or nothing fits.
+        ValueError: one is pre-norm and the other post-norm, there are other numbers of blocks, or nothing fits.
     """
+    pre_norm, other_pre_norm = (one.get_config()["normalize_first"] for one in (model, other))
+    if pre_norm != other_pre_norm:
+        raise ValueError(
+            "Weights of post-norm blocks are of no use in pre-norm blocks, nor the other way round. Received: a model "
+            f"with normalize_first={pre_norm} and another with normalize_first={other_pre_norm}. Make both the same."
+        )
     pairs = [
         (f"embedding of the {name}", *(getattr(one, f"{side}_embedding") for one in (model, other)))
         for name, side in (("source", "encoder"), ("target", "decoder"))

@@ -182,6 +182,16 @@ def test_a_data_set_that_is_named_replaces_the_texts_of_a_run_with_own_ones(tmp_
     assert (other.data.train_source, other.data.train_target, other.training) == ("e", "b", TrainingConfig())
 
 
+def test_a_run_that_begins_with_blocks_of_another_takes_their_normalisation():
+    student = {"preset": "mobile", "layers_from": "run"}
+    assert RunConfig.make(student).model.normalize_first
+    config = RunConfig.make(student, layers=RunConfig.make({}))
+    assert not config.model.normalize_first and config.model.num_decoder_layers == 2
+    assert RunConfig.make({"layers_from": "run"}, layers=RunConfig.make({"preset": "mobile"})).model.normalize_first
+    with pytest.raises(ConfigError, match=r"normalize_first=True \(the run has False\)\. Leave out --normalize-first"):
+        RunConfig.make({**student, "normalize_first": True}, layers=RunConfig.make({}))
+
+
 # Going on with a run.
 
 

@@ -175,13 +175,16 @@ def test_a_student_begins_with_blocks_spread_over_those_of_its_teacher():
     assert all(same(student.encoder_blocks[i], teacher.encoder_blocks[3 - i]) for i in range(4))
     assert all(same(student.decoder_blocks[i], teacher.decoder_blocks[j]) for i, j in enumerate((0, 2, 4)))
     assert same(student.decoder_norm, teacher.decoder_norm)
-    other = Transformer(11, num_layers=4, **SIZES)
+    other = Transformer(11, num_layers=4, normalize_first=True, **SIZES)
     assert "embedding of the source" not in copy_weights(other, teacher)
-    same_size = Transformer(13, num_layers=4, **SIZES)
+    same_size = Transformer(13, num_layers=4, normalize_first=True, **SIZES)
     assert "embedding of the source" not in copy_weights(same_size, teacher, same_vocabulary=False)
     with pytest.raises(ValueError, match=r"from 0 to 4\. Received: decoder_layers=\[0, 5, 1\] for 3 blocks"):
         copy_weights(student, teacher, decoder_layers=[0, 5, 1])
-    wide = Transformer(17, num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=12)
+    post_norm = Transformer(13, num_layers=4, **SIZES)
+    with pytest.raises(ValueError, match="normalize_first=False and another with normalize_first=True. Make both"):
+        copy_weights(post_norm, teacher)
+    wide = Transformer(17, num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=12, normalize_first=True)
     with pytest.raises(ValueError, match="a model of width 16, another of width 8"):
         copy_weights(wide, teacher)
 
