@@ -182,7 +182,7 @@ def test_a_student_begins_with_blocks_spread_over_those_of_its_teacher():
     with pytest.raises(ValueError, match=r"from 0 to 4\. Received: decoder_layers=\[0, 5, 1\] for 3 blocks"):
         copy_weights(student, teacher, decoder_layers=[0, 5, 1])
     post_norm = Transformer(13, num_layers=4, **SIZES)
-    with pytest.raises(ValueError, match="normalize_first=False and another with normalize_first=True. Make both"):
+    with pytest.raises(ValueError, match=r"normalize_first=False and another with normalize_first=True\. Make both"):
         copy_weights(post_norm, teacher)
     wide = Transformer(17, num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=12, normalize_first=True)
     with pytest.raises(ValueError, match="a model of width 16, another of width 8"):
