@@ -37,6 +37,7 @@ def test_the_golden_sentence_in_a_fresh_process(golden):
 @trained
 def test_the_golden_sentence_by_saved_model(golden):
     import tensorflow as tf
+    import tensorflow_text  # noqa: F401  (registers the tokenizer's operations; other tests may not have)
 
     loaded = tf.saved_model.load(str(golden.run_dir / "export" / "saved_model" / "1"))
     answer = loaded.signatures["serving_default"](text=tf.constant([SENTENCE]))
