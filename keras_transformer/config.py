@@ -450,7 +450,7 @@ class RunConfig:
         given = {**file, **settings}
         if vocabulary is not None:
             given = {**vocabulary.of_vocabulary(), **given}
-        if layers is not None:  # Weights of post-norm blocks are of no use in pre-norm blocks, nor the other way round.
+        if layers is not None:  # With the same weights, pre-norm and post-norm blocks compute different things.
             given = {"normalize_first": layers.model.normalize_first, **given}
         config = cls.of_flat(_completed(given, init))
         if init is not None:

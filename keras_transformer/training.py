@@ -296,8 +296,9 @@ def copy_weights(model, other, encoder_layers=None, decoder_layers=None, same_vo
     pre_norm, other_pre_norm = (one.get_config()["normalize_first"] for one in (model, other))
     if pre_norm != other_pre_norm:
         raise ValueError(
-            "Weights of post-norm blocks are of no use in pre-norm blocks, nor the other way round. Received: a model "
-            f"with normalize_first={pre_norm} and another with normalize_first={other_pre_norm}. Make both the same."
+            "Both models must be pre-norm or both post-norm: with the same weights, the two compute different things. "
+            f"Received: a model with normalize_first={pre_norm} and another with normalize_first={other_pre_norm}. Make "
+            "both the same."
         )
     pairs = [
         (f"embedding of the {name}", *(getattr(one, f"{side}_embedding") for one in (model, other)))
