@@ -297,8 +297,8 @@ def copy_weights(model, other, encoder_layers=None, decoder_layers=None, same_vo
     if pre_norm != other_pre_norm:
         raise ValueError(
             "Both models must be pre-norm or both post-norm: with the same weights, the two compute different things. "
-            f"Received: a model with normalize_first={pre_norm} and another with normalize_first={other_pre_norm}. Make "
-            "both the same."
+            f"Received: a model with normalize_first={pre_norm} and another with normalize_first={other_pre_norm}. "
+            "Make both the same."
         )
     pairs = [
         (f"embedding of the {name}", *(getattr(one, f"{side}_embedding") for one in (model, other)))
