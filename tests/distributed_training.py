@@ -38,6 +38,7 @@ def train(
     batch_size=4,
     dropout=0.0,
     teacher_weight=0,
+    epsilon=1e-4,
     **compile_arguments,
 ):
     """The trained model and its history."""
@@ -46,7 +47,7 @@ def train(
     model = Transformer(V, **sizes, dropout=dropout, dtype=dtype)
     optimizer = make_optimizer(0.01, clip_norm, ema_momentum)
     # The bias of the keys has no gradient but rounding errors, and with the paper's 1e-9 Adam makes steps of them.
-    optimizer.epsilon = 1e-4
+    optimizer.epsilon = epsilon
     compile_arguments = {"jit_compile": False, **compile_arguments}
     model.compile(optimizer, LabelSmoothedCrossEntropy(), weighted_metrics=[Perplexity()], **compile_arguments)
     if teacher_weight:

@@ -22,7 +22,8 @@ CASES = {
         **{"gradient_accumulation_steps": 3, "clip_norm": 0.1, "rows": 13},
         "teacher_weight": 0.3,
     },
-    "float16": {"dtype": "mixed_float16", "gradient_accumulation_steps": 2},
+    # Adam divides by the size of a gradient. With a small epsilon it makes whole steps of the rounding of small ones.
+    "float16": {"dtype": "mixed_float16", "gradient_accumulation_steps": 2, "epsilon": 1e-2},
 }
 # Weights move by 0.01 a step. Rounding in half precision depends on the order of additions.
 TOLERANCE = {"float16": 1e-3}
