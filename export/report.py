@@ -1,6 +1,7 @@
 """What runs and their exports are worth: quality, milliseconds a sentence and size, as a table and a picture.
 
-Each form of each run is measured in a process of its own, one after the other.
+Each form of each run is measured in a process of its own. The forms follow one another; within a form, the runs take
+turns, because the speed of a machine may change.
 """
 
 import contextlib
@@ -16,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +28,8 @@ from keras_transformer.runs import Run
 
 # Number of sentences that are timed. Each is translated once before.
 TIMED = 100
+# Number of sentences that a run translates before it is the next run's turn.
+TURN = 10
 # The forms of a run: how they are named, exported and opened.
 FORMS = {
     "Python, XLA": ("python", None),
@@ -71,13 +75,18 @@ def write_report(runs, folder, texts=(), browser=False):
     command = [*runs, *(["--browser"] if browser else []), *(word for pair in texts for word in ("--text", *pair))]
     rows = []
     with new_folder(folder, overwrite=True) as written, tempfile.TemporaryDirectory() as scratch:
-        for run in runs:
-            folders = run.split(",")
-            for form, (kind, quantize) in list(forms.items())[: None if len(folders) == 1 else 1]:
+        for form, (kind, quantize) in forms.items():
+            # An ensemble is not exported.
+            measured = [run for run in runs if kind == "python" or "," not in run]
+            opened = []
+            for run in measured:
                 path = None if kind == "python" else in_own_process(_exported, run, kind, quantize, scratch)
-                row = in_own_process(_measured, kind, quantize, folders, path, tests, tokenize)
-                rows.append({"run": " + ".join(Run(one).folder.name for one in folders), "form": form, **row})
-                print(_line(rows[-1]), flush=True)
+                opened.append((kind, quantize, run.split(","), path))
+            for run, row in zip(measured, _rows(opened, tests, tokenize), strict=True):
+                name = " + ".join(Run(one).folder.name for one in run.split(","))
+                rows.append((runs.index(run), {"run": name, "form": form, **row}))
+                print(_line(rows[-1][1]), flush=True)
+        rows = [row for _, row in sorted(rows, key=itemgetter(0))]
         (written / "report.json").write_text(json.dumps(rows, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         (written / "report.md").write_text(as_markdown(rows, command), encoding="utf-8")
         quality_and_cost(rows).savefig(written / "report.png")
@@ -85,9 +94,14 @@ def write_report(runs, folder, texts=(), browser=False):
     return rows
 
 
+def own_process():
+    """A pool of one new process, so that nothing of one form counts for another."""
+    return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+
+
 def in_own_process(function, *arguments):
-    """Calls a function in a new process, so that nothing of one form counts for another."""
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+    """Calls a function in a new process."""
+    with own_process() as pool:
         return pool.submit(function, *arguments).result()
 
 
@@ -95,13 +109,6 @@ def bytes_in(*paths):
     """The size of files, and of all files in folders."""
     files = [file for path in map(Path, paths) for file in (path.rglob("*") if path.is_dir() else [path])]
     return sum(file.stat().st_size for file in files if file.is_file())
-
-
-def median_ms(translate, texts):
-    """The median time in milliseconds for one text, from `Form.translate`. Each is translated once before."""
-    for text in texts[:TIMED]:
-        translate(text)
-    return 1e3 * statistics.median(translate(text)[1] for text in texts[:TIMED])
 
 
 class Form(NamedTuple):
@@ -241,7 +248,7 @@ def _tokenizer_files(folder):
 
 
 def _exported(run, kind, quantize, scratch):
-    """The path of an export: the run's own, if it is newer than the model, else a new one in the folder `scratch`."""
+    """The path of an export: the run's own, if it is up to date, else a new one in the folder `scratch`."""
     run = Run(run)
     found = run.export_folder(kind, quantize if kind == "tflite" else "none")
     if kind == "saved_model":
@@ -252,7 +259,7 @@ def _exported(run, kind, quantize, scratch):
         from keras_transformer.export.web import export_web, model_folder
 
         needed = found / model_folder(quantize)
-    if needed.is_dir() and found.stat().st_mtime >= run.model_file.stat().st_mtime:
+    if needed.is_dir() and up_to_date(found, run):
         return str(found)
     from keras_transformer.translator import Translator
 
@@ -269,20 +276,71 @@ def _exported(run, kind, quantize, scratch):
     return str(export_tflite(translator, path, quantize, text_file=False)[0])
 
 
-def _measured(kind, quantize, folders, path, tests, tokenize):
+def up_to_date(export, run):
+    """Whether an export is newer than the model of its run, the settings of its search and its shortlist."""
+    made_from = run.model_file, run.config_file, run.shortlist_file
+    return export.stat().st_mtime >= max(file.stat().st_mtime for file in made_from if file.is_file())
+
+
+def _rows(opened, tests, tokenize):
+    """Measures one form of several runs.
+
+    Args:
+        opened: a tuple of the arguments of `_open` for each run.
+        tests: a list of (name, list of (source, reference) pairs). The sentences of the first are timed.
+        tokenize: sacreBLEU's tokenizer.
+
+    Returns:
+        A list of dictionaries, one for each run: bytes, ms, texts.
+    """
+    timed_texts = [source for source, _ in tests[0][1][:TIMED]]
+    with contextlib.ExitStack() as stack:
+        pools = []
+        for arguments in opened:
+            pools.append(stack.enter_context(own_process()))
+            pools[-1].submit(_open, *arguments).result()
+            stack.callback(lambda pool=pools[-1]: pool.submit(_close).result())
+            pools[-1].submit(_seconds, timed_texts).result()  # What is done for the first time is not timed.
+        seconds = [[] for _ in pools]
+        for start in range(0, len(timed_texts), TURN):
+            for pool, found in zip(pools, seconds, strict=True):
+                found += pool.submit(_seconds, timed_texts[start : start + TURN]).result()
+        rows = [pool.submit(_scored, tests, tokenize).result() for pool in pools]
+    return [{**row, "ms": 1e3 * statistics.median(found)} for row, found in zip(rows, seconds, strict=True)]
+
+
+# The form that this process has open, and what closes it.
+_form = None
+_opened = contextlib.ExitStack()
+
+
+def _open(kind, quantize, folders, path):
+    global _form
+    if kind == "python":
+        _form = python_form(folders, jit_compile=True)
+    elif kind == "web":
+        _form = _opened.enter_context(browser_form(path, quantize))
+    else:
+        _form = saved_model_form(path) if kind == "saved_model" else tflite_form(path)
+
+
+def _close():
+    _opened.close()
+
+
+def _seconds(texts):
+    """The seconds for each of some texts, one after the other."""
+    return [_form.translate(text)[1] for text in texts]
+
+
+def _scored(tests, tokenize):
+    """The size of the form, and its scores on every text."""
     from keras_transformer.scoring import corpus_scores
 
-    with contextlib.ExitStack() as stack:
-        if kind == "python":
-            form = python_form(folders, jit_compile=True)
-        elif kind == "web":
-            form = stack.enter_context(browser_form(path, quantize))
-        else:
-            form = saved_model_form(path) if kind == "saved_model" else tflite_form(path)
-        row = {"bytes": form.bytes, "ms": median_ms(form.translate, [source for source, _ in tests[0][1]]), "texts": {}}
-        for name, pairs in tests:
-            sources, references = zip(*pairs, strict=True)
-            row["texts"][name] = corpus_scores(form.translate_all(list(sources)), references, tokenize)._asdict()
+    row = {"bytes": _form.bytes, "texts": {}}
+    for name, pairs in tests:
+        sources, references = zip(*pairs, strict=True)
+        row["texts"][name] = corpus_scores(_form.translate_all(list(sources)), references, tokenize)._asdict()
     return row
 
 
@@ -314,9 +372,10 @@ def as_markdown(rows, command):
             f"chrF: {scores['chrf_signature']}",
             "",
             f"`ms`: the median time for one of {TIMED} sentences of the first text, tokenization included, on "
-            f"{os.cpu_count()} cores ({_processor()}). In Python, XLA has compiled the search before; the SavedModel "
-            "runs without XLA; TFLite and the browser use one thread, and the browser's time is that of the search "
-            "alone. `MB`: model and tokenizers. Each form has the search settings of its run.",
+            f"{os.cpu_count()} cores ({_processor()}); within a form, the runs take turns. In Python, XLA has compiled "
+            "the search before; the SavedModel runs without XLA; TFLite and the browser use one thread, and the "
+            "browser's time is that of the search alone. `MB`: model and tokenizers. Each form has the search settings "
+            "of its run.",
             "",
             f"    python -m keras_transformer report {shlex.join(map(str, command))}",
             "",

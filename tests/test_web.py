@@ -32,6 +32,7 @@ from keras_transformer.export.web import POLICY, SOURCES, built_page, export_web
 from keras_transformer.files import MANIFEST, FileError
 from keras_transformer.model import Transformer
 from keras_transformer.phrasebook import phrasebook
+from keras_transformer.runs import Run
 from keras_transformer.tokenizers import Tokenizer
 from keras_transformer.translator import Translator
 
@@ -503,7 +504,6 @@ def test_nothing_is_wider_than_a_phone(golden, site, opened, scheme):
 
 
 def test_a_report_measures_the_page_of_a_run(golden, site, tmp_path):
-    """In a process of its own, as `report --browser` does."""
     shutil.copytree(site, tmp_path / "export" / "web")
     shutil.copy(golden.run_dir / "model.keras", tmp_path)
     os.utime(tmp_path / "model.keras", (0, 0))
@@ -512,11 +512,22 @@ def test_a_report_measures_the_page_of_a_run(golden, site, tmp_path):
     pairs = list(zip(golden.texts, golden.translator.translate(golden.texts), strict=True))
     pairs += [(" ".join(side) for side in zip(*pairs[:2], strict=True)), ("", "")]  # Two sentences, and none.
     pairs = [tuple(pair) for pair in pairs]
-    row = report.in_own_process(report._measured, "web", "none", [], page, [("test", pairs)], "13a")
+    (row,) = report._rows([("web", "none", [], page)], [("test", pairs)], "13a")
     assert row["texts"]["test"]["bleu"] == pytest.approx(100) and row["ms"] > 0
     assert row["bytes"] == sum(
         (site / "models" / "float32" / name).stat().st_size for name in ("translator.tflite", "tokenizer.spm")
     )
+
+
+@pytest.mark.parametrize("newer", ["model.keras", "config.json", "shortlist.npz"])
+def test_a_report_uses_no_export_that_is_older_than_its_run(tmp_path, newer):
+    run = Run(tmp_path)
+    for name in ("model.keras", "config.json", "shortlist.npz", "export"):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (2, 2))
+    assert report.up_to_date(tmp_path / "export", run)
+    os.utime(tmp_path / newer, (3, 3))
+    assert not report.up_to_date(tmp_path / "export", run)
 
 
 @pytest.mark.slow
