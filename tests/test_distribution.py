@@ -57,7 +57,10 @@ def one(tmp_path_factory):
     return train("one", tmp_path_factory.mktemp("one") / "x", cases)
 
 
-@pytest.mark.parametrize("kind", ["one", pytest.param("mirrored", marks=pytest.mark.slow), "multi_worker"])
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param("one", marks=pytest.mark.slow), pytest.param("mirrored", marks=pytest.mark.slow), "multi_worker"],
+)
 def test_every_strategy_ends_with_the_weights_of_one_device(kind, one, tmp_path):
     """Also of the optimizer, and with the same losses and metrics."""
     cases = {name: case for name, case in CASES.items() if kind != "one" or "gradient_accumulation_steps" in case}

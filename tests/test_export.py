@@ -50,6 +50,7 @@ def test_the_exported_run_answers_as_the_translator_does(golden, tmp_path):
     assert not [operation for operation in served["operations"] if "Xla" in operation]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
 def test_a_c_program_translates(golden, served, tmp_path):
     """Compiled against TensorFlow's library, as a server is: no Python in its process."""

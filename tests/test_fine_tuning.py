@@ -47,9 +47,11 @@ def weights_by_part(model):
     }
 
 
-def test_a_run_begins_with_weights_vocabulary_and_settings_of_another_and_is_resumed_exactly(golden, tmp_path, capsys):
-    flags = ["--freeze", "embeddings,encoder", "--dropout", "0.2"]
-    run_dir, status = fine_tune(golden, tmp_path, *flags, general=PAIRS[:16], general_test=PAIRS[:16])
+FREEZE = ["--freeze", "embeddings,encoder", "--dropout", "0.2"]
+
+
+def test_a_run_begins_with_weights_vocabulary_and_settings_of_another(golden, tmp_path, capsys):
+    run_dir, status = fine_tune(golden, tmp_path, *FREEZE, general=PAIRS[:16], general_test=PAIRS[:16])
     assert status == 0
     run = Run(run_dir)
     config, old = run.config(), Run(golden.run_dir).config()
@@ -67,12 +69,16 @@ def test_a_run_begins_with_weights_vocabulary_and_settings_of_another_and_is_res
     table = capsys.readouterr().out.split("BLEU / chrF")[1].splitlines()
     assert table[0].split() == ["before", "after"] and "val.target" in table[1]
     assert f"{scores['general_after_training']['bleu']:.1f} / " in table[2]
-    # A run that was stopped after an epoch ends with the same weights.
-    part, _ = fine_tune(golden, tmp_path / "part", *flags, "--epochs", "1", general=PAIRS[:16])
+
+
+@pytest.mark.slow
+def test_a_run_that_was_stopped_after_an_epoch_ends_with_the_same_weights(golden, tmp_path, capsys):
+    whole, _ = fine_tune(golden, tmp_path, *FREEZE, general=PAIRS[:16])
+    part, _ = fine_tune(golden, tmp_path / "part", *FREEZE, "--epochs", "1", general=PAIRS[:16])
     assert train_keras.main(["--resume", "--epochs", "2", "--no-export", "--run-dir", str(part)]) == 0
-    for a, b in zip(run.model().get_weights(), Run(part).model().get_weights(), strict=True):
+    for a, b in zip(Run(whole).model().get_weights(), Run(part).model().get_weights(), strict=True):
         np.testing.assert_array_equal(a, b)
-    assert Run(part).scores()["before_training"] == scores["before_training"]
+    assert Run(part).scores()["before_training"] == Run(whole).scores()["before_training"]
     text = tmp_path / "part" / "general.source"
     text.write_text(text.read_text().replace("e", "a"))
     with pytest.raises(SystemExit, match="2"):

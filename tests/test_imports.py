@@ -218,13 +218,18 @@ def registered_classes():
 @pytest.mark.parametrize(
     "statements",
     [
-        "import keras, keras_transformer",
         "import keras_transformer, keras",
-        "import keras_transformer; from keras.saving import load_model",
         "import keras_transformer as kt; kt.FeedForward",
-        "import keras_transformer.blocks",
-        "import keras_transformer.masks",
         "import keras_transformer.config; import keras",
+        *(
+            pytest.param(statements, marks=pytest.mark.slow)
+            for statements in (
+                "import keras, keras_transformer",
+                "import keras_transformer; from keras.saving import load_model",
+                "import keras_transformer.blocks",
+                "import keras_transformer.masks",
+            )
+        ),
     ],
 )
 def test_an_import_of_the_package_registers_every_class_with_keras(statements):

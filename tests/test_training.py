@@ -347,7 +347,9 @@ class Killed(keras.callbacks.Callback):
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("settings", [{"every_steps": 2}, {"every_minutes": 1e-9}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{"every_steps": 2}, pytest.param({"every_minutes": 1e-9}, marks=pytest.mark.slow)], ids=str
+)
 def test_a_training_resumed_within_an_epoch_ends_with_the_same_weights_and_metrics(tmp_path, settings):
     """Two epochs of five batches, killed in batch 4 of the second; the last checkpoint is that of batch 2 or 3."""
     ids = np.random.default_rng(0).integers(1, V, (15, T)).astype("int32")
