@@ -6,6 +6,7 @@ turns, because the speed of a machine may change.
 
 import contextlib
 import functools
+import itertools
 import json
 import multiprocessing
 import os
@@ -17,7 +18,6 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -73,7 +73,7 @@ def write_report(runs, folder, texts=(), browser=False):
     tests = [(str(text), text.pairs) for text in tests]
     tokenize = data.sacrebleu_tokenizer()
     command = [*runs, *(["--browser"] if browser else []), *(word for pair in texts for word in ("--text", *pair))]
-    rows = []
+    rows = {run: [] for run in runs}
     with new_folder(folder, overwrite=True) as written, tempfile.TemporaryDirectory() as scratch:
         for form, (kind, quantize) in forms.items():
             # An ensemble is not exported.
@@ -84,9 +84,9 @@ def write_report(runs, folder, texts=(), browser=False):
                 opened.append((kind, quantize, run.split(","), path))
             for run, row in zip(measured, _rows(opened, tests, tokenize), strict=True):
                 name = " + ".join(Run(one).folder.name for one in run.split(","))
-                rows.append((runs.index(run), {"run": name, "form": form, **row}))
-                print(_line(rows[-1][1]), flush=True)
-        rows = [row for _, row in sorted(rows, key=itemgetter(0))]
+                rows[run].append({"run": name, "form": form, **row})
+                print(_line(rows[run][-1]), flush=True)
+        rows = list(itertools.chain.from_iterable(rows.values()))
         (written / "report.json").write_text(json.dumps(rows, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         (written / "report.md").write_text(as_markdown(rows, command), encoding="utf-8")
         quality_and_cost(rows).savefig(written / "report.png")

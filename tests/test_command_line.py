@@ -375,10 +375,11 @@ def test_a_run_goes_on_with_other_settings_where_they_make_no_other_run(tmp_path
         with pytest.raises(SystemExit, match="2"):
             train_keras.main([*flags, f"--{name}", value])
         assert f"`{name.replace('-', '_')}` must stay as the run began" in capsys.readouterr().err
-    assert train_keras.main([*flags, "--num-beams", "3", "--epochs", "3", "--no-export"]) == 0
+    assert train_keras.main([*flags, "--num-beams", "3", "--epochs", "3"]) == 0
     assert "changed settings: epochs 2 -> 3, num_beams 1 -> 3" in capsys.readouterr().out
     config = json.loads((run_dir / "config.json").read_text())
     assert (config["decoding"]["num_beams"], config["training"]["epochs"]) == (3, 3)
+    assert json.loads((run_dir / "export/saved_model/1/metadata.json").read_text())["settings"]["num_beams"] == 3
     scores = json.loads((run_dir / "scores.json").read_text())
     assert list(scores) == ["after_training"]
     rows = (run_dir / "log.csv").read_bytes()
@@ -430,6 +431,7 @@ def test_a_training_without_a_number_ends_with_a_message_and_status_1(tmp_path, 
     assert "error: no epoch ended with a val_loss that is a number" in message
     assert f"{run_dir} holds no finished epochs. Begin again with --overwrite" in message
     assert not (run_dir / "model.keras").exists()
+    assert small_run(tmp_path, "--overwrite")[1] == 0
 
 
 @pytest.mark.slow
