@@ -18,13 +18,27 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # file do not wait for the golden run, which the first one trains.
 LONGEST = (
     *("test_command_line", "test_distribution", "test_importing", "test_distilling", "test_web", "test_directions"),
-    *("test_export_tflite", "test_workers"),
+    *("test_export_tflite", "test_training", "test_model", "test_docs", "test_translator"),
 )
 
 
 def pytest_collection_modifyitems(items):
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path.stem, len(LONGEST)))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_graphs():
+    """TensorFlow's graph optimizer is off: it takes a fifth of the time of tests, which run most graphs once.
+
+    It is on in child processes, also in those of tests, and where the training script runs as a command.
+    """
+    import keras
+
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 
 class Golden(NamedTuple):

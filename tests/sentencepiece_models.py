@@ -1,5 +1,6 @@
 """SentencePiece models as public translators have them, made here: our own ids are not theirs."""
 
+import functools
 import io
 
 import sentencepiece
@@ -14,6 +15,7 @@ def texts(side):
     return [text for pair in phrasebook()["train"] for text in (pair if side is None else pair[side : side + 1])]
 
 
+@functools.cache
 def trained(side, kind="unigram", size=700, **settings):
     """A model of one side of the phrasebook, or with None of both, as bytes; ids are SentencePiece's default ones."""
     model = io.BytesIO()

@@ -28,10 +28,10 @@ from keras_transformer.runs import SETTING_UP, Run
 ROOT = Path(__file__).parent.parent
 
 
-def run(*arguments, text=None, module="keras_transformer"):
+def run(*arguments, module="keras_transformer"):
     """A command in a process of its own."""
     call = [sys.executable, "-m", module, *map(str, arguments)]
-    return subprocess.run(call, input=text, capture_output=True, text=True, timeout=300)
+    return subprocess.run(call, capture_output=True, text=True, timeout=300)
 
 
 def said(stderr):
@@ -62,14 +62,21 @@ def test_a_run_folder_holds_everything(golden):
 # translate
 
 
-def test_translate_reads_a_pipe_and_writes_a_line_per_line(golden):
+def test_a_pipe_is_answered_line_by_line(golden):
+    """Whoever writes a line gets its translation before writing the next."""
+    call = [sys.executable, "-m", "keras_transformer", "translate", str(golden.run_dir)]
     texts = [golden.texts[0], "", golden.texts[1]]
-    done = run("translate", golden.run_dir, text="\n".join(texts) + "\n")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == golden.translator.translate(texts)
+    with subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
+        for text, translation in zip(texts, golden.translator.translate(texts), strict=True):
+            print(text, file=process.stdin, flush=True)
+            assert process.stdout.readline() == translation + "\n"
+        process.stdin.close()
+        assert process.stdout.read() == ""
+    assert process.returncode == 0
 
 
-def test_translate_reads_and_writes_files(golden, tmp_path):
+def test_translate_reads_and_writes_files(golden, tmp_path, monkeypatch):
+    monkeypatch.setattr("keras_transformer.text.READ_SIZE", 50)  # A large file is translated in parts.
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("\n".join(golden.texts), encoding="utf-8")
     assert command_line.main(["translate", str(golden.run_dir), "--input", str(source), "--output", str(target)]) == 0
@@ -102,14 +109,6 @@ def test_translate_prints_scores_and_n_best(golden, tmp_path, capsys):
     rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     expected = golden.translator.translate(golden.texts[:1], num_beams=3, num_hypotheses=3, return_scores=True)[0]
     assert rows == [[f"{hypothesis.score:.4f}", hypothesis.text] for hypothesis in expected]
-
-
-def test_a_large_input_is_translated_in_chunks(golden, tmp_path, monkeypatch):
-    monkeypatch.setattr("keras_transformer.text.READ_SIZE", 50)
-    source, target = tmp_path / "in.txt", tmp_path / "out.txt"
-    source.write_text("\n".join(golden.texts), encoding="utf-8")
-    assert command_line.main(["translate", str(golden.run_dir), "--input", str(source), "--output", str(target)]) == 0
-    assert target.read_text(encoding="utf-8").splitlines() == golden.translator.translate(golden.texts)
 
 
 def test_lines_that_are_no_text_or_too_long_are_reported_and_counted(golden, tmp_path):
@@ -185,16 +184,6 @@ def test_a_prefix_that_is_not_utf_8(golden):
     assert b"argument --prefix: must be UTF-8, not b'caf\\xe9'" in done.stderr
 
 
-def test_a_pipe_is_answered_line_by_line(golden):
-    """Whoever writes a line gets its translation before writing the next."""
-    call = [sys.executable, "-m", "keras_transformer", "translate", str(golden.run_dir)]
-    expected = golden.translator.translate(golden.texts[:2])
-    with subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
-        for text, translation in zip(golden.texts[:2], expected, strict=True):
-            print(text, file=process.stdin, flush=True)
-            assert process.stdout.readline().strip() == translation
-
-
 def test_translate_prints_alignments_and_keeps_a_prefix(golden, tmp_path, capsys):
     source = tmp_path / "in.txt"
     source.write_text(golden.texts[0] + "\n\n", encoding="utf-8")
@@ -223,10 +212,10 @@ def test_score_prints_bleu_of_the_test_set_and_of_files(golden, tmp_path, capsys
     files = ["--source", str(source), "--reference", str(reference)]
     assert command_line.main(["score", str(golden.run_dir), *files]) == 0
     assert "BLEU 100.00  (nrefs:1|case:mixed|eff:no|tok:13a|" in capsys.readouterr().out
-    assert command_line.main(["score", str(golden.run_dir), *files, "--bleu-tokenize", "none"]) == 0
-    assert "BLEU 100.00  (nrefs:1|case:mixed|eff:no|tok:none|" in capsys.readouterr().out
     output = tmp_path / "log_probs"
-    assert command_line.main(["score", str(golden.run_dir), *files, "--log-probs", str(output)]) == 0
+    flags = [*files, "--bleu-tokenize", "none", "--log-probs", str(output)]
+    assert command_line.main(["score", str(golden.run_dir), *flags]) == 0
+    assert "BLEU 100.00  (nrefs:1|case:mixed|eff:no|tok:none|" in capsys.readouterr().out
     rows = [line.split("\t") for line in output.read_text(encoding="utf-8").splitlines()]
     for row, found in zip(rows, golden.translator.score(golden.texts, reference.read_text().splitlines()), strict=True):
         assert float(row[0]) == pytest.approx(found.log_prob, abs=1e-3)
