@@ -93,7 +93,7 @@ def verify_saved_model(path, translator):
         refused = sorted(name for name in served.operations if "Xla" in name)
         if refused and not metadata.get("jit_compile"):
             raise ExportError(f"A stock TensorFlow Serving refuses operations of the graph: {', '.join(refused)}.")
-        # One run each: TensorFlow takes longer to prepare one graph of all signatures than the graph of each.
+        # One run each: a session prepares a graph for each set of outputs, and documents need `translate` alone, too.
         answers = {name: served(name, **inputs) for name, inputs in requests.items()}
         problems = list(_problems_with_documents(served, translator, strings))
         problems += _problems_with_languages(served, translator, array, strings, settings)

@@ -29,9 +29,9 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_graphs():
-    """TensorFlow's graph optimizer is off: it takes a fifth of the time of tests, which run most graphs once.
+    """TensorFlow's graph optimizer is off, because tests run most graphs once: the golden run takes a fifth less time.
 
-    It is on in child processes, also in those of tests, and where the training script runs as a command.
+    Commands that tests start in processes of their own run with it.
     """
     import keras
 
