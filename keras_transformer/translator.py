@@ -339,7 +339,7 @@ class Translator:
             results[i] = [Translation(restored(protected[i].text, parts[i]), 0.0)]
             rows.remove(i)
         self._num_translated += len(rows)
-        jit_compile = True if keras.backend.backend() == "jax" else self.jit_compile
+        jit_compile = self.jit_compile
         if jit_compile == "auto" and self._num_translated >= XLA_PAYS_FROM and len(rows) >= XLA_PAYS_FROM // 4:
             jit_compile = True
         found = self._search(rows, sources, forced, settings, num_hypotheses, jit_compile)
@@ -355,6 +355,7 @@ class Translator:
 
     def _search(self, rows, sources, forced, settings, num_hypotheses, jit_compile):
         """The hypotheses of some sources, with placeholders: a dict of lists of `Translation`s."""
+        jit_compile = True if keras.backend.backend() == "jax" else jit_compile  # JAX compiles every search.
         # Longest first: if the texts do not fit into memory, the call fails at once.
         rows = sorted(rows, key=lambda i: -len(sources[i]))
         cut = list(batches(rows, jit_compile))

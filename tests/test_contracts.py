@@ -12,6 +12,7 @@ from arrays import keras_mask, random, randomize, to_numpy
 from keras import ops
 
 import keras_transformer as kt
+from keras_transformer.search import has_loop
 
 trained = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="trained and exported on TensorFlow")
 
@@ -64,6 +65,20 @@ def test_odd_texts_get_one_string_each(golden, texts):
     translations = golden.translator.translate(texts, return_scores=True)
     assert len(translations) == len(texts)
     assert all(isinstance(translation.text, str) for translation in translations)
+
+
+def test_a_translation_that_repeats_itself_is_searched_again_on_every_backend():
+    texts = ["a small dog", "", " ".join(["dog"] * 20)]
+    tokenizer = kt.Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=17)
+    model = kt.Transformer(17, num_layers=1, num_heads=1, hidden_dim=4, intermediate_dim=5)
+    model.set_weights([0.0 * weight for weight in model.get_weights()])  # All tokens are equally probable, ...
+    translator = kt.Translator(model, tokenizer, num_beams=2, max_length=16, min_length=12, jit_compile=False)
+    before = translator.translate(texts, return_scores=True)
+    after = translator.translate(texts, return_scores=True, avoid_loops=True)
+    assert has_loop(before[0].token_ids) and not has_loop(after[0].token_ids)  # ... and the first one is repeated.
+    assert after[0] == translator.translate(texts[:1], return_scores=True, no_repeat_ngram_size=3)[0]
+    assert after[1:] == before[1:]  # The last source repeats itself, too.
+    assert translator.translate(texts[:1], avoid_loops=True, sampling=True, seed=1)  # Sampling is left alone.
 
 
 def test_all_public_names_exist():

@@ -20,7 +20,7 @@ from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.export.tflite import export_tflite
 from keras_transformer.export.verify import ServedModel
 from keras_transformer.model import Transformer
-from keras_transformer.search import SearchSettings, has_loop
+from keras_transformer.search import SearchSettings
 from keras_transformer.settings import ConfigError
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID, Tokenizer
 from keras_transformer.translator import (
@@ -339,19 +339,6 @@ def test_min_length_and_ngram_rules_hold_in_the_translation(golden):
         assert len(found.token_ids) >= 20
     for found in golden.translator.translate(golden.texts[:4], return_scores=True, no_repeat_ngram_size=1):
         assert len(set(found.token_ids)) == len(found.token_ids)
-
-
-def test_a_translation_that_repeats_itself_is_searched_again(golden):
-    model = Transformer.from_config(golden.model.get_config())
-    model.set_weights([0.0 * weight for weight in golden.model.get_weights()])  # All tokens are equally probable, ...
-    translator = Translator(model, golden.tokenizer, num_beams=2, min_length=12, jit_compile=False)
-    texts = [golden.texts[0], "", " ".join([golden.texts[1].split()[0]] * 20)]
-    before = translator.translate(texts, return_scores=True)
-    after = translator.translate(texts, return_scores=True, avoid_loops=True)
-    assert has_loop(before[0].token_ids) and not has_loop(after[0].token_ids)  # ... and the first one is repeated.
-    assert after[0] == translator.translate(texts[:1], return_scores=True, no_repeat_ngram_size=3)[0]
-    assert after[1:] == before[1:]  # The last source repeats itself, too.
-    assert translator.translate(texts[:1], avoid_loops=True, sampling=True, seed=1)  # Sampling is left alone.
 
 
 # Prefixes and sampling
