@@ -30,7 +30,16 @@ KEPT = {
     "{http://www.w3.org/XML/1998/namespace}space": "preserve",
 }
 # The characters that XML, and so lxml, does not have.
-CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_COMMENT = "<!--(?:(?!-->).)*-->"
+_DOCUMENT = re.compile(rf"(?:\s|{_COMMENT})*<(?:!doctype|html|head|body)(?=[\s/>])", re.IGNORECASE | re.DOTALL)
+# A tag without its end, and an end of the body or the document that is not at the end; the parser drops what follows.
+_UNFINISHED = re.compile(r"<(?=[a-z/][^<>]*\Z)", re.IGNORECASE)
+_EARLY_END = re.compile(
+    rf"({_COMMENT}|<(script|style|textarea|title)\b.*?</\2\s*>)|</(?:body|html)\s*>"
+    rf"(?!(?:\s|{_COMMENT}|</(?:body|html)\s*>)*\Z)",
+    re.IGNORECASE | re.DOTALL,
+)
 LINE_BREAK = "\n\n"  # For a `br`: it always ends a sentence.
 
 
@@ -157,19 +166,22 @@ def _parsed(html):
         import lxml.html
     except ImportError as error:
         raise ImportError('HTML needs lxml. Try: pip install "keras_transformer[html]"') from error
-    parser = lxml.html.HTMLParser(huge_tree=True)  # Without it, the parser drops what is nested more than 256 times.
+    # Without `huge_tree`, the parser drops what is nested more than 256 times.
+    parser = lxml.html.HTMLParser(huge_tree=True, default_doctype=False)
     html = CONTROL.sub("\ufffd", html.replace("\r\n", "\n"))
-    if re.match(r"(?:\s|<!--.*?-->)*<(?:!doctype|html)\b", html, re.IGNORECASE | re.DOTALL):
+    before, html = re.fullmatch(r"(\ufeff?(?:\s*<\?xml\s[^>]*\?>)?)(.*)", html, re.DOTALL).groups()
+    html = _EARLY_END.sub(lambda match: match[1] or "", _UNFINISHED.sub("&lt;", html))
+    if _DOCUMENT.match(html):
         root = lxml.html.document_fromstring(html, parser=parser)
-        return root, lambda: lxml.html.tostring(root.getroottree(), encoding="unicode")
-    # Without the `div`, the parser would drop spaces at the ends and put text that stands alone into a paragraph.
-    first, *others = lxml.html.fragments_fromstring(f"<div>{html}</div>", parser=parser)
+        end = re.search(r"(?:</html\s*>(\s*))?\Z", html, re.IGNORECASE)[1] or ""  # lxml drops it.
+        return root, lambda: before + lxml.html.tostring(root.getroottree(), encoding="unicode") + end
+    # Without the `div`, the parser would drop spaces at the ends and put text that stands alone into a paragraph. Its
+    # end is not written, because an unfinished comment would contain it.
+    body = lxml.html.document_fromstring(f"<html><body><div>{html}", parser=parser).find("body")
+    _, div, *others = _contents(body)
     tag, root = len("<div>"), lxml.html.Element("div")
-    contents = [*_contents(first), first.tail or ""]
-    for one in others:  # The fragment closes a `div` that it did not open, and browsers ignore that.
-        contents += [one, one.tail or ""]
-    _fill(root, contents)
-    return root, lambda: lxml.html.tostring(root, encoding="unicode", with_tail=False)[tag : -tag - 1]
+    _fill(root, [*_contents(div), *others])
+    return root, lambda: before + lxml.html.tostring(root, encoding="unicode", with_tail=False)[tag : -tag - 1]
 
 
 def _parsed_xml(xml):
@@ -184,26 +196,32 @@ def _parsed_xml(xml):
     declaration, body = re.fullmatch(pattern, xml.replace("\r\n", "\n"), re.DOTALL).groups()
     try:
         root = etree.fromstring(body.encode(), parser=parser)
-    except etree.XMLSyntaxError as error:
-        raise ValueError(f"XML must be well-formed, and this is not: {error.msg}.") from error
+    except (etree.XMLSyntaxError, UnicodeEncodeError) as error:
+        raise ValueError(f"XML must be well-formed, and this is not: {getattr(error, 'msg', error)}.") from error
     declaration = re.sub(r"encoding=([\"']).*?\1", 'encoding="UTF-8"', declaration)
     end = re.search(r"\s*$", body)[0]  # lxml drops it.
     return root, lambda: declaration + etree.tostring(root.getroottree(), encoding="unicode") + end
 
 
 class _Kind(NamedTuple):
-    """What HTML and XML say about elements: functions of an element."""
+    """What HTML and XML say about elements.
+
+    Attributes:
+        is_kept: a function of an element.
+        inline: a function of an element; returns a function of its children that says which are inline.
+    """
 
     is_kept: Callable
-    is_inline: Callable
+    inline: Callable
 
 
 def _is_kept_in_xml(element):
     return not isinstance(element.tag, str) or any(element.get(name) == value for name, value in KEPT.items())
 
 
-def _is_inline_in_xml(element):
-    return not isinstance(element.tag, str) or (_has_words(element.getparent()) and _is_part_of_a_sentence(element))
+def _inline_in_xml(parent):
+    words = _has_words(parent)
+    return lambda child: not isinstance(child.tag, str) or (words and _is_part_of_a_sentence(child))
 
 
 def _has_words(element):
@@ -232,7 +250,7 @@ def _is_inline(element):
     return element.get("translate") == "no" or all(_is_inline(child) for child in element)
 
 
-_HTML, _XML = _Kind(_is_kept, _is_inline), _Kind(_is_kept_in_xml, _is_inline_in_xml)
+_HTML, _XML = _Kind(_is_kept, lambda parent: _is_inline), _Kind(_is_kept_in_xml, _inline_in_xml)
 
 
 def _contents(element):
@@ -257,11 +275,13 @@ def _fill(element, contents):
             element.text += one
         else:
             last.tail += one
+    element.text = element.text or None  # So that XML has `<br/>`, not `<br></br>`.
 
 
 def _sources(element, filled, kind):
     """Yields the `Source`s in an element. Appends each element and the groups of its contents to `filled`."""
-    contents = itertools.groupby(_contents(element), lambda one: isinstance(one, str) or kind.is_inline(one))
+    is_inline = kind.inline(element)
+    contents = itertools.groupby(_contents(element), lambda one: isinstance(one, str) or is_inline(one))
     kinds, groups = zip(*((inline, list(group)) for inline, group in contents), strict=True)
     groups = list(groups)
     filled.append((element, groups))
@@ -410,7 +430,7 @@ def _placed(node, translation, begin, end):
         span = _best_span(child, translation, free)
         if span is not None:
             spans.append((*span, child))
-            free = [part for one in free for part in _without(one, span)]
+            free = _without(free, span)
     taken = {id(child) for _, _, child in spans}
     for child in node.children:
         if id(child) not in taken:
@@ -418,7 +438,7 @@ def _placed(node, translation, begin, end):
             if span is None or not any(first <= span[0] and span[1] <= last for first, last in free):
                 span = (_best_place(child, translation, free, begin),) * 2
             spans.append((*span, child))
-            free = [part for one in free for part in _without(one, span)]
+            free = _without(free, span)
     order = {id(child): i for i, child in enumerate(node.children)}
     spans.sort(key=lambda span: (span[0], span[1], order[id(span[2])]))
     contents, place = [], begin
@@ -430,12 +450,11 @@ def _placed(node, translation, begin, end):
     return [*contents, translation.text[place:end].replace("\0", "")]
 
 
-def _without(one, span):
-    """The parts of an interval that are left without another one in it."""
-    (begin, end), (first, last) = one, span
-    if last < begin or first > end:
-        return [one]
-    return [(begin, first), (last, end)]
+def _without(free, span):
+    """The parts of intervals that are left without another one in them, each of them once."""
+    first, last = span
+    parts = [[(begin, end)] if last < begin or first > end else [(begin, first), (last, end)] for begin, end in free]
+    return list(dict.fromkeys(itertools.chain(*parts)))
 
 
 def _best_span(child, translation, free):

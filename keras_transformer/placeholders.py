@@ -197,7 +197,8 @@ class Glossary:
     """Terms and their translations.
 
     A term is found as a whole word or as several. It may begin with a capital letter where the glossary has a small
-    one; otherwise letters must be equal. Where several terms begin, the longest one is used.
+    one; otherwise letters must be equal. Where several terms begin, the longest one is used. A word within an address
+    or another part that is kept is no term.
 
     Args:
         terms: a dict, or pairs, of strings: the term and its translation.
@@ -246,21 +247,41 @@ class Glossary:
             raise ValueError(f"{path}: {error}") from error
 
     @functools.cached_property
-    def _pattern(self):
-        def either_case(term):
-            first = regex.escape(term[0])
+    def _spellings(self):
+        """The translations of the terms, also of those that begin with a capital letter instead of a small one."""
+        spellings = dict(self.terms)
+        for term, translation in self.terms.items():
             upper = term[0].upper()
-            first = f"[{first}{regex.escape(upper)}]" if term[0].islower() and len(upper) == 1 else first
-            return first + r"\s+".join(map(regex.escape, term[1:].split(" ")))
+            if term[0].islower() and len(upper) == 1:
+                spellings.setdefault(upper + term[1:], translation)
+        return spellings
 
-        longest_first = sorted(self.terms, key=len, reverse=True)
-        return regex.compile(rf"(?<![\p{{L}}\p{{N}}])({'|'.join(map(either_case, longest_first))})(?![\p{{L}}\p{{N}}])")
+    @functools.cached_property
+    def _pattern(self):
+        longest_first = sorted(self._spellings, key=len, reverse=True)
+        terms = "|".join(r"\s+".join(map(regex.escape, term.split(" "))) for term in longest_first)
+        return regex.compile(rf"(?<![\p{{L}}\p{{N}}])(?:{terms})(?![\p{{L}}\p{{N}}])")
 
     def cut(self, text):
         """A list: text and pairs of a term, as the text has it, and its translation, in turn."""
-        found = self._pattern.split(text) if self.terms else [text]
-        found[1::2] = [(term, self._translation(term)) for term in found[1::2]]
-        return found
+        if not self.terms:
+            return [text]
+        spans, place = [], 0
+        for i, part in enumerate(_kept(text)):
+            if i % 2:
+                spans.append((place, place + len(part)))
+            place += len(part)
+        found, end, match = [], 0, self._pattern.search(text)
+        while match:
+            first, last = match.span()
+            # A part that is kept may be in a term ("Windows 2000"), but no term may change such a part.
+            if any(a < last and first < b and not first <= a < b <= last for a, b in spans):
+                match = self._pattern.search(text, first + 1)
+                continue
+            found += [text[end:first], (match[0], self._spellings[" ".join(match[0].split())])]
+            end = last
+            match = self._pattern.search(text, end)
+        return [*found, text[end:]]
 
     def lacking(self, text, translation):
         """The `Glossary` of those terms of a text whose translations are not in the given translation, or None.
@@ -276,10 +297,6 @@ class Glossary:
             if len(regex.findall(whole_word, translation)) < count:
                 missing[" ".join(term.split())] = expected
         return Glossary(missing) if missing else None
-
-    def _translation(self, found):
-        term = " ".join(found.split())
-        return self.terms.get(term) or self.terms[term[0].lower() + term[1:]]
 
 
 # Training.

@@ -50,8 +50,10 @@ BEFORE_NUMBERS = (
     "No|Nos|no|nos|Tel|tel|Nr|Nrn|nr|p|pp|pg|S|Bd|Art|art|Abs|Anm|Aufl|Jg|Zi|Ziff|n°|vol|núm|č|čl|odst|str|"
     "Jan|Feb|Apr|Aug|Sep|Sept|Oct|Okt|Nov|Dec|Dez"
 )
-# Languages whose ordinal numbers end with a full stop ("am 3. Mai").
-ORDINALS = ("cs", "da", "de", "et", "fi", "hr", "hu", "is", "lv", "nb", "nn", "no", "pl", "sk", "sl", "sr", "tr")
+# Languages whose ordinal numbers end with a full stop ("am 3. Mai"), in ISO 639-1 and 639-3.
+_ORDINALS = """cs da de et fi hr hu is lv nb nn no pl sk sl sr tr
+ces dan deu ekk est fin hrv hun isl lav lvs nob nno nor pol slk slv srp tur"""
+ORDINALS = frozenset(_ORDINALS.split())
 
 
 @functools.lru_cache
@@ -59,8 +61,8 @@ def rules(language=None):
     """The pairs (pattern, replacement) that mark the sentences of a text between two line breaks.
 
     Args:
-        language: code of the text's language, such as `"de"`. It only decides whether a number with a full stop is an
-            ordinal number. Defaults to None: it is not.
+        language: code of the text's language, such as `"de"`, `"de-AT"` or `"deu_Latn"`. It only decides whether a
+            number with a full stop is an ordinal number. Defaults to None: it is not.
     """
     no_letter = r"[^\p{L}\p{N}]"
     found = [
@@ -75,7 +77,7 @@ def rules(language=None):
         # A space is missing: "It rained.We went home." Addresses and names of files have no capital and word there.
         (f"([ \n{CUT}{WRAP}\"'“„(]{LETTER}*\\p{{Ll}}{{2}}[.!?])(\\p{{Lu}}{LETTER}*[ ,;:!?\n])", f"\\1{CUT}\\2"),
         # Where it does not end: before a small letter or a comma,
-        (f"{CUT}((?:{SPACE}|>)+(?:{OPEN}+ ?)*[\\p{{Ll}},;:)])", "\\1"),
+        (f"{CUT}((?:{SPACE}|>)+(?:{OPEN} ?)*[\\p{{Ll}},;:)])", "\\1"),
         # ... behind an abbreviation or an initial,
         (f"({no_letter}(?:{ABBREVIATIONS})\\.){CUT}", "\\1"),
         (f"((?:{no_letter}(?:{BEFORE_NUMBERS})|[a-z]str)\\.){CUT}({SPACE}+[0-9])", "\\1\\2"),
@@ -83,7 +85,7 @@ def rules(language=None):
         # ... behind the number of an item.
         (f"((?:{CUT}{SPACE}+|{ITEM})[0-9]{{1,3}}\\.){CUT}", "\\1"),
     ]
-    if language in ORDINALS:
+    if regex.split("[-_]", (language or "").lower())[0] in ORDINALS:
         found.append((r"([^\p{L}\p{N}.,:][0-9]{1,2}\.)" + CUT, "\\1"))
     prefix = f"(?:[ \t\r>\u00a0\u3000]*(?:{ITEM}{BULLET}[ \t]+)?)"
     found += [

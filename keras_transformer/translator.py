@@ -299,6 +299,10 @@ class Translator:
             self.check_calibrated()
         settings.check_num_hypotheses(num_hypotheses)
         tags = self._tags(target_language, len(texts))
+        if prefixes is not None:
+            if isinstance(prefixes, str) or len(prefixes) != len(texts):
+                raise ValueError(f"`prefixes` must be a list with one entry per text. Received: {prefixes!r}.")
+            prefixes = _list_of_strings("prefixes", [prefix or "" for prefix in prefixes])
         found = self._find(texts, tags, prefixes, settings, num_hypotheses)
         sources, truncated, results = (list(column) for column in zip(*found, strict=True)) if found else ([], [], [])
         if return_attention:
@@ -332,7 +336,7 @@ class Translator:
         protected = list(map(self._protected, texts, glossaries))
         sources, truncated = self._encode(protected, tags)
         parts = [_present(one.parts, ids) for one, ids in zip(protected, sources, strict=True)]
-        forced = self._encode_prefixes(prefixes, len(texts))
+        forced = self._encode_prefixes(prefixes, parts)
         results = [[Translation("", 0.0)]] * len(texts)
         rows = [i for i, ids in enumerate(sources) if len(ids) > 1]
         for i in [i for i in rows if parts[i] and not has_words(protected[i].text)]:
@@ -383,7 +387,7 @@ class Translator:
         Args:
             texts: an iterable of strings, such as the lines of a file.
             chunk_size: number of texts that are read and translated together. Defaults to 2048.
-            **kwargs: see `translate`.
+            **kwargs: see `translate`. `prefixes`, and `target_language` if it is not a string, may be any iterables.
 
         Yields:
             What `translate` returns for each text, as soon as its chunk is done.
@@ -395,8 +399,14 @@ class Translator:
             5
         """
         texts = iter(texts)
+        one_per_text = {
+            name: iter(kwargs.pop(name))
+            for name in ("prefixes", "target_language")
+            if not isinstance(kwargs.get(name), str | None)
+        }
         while chunk := list(itertools.islice(texts, chunk_size)):
-            yield from self.translate(chunk, **kwargs)
+            here = {name: list(itertools.islice(values, len(chunk))) for name, values in one_per_text.items()}
+            yield from self.translate(chunk, **here, **kwargs)
 
     def translate_text(self, text, return_sentences=False, **kwargs):
         """Translates a whole text sentence by sentence: paragraphs, lists, mails.
@@ -420,6 +430,7 @@ class Translator:
             >>> [sentence.source_span for sentence in found.sentences]
             [(2, 8), (9, 15)]
         """
+        _check_whole_text(kwargs)
         parts = self.split_text(text)
         found = self.join_text(parts, self.stream_sentences(parts, **kwargs))
         return found if return_sentences else found.text
@@ -432,7 +443,7 @@ class Translator:
         change. Needs lxml: `pip install "keras_transformer[html]"`.
 
         Args:
-            html: a string. A fragment, unless it begins with `<!doctype` or `<html>`.
+            html: a string. A fragment, unless it begins with `<!doctype`, `<html>`, `<head>` or `<body>`.
             **kwargs: `target_language` and `SearchSettings` for `translate`.
 
         Returns:
@@ -453,6 +464,7 @@ class Translator:
 
         if self.glossary:
             raise ValueError("Markup is translated without a glossary. Received: a translator with one. Leave it out.")
+        _check_whole_text(kwargs)
         return function(text, functools.partial(aligned_translations, self, **kwargs))
 
     def split_text(self, text):
@@ -461,6 +473,7 @@ class Translator:
             raise TypeError(
                 f"`text` must be one string. Received: {reprlib.repr(text)}. For a list of sentences, use `translate`."
             )
+        _check_unicode("text", text)
 
         def fits(plain):
             # Also with a tag before it: which one does not matter here.
@@ -762,12 +775,13 @@ class Translator:
                 stacklevel=3,
             )
 
-    def _encode_prefixes(self, prefixes, count):
+    def _encode_prefixes(self, prefixes, parts):
+        """Token ids of the prefixes of texts whose placeholders stand for the given parts."""
         if prefixes is None:
             return None
-        if isinstance(prefixes, str) or len(prefixes) != count:
-            raise ValueError(f"`prefixes` must be a list with one entry per text. Received: {prefixes!r}.")
-        return self.target_tokenizer.tokenize([prefix or "" for prefix in prefixes])
+        if self.num_placeholders:
+            prefixes = list(map(protect_target, prefixes, parts))
+        return self.target_tokenizer.tokenize(prefixes)
 
     def _inputs(self, rows, sources, forced, copies, settings, shape):
         """The inputs of a search for some of the sources, by name, and the maximum length of their translations.
@@ -878,7 +892,28 @@ def _list_of_strings(name, texts):
                 f"`{name}` must be a list of strings. Received: {text!r} at {name}[{index}]. "
                 "Pass '' for a line without text, and decode bytes as UTF-8."
             )
+        _check_unicode(f"{name}[{index}]", text)
     return texts
+
+
+def _check_unicode(name, text):
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"`{name}` must be valid Unicode. Received: half of a surrogate pair, {text[error.start]!r}, at "
+            f"{error.start} of {reprlib.repr(text)}. Replace it: text.encode(errors='replace').decode()."
+        ) from error
+
+
+def _check_whole_text(kwargs):
+    """Raises an error for arguments of `translate` that are for single sentences."""
+    for name in ("num_hypotheses", "prefixes"):
+        if name in kwargs:
+            raise ValueError(
+                f"A whole text has one translation and no prefixes. Received: {name}={kwargs[name]!r}. Use `translate` "
+                "with the sentences of `split_text`, which are every second one of its parts."
+            )
 
 
 def _until_end(token_ids):

@@ -173,6 +173,9 @@ def test_the_target_language_decides(two_way, sides):
     text = f"- {german[0]}\n\n{german[1]} {german[2]}"
     assert translator.translate_text(text, target_language="en") == f"- {english[0]}\n\n{english[1]} {english[2]}"
     assert list(translator.stream(german[:3], chunk_size=2, target_language="en")) == english[:3]
+    assert list(translator.stream(mixed, chunk_size=2, target_language=languages)) == translator.translate(
+        mixed, target_language=languages
+    )
     scores = [translator.score(german[:1], english[:1], target_language=one)[0].log_prob for one in ("en", "de")]
     assert scores[0] > scores[1] + 1
     with pytest.raises(ValueError, match=r"a list with one per text. Received: 1 languages for 2 texts"):

@@ -132,6 +132,10 @@ def reversed_words(texts):
         ("a<0> b", "b a&lt;0&gt;"),
         (" \n ", " \n "),
         ("<title>a b</title>", "<title>b a</title>"),
+        ("a<b", "a&lt;b"),
+        ("a b <!-- c", "b a<!-- c-->"),
+        ("a \ud83d b", "b \ufffd a"),
+        ("a b</body></html> c d", "d c b a"),
     ],
 )
 def test_elements_go_where_their_words_go(html, expected):
@@ -150,6 +154,31 @@ def test_a_document_keeps_its_type_and_head():
     head = '<head><meta charset="utf-8"><title>a b</title></head>'
     html = f'<!DOCTYPE html>\n<html lang="en">{head}<body><p>c d</p></body></html>'
     assert translate_html(html, reversed_words) == html.replace("a b", "b a").replace("c d", "d c")
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<html><body>a b</body></html>\n",) * 2,  # It gets no type.
+        ("<!-- x --><!-- y -->\n<html><body>a b</body></html>", "<!-- x --><!-- y --><html><body>a b</body></html>"),
+        ("<body class=x><p>a</p></body>", '<html><body class="x"><p>a</p></body></html>'),
+        ("<head><title>a</title></head>b", "<html><head><title>a</title></head><body>b</body></html>"),
+        ("\ufeff<!DOCTYPE html>\n<html><body>a</body></html>",) * 2,
+        ('<?xml version="1.0"?><html><body>a</body></html>',) * 2,
+        ("<html><body>a</body></html> b", "<html><body>a b</body></html>"),
+        ("<html><body><script>'</body>'</script>a</body></html>\n<!-- b -->\n",) * 2,
+        ("<header>a</header>",) * 2,
+    ],
+)
+def test_nothing_of_a_document_is_lost(html, expected):
+    assert "".join(translate_html(html, identity).split()) == "".join(expected.split())
+
+
+def test_many_elements_at_one_place_take_no_time():
+    html = "<!-- wp:paragraph -->\n<p>a b</p>\n<!-- /wp:paragraph -->\n\n" * 99 + "<!-- x -->" * 99
+    assert translate_html(html, identity) == html
+    for one in ("<!-- x -->", "<br>", '<img src="x">', "<b></b>"):
+        assert translate_html(one * 99 + "a", identity) == one * 99 + "a"
 
 
 def test_a_model_translates_html(golden, tmp_path, capsys):
@@ -185,6 +214,7 @@ def test_a_model_translates_html(golden, tmp_path, capsys):
             '<?xml version="1.0" encoding="UTF-8"?>\n<d>b a</d>\n',
         ),
         ('<!DOCTYPE d [\n<!ENTITY e "x">\n]>\n<d>a<e>&e;</e></d>',) * 2,
+        ('<d><p>a b<br/></p><q/><p>a<img src="x"/></p></d>', '<d><p>b a<br/></p><q/><p>a<img src="x"/></p></d>'),
     ],
 )
 def test_elements_of_xml_go_where_their_words_go(xml, expected):
@@ -230,6 +260,8 @@ def test_an_element_of_xml_is_never_lost_invented_or_moved_out_of_its_parent():
 def test_xml_that_is_not_well_formed_is_an_error(xml):
     with pytest.raises(ValueError, match=r"XML must be well-formed, and this is not: .*line 1"):
         translate_xml(xml, identity)
+    with pytest.raises(ValueError, match=r"XML must be well-formed, and this is not: .*surrogates"):
+        translate_xml("<a>\ud83d</a>", identity)
 
 
 def test_entities_neither_grow_nor_read_files(tmp_path):

@@ -167,6 +167,15 @@ def test_a_translation_has_each_placeholder_once(translator, settings):
         assert "⟦" not in translation.text.replace("⟦3⟧", "")
 
 
+@pytest.mark.parametrize("num_beams", [1, 3])
+def test_a_prefix_may_have_a_part_of_its_text(translator, num_beams):
+    texts = ["the {a} dog {b} sees https://x.org", "the {a} dog"]
+    prefixes = ["der {b} Hund", "{c} der"]
+    found = translator.translate(texts, prefixes=prefixes, num_beams=num_beams, min_length=12)
+    assert found[0].startswith(prefixes[0])
+    assert all(found[0].count(part) == 1 for part in ("{a}", "{b}", "https://x.org")) and found[1].count("{a}") == 1
+
+
 def test_batches_do_not_change_translations(translator):
     texts = ["the dog {a} sees", "the dog sees a cat", "", "{x}", "😀 my house"]
     together = translator.translate(texts)
@@ -223,6 +232,22 @@ def test_terms():
     )
     assert protect("A coat for {name}", glossary=glossary) == ("A ⟦0⟧ for ⟦1⟧", ("Mantel", "{name}"))
     assert Glossary({}).cut("a") == ["a"]
+
+
+def test_terms_change_no_part_that_is_kept():
+    terms = {"cat": "Katze", "org": "Org", "count": "Zahl", "Windows 2000": "W2K", "5 kg": "10 Pfund", "a 5": "x"}
+    glossary = Glossary(terms)
+    text = "cat@x.org: {count} cats, a cat at https://x.org/cat, Windows 2000, 2000, a 5 kg cat"
+    found = protect(text, 9, glossary)
+    assert found.text == "⟦0⟧: ⟦1⟧ cats, a ⟦2⟧ at ⟦3⟧, ⟦4⟧, ⟦5⟧, a ⟦6⟧ ⟦7⟧"
+    kept = ("cat@x.org", "{count}", "Katze", "https://x.org/cat", "W2K", "2000", "10 Pfund", "Katze")
+    assert found.parts == kept
+    assert glossary.lacking("Write to cat@x.org", "Schreib an cat@x.org") is None
+
+
+@pytest.mark.parametrize(("term", "text"), [("ışık", "Işık"), ("\u00b5m-scale", "\u039cm-scale")])
+def test_letters_whose_capitals_are_those_of_other_letters(term, text):
+    assert Glossary({term: "x"}).cut(f"{text}, {term}")[1::2] == [(text, "x"), (term, "x")]
 
 
 def test_terms_are_in_the_translation(translator):

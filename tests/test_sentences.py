@@ -46,6 +46,12 @@ def test_vectors(one):
     assert "".join(parts) == sentences.without_marks(one["text"])
 
 
+@pytest.mark.parametrize("code", ["de", "DE", "de-AT", "deu", "deu_Latn"])
+def test_a_language_has_many_codes(code):
+    text = "Am 3. Mai kam der 1. FC Bayern."
+    assert sentences.split(text, code) == ["", text, ""] != sentences.split(text, "eng_Latn")
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_vectors_in_a_graph(language):
     texts = [one["text"] for one in VECTORS if one.get("language", "") == language]
@@ -135,6 +141,9 @@ def test_a_long_sentence_is_cut_and_nothing_is_lost(golden):
 def test_a_text_is_one_string(golden):
     with pytest.raises(TypeError, match=r"`text` must be one string. Received: \['a'\]. For a list"):
         golden.translator.translate_text(["a"])
+    for wrong in ({"num_hypotheses": 2}, {"prefixes": ["x"]}):
+        with pytest.raises(ValueError, match=r"A whole text has one translation and no prefixes\. Received: "):
+            golden.translator.translate_text("a", **wrong)
 
 
 def test_the_signature_translates_a_text_as_python_does(golden, served):

@@ -475,7 +475,7 @@ def test_the_batching_and_monitoring_parameters_are_the_servers_fields():
         pad_variable_length_inputs=(7, boolean),
     )
     text_format.Parse((FOLDER / "config" / "batching.config").read_text(), batching)
-    assert batching.max_batch_size.value == 32 and batching.pad_variable_length_inputs
+    assert batching.max_batch_size.value == 1024 and batching.pad_variable_length_inputs
     prometheus = message("PrometheusConfig", enable=(1, boolean), path=(2, string))
     inner = (FOLDER / "config" / "monitoring.config").read_text().split("prometheus_config {")[1].rsplit("}", 1)[0]
     text_format.Parse(inner, prometheus)

@@ -57,6 +57,14 @@ def test_one_string_instead_of_a_list_is_an_error(golden):
         golden.translator.translate("a sentence")
 
 
+def test_half_of_a_surrogate_pair_is_an_error(golden):
+    message = r"must be valid Unicode\. Received: half of a surrogate pair, '\\ud83d', at 2 of 'a \\ud83d dog'"
+    with pytest.raises(ValueError, match=rf"`texts\[1\]` {message}"):
+        golden.translator.translate(["a dog", "a \ud83d dog"])
+    with pytest.raises(ValueError, match=f"`text` {message}"):
+        golden.translator.translate_text("a \ud83d dog")
+
+
 def test_n_best_lists_are_sorted_and_begin_with_the_best_translation(golden):
     found = golden.translator.translate(golden.texts, num_beams=3, num_hypotheses=3, return_scores=True)
     best = golden.translator.translate(golden.texts, num_beams=3)
@@ -385,6 +393,12 @@ def test_a_stream_reads_only_one_chunk_ahead_and_keeps_the_order(golden):
     first = next(stream)
     assert len(read) == 4
     assert [first, *stream] == golden.translator.translate(golden.texts) * 2
+
+
+def test_a_stream_takes_a_prefix_for_each_text(golden):
+    prefixes = [text.split()[0] for text in golden.translator.translate(golden.texts)][::-1]
+    found = list(golden.translator.stream(golden.texts, chunk_size=4, prefixes=iter(prefixes)))
+    assert found == golden.translator.translate(golden.texts, prefixes=prefixes)
 
 
 def test_score_is_the_sum_of_the_models_log_probabilities(golden):

@@ -19,12 +19,13 @@ from http.server import SimpleHTTPRequestHandler
 import lxml.html
 import numpy as np
 import pytest
+import sentencepiece
 import test_markup
 import test_placeholders
-from sentencepiece_models import imported_tokenizer
+from sentencepiece_models import imported_tokenizer, trained
 from test_sentences import LANGUAGES, VECTORS, random_texts
 
-from keras_transformer import markup, placeholders, sentences
+from keras_transformer import markup, placeholders, sentencepiece_model, sentences
 from keras_transformer.confidence import Calibration
 from keras_transformer.export import ExportError, report, web
 from keras_transformer.export.verify import ODD
@@ -124,6 +125,23 @@ def test_the_tokenizer_in_javascript_has_the_ids_of_sentencepiece(opened, tmp_pa
     assert decoded == tokenizer.detokenize(rows)
 
 
+def test_the_tokenizer_in_javascript_has_any_number_of_pieces(opened, tmp_path):
+    model = sentencepiece_model.message_class()()
+    model.ParseFromString(trained(None))
+    for i in range(200_000):
+        model.pieces.add(piece=f"#{i:06d}".encode(), score=-20.0)
+    (tmp_path / "tokenizer.spm").write_bytes(model.SerializeToString())
+    shutil.copy(SOURCES / "src" / "sentencepiece.js", tmp_path)
+    (tmp_path / "index.html").write_text("")
+    code = """async (text) => {
+        const { SentencePiece } = await import("/sentencepiece.js");
+        return new SentencePiece(await (await fetch("/tokenizer.spm")).arrayBuffer()).encode(text);
+    }"""
+    text = "My sister is buying #123456 and #000007."
+    wanted = sentencepiece.SentencePieceProcessor(model_proto=model.SerializeToString()).encode(text)
+    assert opened(tmp_path).evaluate(code, text) == wanted
+
+
 def test_the_translation_grows_piece_by_piece_and_hypotheses_can_be_chosen_by_keyboard(golden, site, opened):
     page = opened(site)
     page.evaluate("""() => {
@@ -217,6 +235,7 @@ def test_the_rules_in_javascript_split_as_in_python(opened, tmp_path):
     texts = {language: random_texts(500, seed=7) for language in languages}
     for one in VECTORS:
         texts[one.get("language", "")].append(one["text"])
+    texts["en"] += ["a" * 60 + f". {mark * 60} Anna" for mark in "-_('"]  # A rule that tries everything never ends.
     code = """async ([specifications, texts]) => {
         const { Sentences } = await import("/sentences.js");
         return specifications.map((specification, i) => {
@@ -273,6 +292,7 @@ def test_markup_in_javascript_goes_where_it_goes_in_python(opened, tmp_path):
     generator, fragments, answers, wanted = random.Random(1), [], [], []
     for seed in range(400):
         fragment = test_markup.tree(generator).replace("😀", "☀")  # Places are code points here, 16 bits there.
+        fragment += "<br>" * 40 if seed == 0 else ""  # Many elements at one place.
         given = {}
 
         def remembered(texts, given=given, seed=seed):

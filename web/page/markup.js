@@ -83,7 +83,8 @@ async function translateMarkup(root, kinds, translate) {
     let free = [[begin, end]];
     const take = (child, span) => {
       spans.push([...span, child]);
-      free = free.flatMap(([first, last]) => (span[1] < first || span[0] > last ? [[first, last]] : [[first, span[0]], [span[1], last]]));
+      const left = free.flatMap(([first, last]) => (span[1] < first || span[0] > last ? [[first, last]] : [[first, span[0]], [span[1], last]]));
+      free = [...new Map(left.map((one) => [one.join(), one])).values()]; // Each of them once.
     };
     for (const child of [...node.children].sort((a, b) => a.begin - a.end - (b.begin - b.end))) {
       const span = bestSpan(child, target, free);

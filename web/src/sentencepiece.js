@@ -44,7 +44,7 @@ export class SentencePiece {
     const scores = this.scores.filter((_, id) => this.types[id] === NORMAL);
     this.minScore = scores.reduce((a, b) => Math.min(a, b), Infinity);
     this.maxScore = scores.reduce((a, b) => Math.max(a, b), -Infinity);
-    this.longest = Math.max(0, ...[...this.ids.keys()].map((piece) => [...piece].length));
+    this.longest = [...this.ids.keys()].reduce((most, piece) => Math.max(most, [...piece].length), 0);
   }
 
   /** The ids of a text, without start or end. */
