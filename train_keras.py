@@ -28,6 +28,13 @@ from keras_transformer.runs import Run
 
 # Settings that name a trained run.
 OTHER_RUNS = ("init_from", "vocabulary_from", "layers_from", "teacher")
+# Settings that have no effect without another one.
+DEPENDENT = {
+    "identify_languages": "clean",
+    "encoder_layers": "layers_from",
+    "decoder_layers": "layers_from",
+    "teacher_weight": "teacher",
+}
 
 
 def main(argv=None):
@@ -71,17 +78,6 @@ def train(run, config, resume, export):
         general = encode(corpus.general, tokenizers, config) if corpus.general else None
         validation = [encode(text, tokenizers, config) for text in corpus.validation]
         model = compiled_model(config, tokenizers)
-        if recipe.init_from and not resume:
-            model.set_weights(Run(recipe.init_from).model().get_weights())
-        if recipe.layers_from and not resume:
-            other = Run(recipe.layers_from)
-            layers = [
-                [int(i) for i in one.split(",")] if one else None
-                for one in (recipe.encoder_layers, recipe.decoder_layers)
-            ]
-            copied = training.copy_weights(model, other.model(), *layers, prepared.has_vocabulary_of(other))
-            print(f"weights of {other}: {', '.join(copied)}")
-
         limits = recipe.monitor, recipe.patience, recipe.max_minutes
         checkpoint = training.RunCheckpoint(
             run,
@@ -94,6 +90,17 @@ def train(run, config, resume, export):
         epochs_done, steps_done = checkpoint.restore(model) if resume else (0, 0)
         if resume and chief:
             run.go_on(config, epochs_done)
+        begun = epochs_done or steps_done  # A run that was stopped before its first checkpoint begins again.
+        if recipe.init_from and not begun:
+            model.set_weights(Run(recipe.init_from).model().get_weights())
+        if recipe.layers_from and not begun:
+            other = Run(recipe.layers_from)
+            layers = [
+                [int(i) for i in one.split(",")] if one else None
+                for one in (recipe.encoder_layers, recipe.decoder_layers)
+            ]
+            copied = training.copy_weights(model, other.model(), *layers, prepared.has_vocabulary_of(other))
+            print(f"weights of {other}: {', '.join(copied)}")
         batches = make_batches(
             parts(corpus, train, general, config.data),
             config.data.tokens_per_batch,
@@ -114,7 +121,7 @@ def train(run, config, resume, export):
         f"{batches.padding:.1%} padding" + (f", split among {replicas} replicas" if replicas > 1 else "")
     )
     translator = Translator(model, *tokenizers, max_source_length=config.data.max_length, **vars(config.decoding))
-    if epochs_done or steps_done:
+    if begun:
         print(f"resuming: {epochs_done} of {recipe.epochs} epochs", end="")
         print(f" and {steps_done:,} steps" * bool(steps_done), "are done", flush=True)
     elif chief and recipe.init_from:  # An untrained model has a BLEU of 0, and takes a minute or more for it.
@@ -256,13 +263,17 @@ def makes_the_run_folder(strategy):
     """Whether this process is the first of several workers, or the only one. Works before TensorFlow is imported."""
     try:
         config = json.loads(os.environ.get("TF_CONFIG") or "{}")
-    except ValueError as error:
-        raise ConfigError(f"The environment variable TF_CONFIG must be JSON, and is not: {error}.") from error
-    task = config.get("task", {})
+        task = config.get("task", {})
+        kind, index = (task["type"], int(task["index"])) if task else (None, None)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ConfigError(
+            "The environment variable TF_CONFIG must be a JSON object with a `task` that has a `type` and an `index`. "
+            f"Received: {os.environ['TF_CONFIG']}."
+        ) from error
     if strategy not in ("auto", "multi_worker"):
         return True
     if task:  # The chief is the task of that name, or the first worker if there is none.
-        return task["type"] == "chief" or (int(task["index"]) == 0 and "chief" not in config.get("cluster", {}))
+        return kind == "chief" or (index == 0 and "chief" not in config.get("cluster", {}))
     return strategy == "auto" or int(os.environ.get("SLURM_PROCID", 0)) == 0
 
 
@@ -311,6 +322,21 @@ def configure(flags, file, run_dir=None, resume=False, overwrite=False):
         if not run.config_file.is_file():
             raise ConfigError(f"{run} has no run to resume: it has no config.json. Start one without --resume.")
         config = run.config().resumed({**file, **flags})
+    check_together(config)
+    if config.decoding.shortlist and not (resume and run.shortlist_file.is_file()):
+        raise ConfigError(
+            "`shortlist` needs alignments, which a trained model makes. "
+            f"Received: shortlist={config.decoding.shortlist}. Train without it; then try "
+            f"`python -m keras_transformer shortlist {quoted(run)}`, and this flag with --resume."
+        )
+    if not resume and makes_the_run_folder(config.training.strategy):
+        run.claim(overwrite)
+    run.folder.mkdir(parents=True, exist_ok=True)
+    return run, config
+
+
+def check_together(config):
+    """Raises a ConfigError for settings that have no effect without others, or that a library refuses."""
     alpha, passes = config.training.subword_sampling, config.training.subword_sampling_passes
     if alpha and config.tokenizer.tokenizer != "unigram":
         raise ConfigError(
@@ -322,10 +348,20 @@ def configure(flags, file, run_dir=None, resume=False, overwrite=False):
             "`subword_sampling_passes` needs `subword_sampling`: nothing is drawn without it. "
             f"Received: subword_sampling_passes={passes} alone. Try --subword-sampling 0.5."
         )
-    if not resume and makes_the_run_folder(config.training.strategy):
-        run.claim(overwrite)
-    run.folder.mkdir(parents=True, exist_ok=True)
-    return run, config
+    values, usual = config.flat(), RunConfig().flat()
+    for name, needed in DEPENDENT.items():
+        if values[name] != usual[name] and not values[needed]:
+            raise ConfigError(f"`{name}` has no effect without `{needed}`. Received: {name}={values[name]!r} alone.")
+    if tokenize := config.data.bleu_tokenize:
+        import sacrebleu
+
+        try:
+            sacrebleu.BLEU(tokenize=tokenize)
+        except Exception as error:  # Each of sacreBLEU's tokenizers has errors of its own.
+            raise ConfigError(
+                f"`bleu_tokenize` must be one of sacreBLEU's {', '.join(map(str, sacrebleu.BLEU.TOKENIZERS))}, and "
+                f"installed. Received: {tokenize!r}. sacreBLEU says: {' '.join(str(error).split())}."
+            ) from error
 
 
 def encode(text, tokenizers, config, clean=False):

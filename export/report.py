@@ -70,7 +70,6 @@ def write_report(runs, folder, texts=(), browser=False):
     forms = {**FORMS, **(BROWSER_FORMS if browser else {})}
     data = Run(runs[-1].split(",")[0]).config().data
     tests = [read_parallel(*pair) for pair in texts] or load_corpus(data).test
-    tests = [(str(text), text.pairs) for text in tests]
     tokenize = data.sacrebleu_tokenizer()
     command = [*runs, *(["--browser"] if browser else []), *(word for pair in texts for word in ("--text", *pair))]
     rows = {run: [] for run in runs}
@@ -82,7 +81,8 @@ def write_report(runs, folder, texts=(), browser=False):
             for run in measured:
                 path = None if kind == "python" else in_own_process(_exported, run, kind, quantize, scratch)
                 opened.append((kind, quantize, run.split(","), path))
-            for run, row in zip(measured, _rows(opened, tests, tokenize), strict=True):
+            of_runs = [_texts_for(run, tests, data.target_language) for run in measured]
+            for run, row in zip(measured, _rows(opened, of_runs, tokenize), strict=True):
                 name = " + ".join(Run(one).folder.name for one in run.split(","))
                 rows[run].append({"run": name, "form": form, **row})
                 print(_line(rows[run][-1]), flush=True)
@@ -118,6 +118,8 @@ class Form(NamedTuple):
         translate: a function of one text that returns the translation, and the seconds that it took.
         translate_all: a function of a list of texts that returns the translations.
         bytes: the size of the model and its tokenizers.
+
+    Both functions also take the target language; by default it is that of the run.
     """
 
     translate: Callable
@@ -143,7 +145,11 @@ def python_form(folders, **settings):
 
     translator = Translator.load(folders, **settings)
     size = bytes_in(*(Run(folder).model_file for folder in folders), *_tokenizer_files(folders[0]))
-    return Form(timed(lambda text: translator.translate([text])[0]), translator.translate, size)
+
+    def translate_all(texts, language=None):
+        return translator.translate(texts, target_language=language)
+
+    return Form(timed(lambda text, *language: translate_all([text], *language)[0]), translate_all, size)
 
 
 def saved_model_form(path):
@@ -158,23 +164,30 @@ def saved_model_form(path):
     disable_xla()
     served = ServedModel(path)
 
-    def translate_all(texts):
-        return [one.decode() for one in served("translate", text=np.array(texts, object))["translation"]]
+    def translate_all(texts, language=None):
+        inputs = {"text": np.array(texts, object)}
+        if language is None:
+            found = served("translate", **inputs)
+        else:
+            found = served("translate_to", **inputs, target_language=np.array([language] * len(texts), object))
+        return [one.decode() for one in found["translation"]]
 
-    return Form(timed(lambda text: translate_all([text])[0]), translate_all, bytes_in(path))
+    return Form(timed(lambda text, *language: translate_all([text], *language)[0]), translate_all, bytes_in(path))
 
 
 def tflite_form(path):
     """A `translator.tflite`, with one thread."""
     from keras_transformer.export.run_tflite import TFLiteTranslator
 
-    translator = TFLiteTranslator(Path(path, "translator.tflite"))
+    @functools.cache
+    def translator(language):
+        return TFLiteTranslator(Path(path, "translator.tflite"), target_language=language)
+
+    def translate(text, language=None):
+        return translator(language).translate(text)[0][0]
+
     size = bytes_in(Path(path, "translator.tflite"), *_tokenizer_files(path))
-
-    def translate(text):
-        return translator.translate(text)[0][0]
-
-    return Form(timed(translate), lambda texts: list(map(translate, texts)), size)
+    return Form(timed(translate), lambda texts, *language: [translate(text, *language) for text in texts], size)
 
 
 @contextlib.contextmanager
@@ -217,14 +230,15 @@ def browser_form(path, quantize):
         page.goto("http://{}:{}/models.json".format(*site.server_address))  # Not the page: only its worker.
         page.evaluate(_ASK, folder)
 
-        def translate(text):
-            found = page.evaluate("async (text) => await ask('translate', { text })", text)
+        def translate(text, language=None):
+            given = {"text": text, **({"language": language} if language else {})}
+            found = page.evaluate("async (given) => await ask('translate', given)", given)
             texts = [sentence["hypotheses"][0]["text"] for sentence in found["sentences"]] + [""]
             pieces = (piece for pair in zip(found["separators"], texts, strict=True) for piece in pair)
             return "".join(pieces), found["times"].get("search", 0.0) / 1e3
 
         size = bytes_in(Path(path, folder, "translator.tflite"), *_tokenizer_files(Path(path, folder)))
-        yield Form(translate, lambda texts: [translate(text)[0] for text in texts], size)
+        yield Form(translate, lambda texts, *language: [translate(text, *language)[0] for text in texts], size)
 
 
 # Starts the page's worker with the model of a folder; `ask` sends it a request and waits for the answer.
@@ -282,30 +296,41 @@ def up_to_date(export, run):
     return export.stat().st_mtime >= max(file.stat().st_mtime for file in made_from if file.is_file())
 
 
+def _texts_for(run, texts, otherwise):
+    """(name, pairs, target language) of each `ParallelText`, for a run.
+
+    The language is None if the run has only one, and `otherwise` if the text has none.
+    """
+    languages = Run(run.split(",")[0]).tokenizers()[0].languages
+    wanted = [text.target_language or otherwise for text in texts]
+    return [(str(text), text.pairs, one if one in languages else None) for text, one in zip(texts, wanted, strict=True)]
+
+
 def _rows(opened, tests, tokenize):
     """Measures one form of several runs.
 
     Args:
         opened: a tuple of the arguments of `_open` for each run.
-        tests: a list of (name, list of (source, reference) pairs). The sentences of the first are timed.
+        tests: for each run the result of `_texts_for`. The sentences of the first text are timed.
         tokenize: sacreBLEU's tokenizer.
 
     Returns:
         A list of dictionaries, one for each run: bytes, ms, texts.
     """
-    timed_texts = [source for source, _ in tests[0][1][:TIMED]]
+    timed_texts = [source for source, _ in tests[0][0][1][:TIMED]]
+    languages = [texts[0][2] for texts in tests]
     with contextlib.ExitStack() as stack:
         pools = []
-        for arguments in opened:
+        for arguments, language in zip(opened, languages, strict=True):
             pools.append(stack.enter_context(own_process()))
             pools[-1].submit(_open, *arguments).result()
             stack.callback(lambda pool=pools[-1]: pool.submit(_close).result())
-            pools[-1].submit(_seconds, timed_texts).result()  # What is done for the first time is not timed.
+            pools[-1].submit(_seconds, timed_texts, language).result()  # What is done for the first time is not timed.
         seconds = [[] for _ in pools]
         for start in range(0, len(timed_texts), TURN):
-            for pool, found in zip(pools, seconds, strict=True):
-                found += pool.submit(_seconds, timed_texts[start : start + TURN]).result()
-        rows = [pool.submit(_scored, tests, tokenize).result() for pool in pools]
+            for pool, language, found in zip(pools, languages, seconds, strict=True):
+                found += pool.submit(_seconds, timed_texts[start : start + TURN], language).result()
+        rows = [pool.submit(_scored, texts, tokenize).result() for pool, texts in zip(pools, tests, strict=True)]
     return [{**row, "ms": 1e3 * statistics.median(found)} for row, found in zip(rows, seconds, strict=True)]
 
 
@@ -328,9 +353,9 @@ def _close():
     _opened.close()
 
 
-def _seconds(texts):
+def _seconds(texts, language):
     """The seconds for each of some texts, one after the other."""
-    return [_form.translate(text)[1] for text in texts]
+    return [_form.translate(text, language)[1] for text in texts]
 
 
 def _scored(tests, tokenize):
@@ -338,9 +363,10 @@ def _scored(tests, tokenize):
     from keras_transformer.scoring import corpus_scores
 
     row = {"bytes": _form.bytes, "texts": {}}
-    for name, pairs in tests:
+    for name, pairs, language in tests:
         sources, references = zip(*pairs, strict=True)
-        row["texts"][name] = corpus_scores(_form.translate_all(list(sources)), references, tokenize)._asdict()
+        translations = _form.translate_all(list(sources), language)
+        row["texts"][name] = corpus_scores(translations, references, tokenize)._asdict()
     return row
 
 

@@ -5,6 +5,7 @@ import contextlib
 import json
 import math
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -45,10 +46,24 @@ def main(argv=None):
     arguments = parser().parse_args(argv)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     output = vars(arguments).get("output")
-    kept = output and arguments.function is not plot and (not os.path.exists(output) or os.path.isfile(output))
-    hint = "Go on with the same command and --resume." if arguments.function is distill else ""
-    with user_errors(f"{output} was not changed." if kept else hint):
+    one_file = output and arguments.function is not plot and (not os.path.exists(output) or os.path.isfile(output))
+    before = one_file and _changed(output)
+
+    def hint():
+        if one_file and _changed(output) == before:
+            return f"{output} was not changed."
+        return "Go on with the same command and --resume." if arguments.function is distill else ""
+
+    with user_errors(hint):
         return arguments.function(arguments)
+
+
+def _changed(path):
+    """When a file was written, and which one it is; None if there is none."""
+    with contextlib.suppress(OSError):
+        found = os.stat(path)
+        return found.st_mtime_ns, found.st_ino
+    return None
 
 
 def parser():
@@ -149,7 +164,7 @@ def _distill_flags(one):
         type=float,
         default=1.0,
         metavar="W",
-        help="pairs of people's translations per pair of the teacher's in a pass; 0 for none (default: 1)",
+        help="how often people's translations come in a pass; 0 for none (default: 1)",
     )
     one.add_argument(
         "--direction",
@@ -391,6 +406,8 @@ def clean(arguments):
         parallel_files(arguments.source, arguments.target),
         (arguments.output_source, arguments.output_target),
     )
+    if os.path.realpath(outputs[0]) == os.path.realpath(outputs[1]):
+        raise ValueError(f"--output-source and --output-target must be two files. Received: {outputs[0]} twice.")
     workers = data.workers or os.cpu_count()
     kept, left_out = clean_files(text, Cleaner.of(data), outputs, workers, Progress(text.name))
     dropped = sum(one.count for one in left_out.values())
@@ -423,7 +440,8 @@ def import_(arguments):
         whole = importing.read(arguments.family, arguments.folder, **languages)
         print("\n".join(importing.trim_report(whole, imported, corpus[0])), flush=True)
     importing.write(imported, run, arguments.overwrite)
-    print(f"Run folder: {run}\nTo translate with it:\n  python -m keras_transformer translate {run} --input FILE")
+    print(f"Run folder: {run}\nTo translate with it:")
+    print(f"  python -m keras_transformer translate {shlex.quote(str(run))} --input FILE")
     return 0
 
 
@@ -456,7 +474,9 @@ def distill(arguments):
         folder, _ = export_tflite(translator, run.export_folder("tflite", quantize), quantize, overwrite=True)
         print(folder, flush=True)
     ensemble = [",".join(arguments.teachers)] if len(arguments.teachers) > 1 else []
-    write_report([*ensemble, *arguments.teachers, str(run)], run.report_folder)
+    # A teacher that made sources translates in the other direction.
+    teachers = [] if work.backward else [*ensemble, *arguments.teachers]
+    write_report([*teachers, str(run)], run.report_folder)
     return 0
 
 
@@ -605,6 +625,8 @@ def score(arguments):
 
     if bool(arguments.source) != bool(arguments.reference):
         raise ValueError("--source and --reference must be given together. Received: one of them.")
+    if arguments.ensemble and arguments.calibrate:
+        raise ValueError("--calibrate writes into the run, and is for one model. Received: --ensemble, too.")
     translator = _load(arguments)
     if arguments.source:
         texts = [read_parallel(arguments.source, arguments.reference)]
@@ -612,6 +634,11 @@ def score(arguments):
         texts = load_corpus(Run(arguments.run).config().data).test
         if arguments.target_language:
             texts = [text for text in texts if text.target_language in (None, arguments.target_language)]
+    if not texts:
+        raise ValueError(
+            f"The run has no test set in that language. Received: --target-language {arguments.target_language}. Name "
+            "a text with --source and --reference."
+        )
     of_one = {"--output": arguments.output, "--log-probs": arguments.log_probs, "--calibrate": arguments.calibrate}
     received = [name for name, given in of_one.items() if given]
     if len(texts) > 1 and received:
@@ -637,14 +664,21 @@ def _score_text(arguments, translator, text):
             problems.add(number, *over_long(translator.max_source_length))
     problems.summary()
     texts = [translation.text for translation in translations]
+
+    def write(path, rows):
+        """Line n belongs to line n of the text. It is empty if that has an empty side."""
+        rows = iter(rows)
+        with output_file(path) as output:
+            output.writelines((next(rows) if all(pair) else "") + "\n" for pair in text.lines)
+
+    def scored(one):
+        tokens = (f"{token} {x:.4f}" for token, x in zip(one.tokens, one.token_log_probs, strict=True))
+        return "\t".join([f"{one.log_prob:.4f}", *tokens])
+
     if arguments.output:
-        with output_file(arguments.output) as output:
-            output.writelines(line + "\n" for line in texts)
+        write(arguments.output, texts)
     if arguments.log_probs:
-        with output_file(arguments.log_probs) as output:
-            for scored in translator.score(sources, references, text.target_language):
-                tokens = (f"{token} {x:.4f}" for token, x in zip(scored.tokens, scored.token_log_probs, strict=True))
-                print(f"{scored.log_prob:.4f}", *tokens, sep="\t", file=output)
+        write(arguments.log_probs, map(scored, translator.score(sources, references, text.target_language)))
     tokenize = arguments.bleu_tokenize or Run(arguments.run).config().data.sacrebleu_tokenizer()
     print(f"{text}, {len(sources):,} sentences:\n{corpus_scores(texts, references, tokenize)}")
     if arguments.calibrate:
@@ -672,6 +706,7 @@ def shortlist(arguments):
 
     if bool(arguments.source) != bool(arguments.target):
         raise ValueError("--source and --target must be given together. Received: one of them.")
+    arguments.shortlist = 0  # A run whose settings ask for one cannot be loaded without it.
     run, translator = Run(arguments.run), _load(arguments)
     if arguments.source:
         texts = [parallel_files(arguments.source, arguments.target)]

@@ -318,7 +318,9 @@ class TrainingConfig(Settings):
     label_smoothing: float = setting(0.1, "probability mass in [0, 1) spread over the vocabulary", RATE)
     clip_norm: float | None = setting(1.0, "largest global norm of the gradient (0: no clipping)", AT_LEAST_0)
     ema_momentum: float | None = setting(
-        None, "validate and keep an exponential moving average of the weights, e.g. 0.998 (default: the weights)", RATE
+        None,
+        "validate and keep an exponential moving average of the weights, e.g. 0.998 (0 or default: the weights)",
+        RATE,
     )
     monitor: str = setting("val_loss", "metric that chooses the best epoch", choices=("val_loss", "val_bleu"))
     patience: int | None = changeable(
@@ -613,6 +615,7 @@ def _inherited(init):
     """The settings that fine-tuning takes from the run `init`."""
     names = {flat_name(f) for name in ("model", "tokenizer", "decoding") for f in dataclasses.fields(SECTIONS[name])}
     names |= {"preset", "max_length", "source_language", "target_language", "bleu_tokenize"}
+    names -= {"vocabulary_from", "shortlist"}  # The new run has its own tokenizer, and no shortlist yet.
     return {name: value for name, value in init.flat().items() if name in names}
 
 

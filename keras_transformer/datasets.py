@@ -156,11 +156,18 @@ def _splits(data):
             "text: --source and --reference to score, --text to draw, --train-source and the like to train."
         )
     load = functools.partial(_multi30k, data) if data.dataset == "multi30k" else _phrasebook
-    if data.dataset == "phrasebook" and not {"en-de", "de-en"}.issuperset(data.directions):
-        raise DataError(
-            f"The phrasebook has the directions en-de and de-en. Received: {' '.join(data.directions)}. For other "
-            "languages use --dataset multi30k, or your own texts."
-        )
+    if data.dataset == "phrasebook":
+        asked = data.directions or [f"{data.source_language}-{data.target_language}"]
+        if not {"en-de", "de-en"}.issuperset(asked):
+            raise DataError(
+                f"The phrasebook has the directions en-de and de-en. Received: {' '.join(asked)}. For other "
+                "languages use --dataset multi30k, or your own texts."
+            )
+        if data.data_dir or data.variant:
+            raise DataError(
+                "--data-dir and --variant are for --dataset multi30k. Received: "
+                f"data_dir={data.data_dir!r}, variant={data.variant!r} for the phrasebook."
+            )
     if not data.directions:
         return load(data.source_language, data.target_language)
     corpora = []
@@ -189,6 +196,13 @@ def _own_texts(data, own):
         texts[split] = [parallel_files(*paths)] if all(paths) else []
         texts[split] += map(corpus_text, named)
     everything = list(itertools.chain.from_iterable(texts.values()))
+    for split in ("val", "test"):
+        names = list(map(str, texts[split]))
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise DataError(
+                f"Each --{split} text needs a name of its own, because its scores are kept by name. "
+                f"Received twice: {twice}. Add name=NAME."
+            )
     without = [text.name for text in everything if not text.direction]
     if data.directions and not without:
         raise DataError(

@@ -8,8 +8,11 @@ Monolingual Data", Sennrich et al., 2016); a tag tells them from real ones ("Tag
 
 A folder of such text has
 
-settings.json            what it was made from
-hypotheses.jsonl         of each line of the text the hypotheses, as lists of text, score and what is wrong with it
+settings.json       what it was made from
+hypotheses.jsonl    of each line of the text the hypotheses, as lists of text, score and what is wrong with it
+
+and for each way to choose, such as pairs-best-1a2b3c4d, a folder that has
+
 train.source, train.target    the pairs that were chosen
 real.source, real.target, val.source, ..., test.target    copies of the teacher's own text
 """
@@ -66,6 +69,9 @@ class TeacherText:
         folder: its path.
         settings: a dictionary of what decides the translations. A folder that was begun with others is not continued.
 
+    Attributes:
+        pairs_folder: where `select` and `copy` write. May be set to a folder in which nothing else is.
+
     Raises:
         ConfigError: the folder was begun with other settings.
         FileError: the folder has other content.
@@ -73,6 +79,7 @@ class TeacherText:
 
     def __init__(self, folder, settings):
         self.folder, self.settings = Path(folder), json.loads(json.dumps(settings))
+        self.pairs_folder = self.folder / "pairs"
         self.hypotheses = self.folder / "hypotheses.jsonl"
         self.check()
 
@@ -167,11 +174,12 @@ class TeacherText:
 
     def paths(self, split):
         """The paths of the sources and of the targets of `"train"`, `"real"`, `"val"` or `"test"`, strings."""
-        return [str(self.folder / f"{split}.{side}") for side in ("source", "target")]
+        return [str(self.pairs_folder / f"{split}.{side}") for side in ("source", "target")]
 
     def copy(self, split, pairs):
         """Writes pairs to the files of a split; returns their number."""
         source_path, target_path = self.paths(split)
+        self.pairs_folder.mkdir(parents=True, exist_ok=True)
         count = 0
         with output_file(source_path) as sources, output_file(target_path) as targets:
             for source, target in pairs:
@@ -216,12 +224,8 @@ def given_translations(path):
 
     def translate(texts, begin):
         nonlocal place
-        found = list(itertools.islice(lines, begin - place, begin - place + len(texts)))
+        found = itertools.islice(lines, begin - place, begin - place + len(texts))
         place = begin + len(texts)
-        if len(found) < len(texts):
-            raise ConfigError(
-                f"{path} must have a translation for each line of the text. Received: fewer lines. Is it complete?"
-            )
         return [[Hypothesis(text, 0.0)] for text in found]
 
     return translate
@@ -266,6 +270,12 @@ class Distillation:
             raise ConfigError(f"--drop-worst must be in [0, 1). Received: {arguments.drop_worst}.")
         if not 0 <= arguments.real_weight < math.inf:
             raise ConfigError(f"--real-weight must be 0 or positive. Received: {arguments.real_weight}.")
+        for name in ("num_hypotheses", "teacher_beams", "drop_worst"):
+            if arguments.translations and getattr(arguments, name):
+                raise ConfigError(
+                    "--translations is one translation of each line, without scores. "
+                    f"Received: --{name.replace('_', '-')}, too. Leave it out."
+                )
         if arguments.reference and not arguments.source:
             raise ConfigError("--reference is the translation of --source. Received: --reference alone.")
         self.language = self._target_language()
@@ -278,6 +288,12 @@ class Distillation:
                 "Name them with --reference, or leave out --select."
             )
         self.text = TeacherText(arguments.text_dir or f"{self.run}-text", self._made_from())
+        # Other students may be made of the same translations, and this one may be resumed after them.
+        references = arguments.reference and _checksum(arguments.reference)
+        chosen_by = [self.select, arguments.drop_worst, arguments.direction, references, bool(arguments.real_weight)]
+        chosen_by += self._cleaning()
+        digest = hashlib.sha256(json.dumps(chosen_by).encode()).hexdigest()[:8]
+        self.text.pairs_folder = self.text.folder / f"pairs-{self.select}-{digest}"
 
     def _target_language(self):
         """The target language of the teacher, if it has several."""
@@ -314,8 +330,9 @@ class Distillation:
     def pairs(self):
         """(line to translate, its reference or "") of all lines."""
         source, reference = self.arguments.source, self.arguments.reference
-        if not source:
-            return self._of_corpus("train")
+        if not source:  # Also the lines with an empty side: translations made elsewhere have them, too.
+            texts = [text for text in self.corpus.train if text.target_language == self.language]
+            return itertools.chain.from_iterable(text.lines for text in texts)
         return FileLines(source, reference) if reference else ((line, "") for line in stream_lines(source))
 
     def _made_from(self):
@@ -326,6 +343,12 @@ class Distillation:
             self.num_lines += 1
         made_from = {"text": lines.hexdigest(), "num_hypotheses": self.num_hypotheses}
         if given := self.arguments.translations:
+            count = sum(1 for _ in stream_lines(given))
+            if count != self.num_lines:
+                raise ConfigError(
+                    f"--translations must have a line for each line of the text, which has {self.num_lines:,}. "
+                    f"Received: {given} with {count:,}. Is it complete, and of this text?"
+                )
             return {**made_from, "translations": _checksum(given)}
         search = {name: str(value) for name, value in vars(self._search()).items()}
         teachers = [_checksum(teacher.model_file) for teacher in self.teachers]
@@ -335,13 +358,16 @@ class Distillation:
         """The `SearchSettings` of the teacher."""
         settings = self.config.decoding
         beams = self.arguments.teacher_beams or settings.num_beams
-        return settings.replace(num_beams=max(beams, self.num_hypotheses), sampling=False)
+        shortlist = settings.shortlist if len(self.teachers) == 1 else 0  # An ensemble has none.
+        return settings.replace(num_beams=max(beams, self.num_hypotheses), sampling=False, shortlist=shortlist)
 
     def settings(self):
         """The settings of the student, flat: its text, and of its teacher's settings those of `TAKEN`."""
         flat, flags = self.config.flat(), self.flags
         settings = {name: flat[name] for name in TAKEN}
         direction = None
+        if self.language:
+            settings["target_language"] = self.language
         if self.backward:
             settings["source_language"], settings["target_language"] = flat["target_language"], flat["source_language"]
         two = len(self.teachers[0].tokenizers()) > 1
@@ -377,6 +403,17 @@ class Distillation:
             return self.pairs()
         return self._of_corpus("train") if self.corpus else None
 
+    def _cleaning(self):
+        """The languages of the student, and the limits of lines: arguments of `Cleaner`."""
+        data, texts = self.config.data, self.corpus.train if self.corpus else []
+        directions = [text.direction for text in texts if text.direction and text.target_language == self.language]
+        languages = directions[0].split("-") if directions else [data.source_language, data.target_language]
+        if self.backward:
+            languages.reverse()
+        names = "source_language", "target_language", "max_characters", "max_character_ratio"
+        usual = [*languages, data.max_characters, data.max_character_ratio]
+        return [self.flags.get(name, value) for name, value in zip(names, usual, strict=True)]
+
     def _translate(self):
         """The function that `TeacherText.write` needs."""
         if self.arguments.translations:
@@ -393,12 +430,8 @@ class Distillation:
         else:
             print(f"{self.text.folder}: {self.num_lines:,} lines to translate", flush=True)
             self.text.write(self._translate(), (line for line, _ in self.pairs()))
-        data = self.config.data
-        languages = data.source_language, self.language or data.target_language
-        limits = data.max_characters, data.max_character_ratio
-        cleaner = Cleaner(*(languages[::-1] if self.backward else languages), *limits)
         how = self.select, self.arguments.drop_worst
-        count, left_out = self.text.select(self.pairs(), *how, cleaner, self.backward)
+        count, left_out = self.text.select(self.pairs(), *how, Cleaner(*self._cleaning()), self.backward)
         if not count:
             raise DataError(
                 f"No translation is left: all of {self.num_lines:,} lines were left out. " + "\n".join(report(left_out))

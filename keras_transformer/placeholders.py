@@ -230,17 +230,21 @@ class Glossary:
         Raises:
             ValueError: a line has another form; the message names it.
         """
-        terms = []
         with open(path, encoding="utf-8-sig") as file:
-            for number, line in enumerate(file, 1):
-                if not line.strip() or line.startswith("#"):
-                    continue
-                terms.append(line.rstrip("\r\n").split("\t"))
-                if len(terms[-1]) != 2 or not all(map(str.strip, terms[-1])):
-                    raise ValueError(
-                        f"{path}, line {number}: a line must be a term, one tab and its translation. "
-                        f"Received: {line.rstrip()[:80]!r}."
-                    )
+            try:
+                lines = list(file)
+            except UnicodeDecodeError as error:
+                raise ValueError(f"{path} must be UTF-8 text. Received: {error}.") from error
+        terms = []
+        for number, line in enumerate(lines, 1):
+            if not line.strip() or line.startswith("#"):
+                continue
+            terms.append(line.rstrip("\r\n").split("\t"))
+            if len(terms[-1]) != 2 or not all(map(str.strip, terms[-1])):
+                raise ValueError(
+                    f"{path}, line {number}: a line must be a term, one tab and its translation. "
+                    f"Received: {line.rstrip()[:80]!r}."
+                )
         try:
             return cls(terms)
         except ValueError as error:

@@ -281,10 +281,10 @@ class Run:
                 "batches: it cannot be resumed. Train again with --overwrite, or resume it with that version."
             )
         for name, checksum in _checksums(corpus).items():
-            if checksum != begun_with.get(name, checksum):
+            if checksum != begun_with.get(name):
                 raise ConfigError(
                     f"The {name} must be the one that the run in {self} began with: finished epochs used it. "
-                    "Received: a text with another checksum. Put the old files back, or start a run with --overwrite."
+                    "Received: another text. Put the old files back, or start a run with --overwrite."
                 )
 
     def go_on(self, config, epochs_done):

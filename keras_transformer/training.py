@@ -352,7 +352,8 @@ def make_optimizer(learning_rate, clip_norm=1.0, ema_momentum=None):
     Args:
         learning_rate: a number or a schedule.
         clip_norm: largest global norm of the gradient; 0 or None: no clipping. Defaults to 1.
-        ema_momentum: momentum of an exponential moving average of the weights. Defaults to None, no average.
+        ema_momentum: momentum of an exponential moving average of the weights; 0 or None: no average. Defaults to
+            None.
     """
     return keras.optimizers.Adam(
         learning_rate,
@@ -360,7 +361,7 @@ def make_optimizer(learning_rate, clip_norm=1.0, ema_momentum=None):
         beta_2=0.98,
         epsilon=1e-9,
         global_clipnorm=clip_norm or None,
-        use_ema=ema_momentum is not None,
+        use_ema=bool(ema_momentum),
         ema_momentum=ema_momentum or 0.99,
     )
 
@@ -488,6 +489,8 @@ class RunCheckpoint(keras.callbacks.Callback):
             (self.every_steps and step % self.every_steps == 0)
             or (self.every_minutes and now - self._saved >= 60 * self.every_minutes)
         ):
+            return
+        if batch + 1 == self.params["steps"]:  # The epoch's own checkpoint follows. A resumed epoch needs a step.
             return
         if not np.isfinite(logs["loss"]):  # The weights are useless.
             return

@@ -254,7 +254,8 @@ class Translator:
         data = {"max_source_length": config.data.max_length, "source_language": config.data.language_of_sources()}
         data["target_language"] = next(iter(config.data.target_languages()), None)
         model = Ensemble([one.model() for one in (run, *others)]) if others else run.model()
-        translator = cls(model, *run.tokenizers(), **{**data, **vars(config.decoding), **kwargs})
+        settings = {**vars(config.decoding), **({"shortlist": 0} if others else {})}  # An ensemble has none.
+        translator = cls(model, *run.tokenizers(), **{**data, **settings, **kwargs})
         translator.run = run
         translator.calibration, translator.shortlist = (None, None) if others else (run.calibration(), run.shortlist())
         translator.check_shortlist(translator.settings)

@@ -4,6 +4,7 @@ import gzip
 import json
 
 import pytest
+from texts import write
 
 from keras_transformer.__main__ import main
 from keras_transformer.cleaning import Cleaner, clean_files
@@ -105,6 +106,15 @@ def test_the_command_reports_and_changes_nothing_after_an_error(tmp_path, capsys
         main(command)
     assert "must have the same number of lines" in capsys.readouterr().err
     assert len(paths[3].read_text().splitlines()) == 5
+
+
+def test_both_sides_need_a_file(tmp_path, capsys):
+    paths = [str(tmp_path / name) for name in ("a", "b")]
+    for path in paths:
+        write(path, "one dog\n")
+    with pytest.raises(SystemExit, match="2"):
+        main(["clean", *paths, "--output-source", str(tmp_path / "x"), "--output-target", str(tmp_path / "." / "x")])
+    assert "--output-source and --output-target must be two files" in capsys.readouterr().err
 
 
 def test_training_text_is_cleaned_as_files_are(tmp_path):

@@ -217,9 +217,20 @@ def test_score_prints_bleu_of_the_test_set_and_of_files(golden, tmp_path, capsys
     assert command_line.main(["score", str(golden.run_dir), *flags]) == 0
     assert "BLEU 100.00  (nrefs:1|case:mixed|eff:no|tok:none|" in capsys.readouterr().out
     rows = [line.split("\t") for line in output.read_text(encoding="utf-8").splitlines()]
-    for row, found in zip(rows, golden.translator.score(golden.texts, reference.read_text().splitlines()), strict=True):
+    references = reference.read_text(encoding="utf-8").splitlines()
+    for row, found in zip(rows, golden.translator.score(golden.texts, references), strict=True):
         assert float(row[0]) == pytest.approx(found.log_prob, abs=1e-3)
         assert [token.split(" ")[0] for token in row[1:]] == found.tokens
+    # Line n of the output belongs to line n of the text, also behind a line without a reference.
+    source.write_text("\n".join([golden.texts[1], *golden.texts[:1]]), encoding="utf-8")
+    reference.write_text("\n" + references[0], encoding="utf-8")
+    assert command_line.main(["score", str(golden.run_dir), *files, "--output", str(output)]) == 0
+    assert output.read_text(encoding="utf-8").split("\n") == ["", references[0], ""]
+    written = output.read_bytes()
+    flags = [*files, "--output", str(output), "--log-probs", str(tmp_path / "nowhere" / "x")]
+    with pytest.raises(SystemExit, match="2"):
+        command_line.main(["score", str(golden.run_dir), *flags])
+    assert "was not changed" not in capsys.readouterr().err and output.read_bytes() == written
 
 
 # export
@@ -324,6 +335,11 @@ def old_run(folder):
         (["--subword-sampling", "1"], "`subword_sampling` must be in [0, 1). Received: 1.0"),
         (["--subword-sampling", "0.1", "--tokenizer", "bpe"], "`subword_sampling` needs a unigram tokenizer"),
         (["--subword-sampling-passes", "3"], "`subword_sampling_passes` needs `subword_sampling`"),
+        (["--teacher-weight", "0.3"], "`teacher_weight` has no effect without `teacher`. Received: teacher_weight=0.3"),
+        (["--identify-languages"], "`identify_languages` has no effect without `clean`"),
+        (["--decoder-layers", "0,1"], "`decoder_layers` has no effect without `layers_from`"),
+        (["--bleu-tokenize", "foo"], "and installed. Received: 'foo'. sacreBLEU says: 'foo'."),
+        (["--shortlist", "500"], "`shortlist` needs alignments, which a trained model makes. Received: shortlist=500"),
     ],
 )
 def test_flags_that_cannot_be_and_the_run_that_was_to_be_replaced(tmp_path, capsys, flags, message):
@@ -539,11 +555,13 @@ def test_which_worker_makes_the_run_folder(strategy, environment, first, monkeyp
     assert train_keras.makes_the_run_folder(strategy) is first
 
 
-def test_a_cluster_that_is_no_json_is_named(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("TF_CONFIG", '{"cluster"')
-    with pytest.raises(SystemExit, match="2"):
-        train_keras.main(["--strategy", "multi_worker", "--run-dir", str(tmp_path / "run")])
-    assert "error: The environment variable TF_CONFIG must be JSON, and is not: Expecting" in capsys.readouterr().err
+def test_a_wrong_description_of_the_cluster_is_named(tmp_path, monkeypatch, capsys):
+    for wrong in ('{"cluster"', "[]", '{"task": {"index": 0}}'):
+        monkeypatch.setenv("TF_CONFIG", wrong)
+        with pytest.raises(SystemExit, match="2"):
+            train_keras.main(["--strategy", "multi_worker", "--run-dir", str(tmp_path / "run")])
+        message = "error: The environment variable TF_CONFIG must be a JSON object with a `task` that has a `type`"
+        assert message in (error := capsys.readouterr().err) and f"Received: {wrong}." in error
     assert not (tmp_path / "run").exists()
 
 

@@ -17,6 +17,7 @@ from keras_transformer.datasets import DataError, corpus_text, load_corpus
 from keras_transformer.encoding import encode_pairs, encoded_in
 from keras_transformer.export import web
 from keras_transformer.export.ctranslate2 import export_ctranslate2
+from keras_transformer.export.report import FORMS, write_report
 from keras_transformer.export.run_tflite import TFLiteTranslator
 from keras_transformer.export.run_tflite import main as run_tflite
 from keras_transformer.export.saved_model import export_saved_model
@@ -108,6 +109,13 @@ def test_a_data_set_has_its_directions(tmp_path):
     data = DataConfig(dataset="multi30k", data_dir=str(tmp_path), directions=("en-fr", "en-de"))
     assert [text.pairs for text in load_corpus(data).train] == [[("train en", f"train {x}")] for x in ("fr", "de")]
     assert data.language_of_sources() == "en"
+    with pytest.raises(DataError, match=r"The phrasebook has the directions en-de and de-en. Received: en-fr"):
+        load_corpus(DataConfig(target_language="fr"))
+    own = [[str(tmp_path / f"val.{language}") for language in ("en", other)] + ["name=y"] for other in ("fr", "de")]
+    with pytest.raises(DataError, match=r"Each --val text needs a name of its own.* Received twice: y"):
+        load_corpus(RunConfig.make({"train": own[:1], "val": own}).data)
+    with pytest.raises(DataError, match="--data-dir and --variant are for --dataset multi30k"):
+        load_corpus(DataConfig(data_dir="x"))
     with pytest.raises(DataError, match=r"The phrasebook has the directions en-de and de-en. Received: en-fr"):
         load_corpus(DataConfig(directions=("en-fr",)))
 
@@ -421,3 +429,14 @@ def test_ctranslate2_reads_the_tag_as_a_piece(two_way, sides, tmp_path):
     ids = {piece: i for i, piece in enumerate(tokenizer.pieces(range(tokenizer.vocabulary_size)))}
     texts = tokenizer.detokenize([[ids[piece] for piece in one.hypotheses[0]] for one in found])
     assert texts == two_way.translator.translate(sides[1], target_language="en", num_beams=2, length_penalty=0)
+
+
+@pytest.mark.slow
+def test_a_report_asks_each_form_for_the_language_of_the_text(two_way, tmp_path):
+    rows = write_report([str(two_way.run_dir)], tmp_path / "report")
+    texts = Run(two_way.run_dir).scores()["after_training"]["texts"]
+    assert len(texts) == 2 and [row["form"] for row in rows] == list(FORMS)
+    for row in rows:
+        assert row["texts"].keys() == texts.keys()
+        for name, one in texts.items():
+            assert row["texts"][name]["bleu"] == pytest.approx(one["bleu"], abs=3 if "int8" in row["form"] else 0.01)

@@ -1,13 +1,13 @@
 """From teacher to student: the teacher's text, the student's weights and loss, and the command."""
 
 import json
-import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -16,11 +16,13 @@ from arrays import checkpoint_arrays
 from keras import ops
 
 import train_keras
+from keras_transformer import __main__ as command_line
 from keras_transformer import distilling
 from keras_transformer.__main__ import main
 from keras_transformer.cleaning import Cleaner
 from keras_transformer.config import ConfigError, RunConfig
-from keras_transformer.distilling import Hypothesis, TeacherText, given_translations, teacher_function
+from keras_transformer.datasets import Corpus, parallel_files
+from keras_transformer.distilling import Distillation, Hypothesis, TeacherText, given_translations, teacher_function
 from keras_transformer.export import ExportError
 from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.files import FileError, locked
@@ -131,7 +133,7 @@ def test_pairs_are_selected_and_filtered(tmp_path, settings, wanted, reasons):
     text = TeacherText(tmp_path / "text", {})
     text.write(lambda texts, begin: ROWS[begin : begin + len(texts)], [line for line, _ in LINES])
     count, left_out = text.select(LINES, **settings)
-    sides = [(text.folder / f"train.{side}").read_text(encoding="utf-8").splitlines() for side in ("source", "target")]
+    sides = [Path(path).read_text(encoding="utf-8").splitlines() for path in text.paths("train")]
     assert list(zip(*sides, strict=True)) == wanted and count == len(wanted)
     assert left_out.keys() == reasons
 
@@ -155,8 +157,39 @@ def test_translations_made_elsewhere_are_taken_line_by_line(tmp_path):
     translate = given_translations(path)
     assert translate(["two"], 1) == [[Hypothesis("zwei", 0.0)]]
     assert translate(["three"], 2) == [[Hypothesis("drei", 0.0)]]
-    with pytest.raises(ConfigError, match=r"made\.txt must have a translation for each line"):
-        translate(["four"], 3)
+
+
+def distillation(*argv):
+    """The `Distillation` of a command."""
+    names = RunConfig().flat()
+    arguments = command_line.parser().parse_args(["distill", *map(str, argv)])
+    return Distillation(arguments, {name: value for name, value in vars(arguments).items() if name in names})
+
+
+def test_each_line_keeps_its_own_translation_and_each_choice_its_own_folder(golden, tmp_path, monkeypatch):
+    """Of a teacher's own text with an empty line, translated elsewhere, where an empty line stays one."""
+    pairs = [("one dog", "ein Hund"), ("", "leer"), ("three dogs", "drei Hunde"), ("four dogs", "vier Hunde")]
+    paths = [tmp_path / side for side in ("source", "target")]
+    for side, path in enumerate(paths):
+        path.write_text("".join(pair[side] + "\n" for pair in pairs), encoding="utf-8")
+    (tmp_path / "made").write_text("T one\n\nT three\nT four\n", encoding="utf-8")
+    corpus = Corpus(*([parallel_files(*paths)] for _ in range(3)))
+    monkeypatch.setattr(distilling, "load_corpus", lambda data: corpus)
+    argv = [golden.run_dir, "--run-dir", tmp_path / "run", "--translations", tmp_path / "made"]
+    made = []
+    for more in ([], ["--direction", "backward"], ["--max-character-ratio", "1"], ["--source-language", "ru"]):
+        work = distillation(*argv, *more)
+        made.append((work.text.pairs_folder.name, work._cleaning()))
+        if not more:
+            work.write_text()
+            found = [Path(path).read_text(encoding="utf-8").splitlines() for path in work.text.paths("train")]
+            assert found == [["one dog", "three dogs", "four dogs"], ["T one", "T three", "T four"]]
+            real = [Path(path).read_text(encoding="utf-8").splitlines() for path in work.text.paths("real")]
+            assert list(zip(*real, strict=True)) == [pair for pair in pairs if pair[0]]
+    assert len({name for name, _ in made}) == 4
+    assert [cleaning for _, cleaning in made] == [
+        ["en", "de", 1000, 3.0], ["de", "en", 1000, 3.0], ["en", "de", 1000, 1.0], ["ru", "de", 1000, 3.0],
+    ]  # fmt: skip
 
 
 # Weights and loss.
@@ -284,7 +317,8 @@ def test_distill_translates_selects_and_trains_a_student(golden, text, tmp_path,
     folder = tmp_path / "run-text"
     hypotheses = [json.loads(line) for line in (folder / "hypotheses.jsonl").read_text().splitlines()]
     assert len(hypotheses) == 30 and all(len(row) <= 2 for row in hypotheses)
-    assert (folder / "val.source").read_text().splitlines() == [source for source, _ in golden_validation(golden)]
+    (pairs,) = folder.glob("pairs-chrf-*")
+    assert (pairs / "val.source").read_text().splitlines() == [source for source, _ in golden_validation(golden)]
     # Again: refused, and with --resume nothing is done twice.
     with pytest.raises(SystemExit, match="2"):
         main(argv)
@@ -308,10 +342,11 @@ def test_distill_backward_makes_tagged_sources_for_the_other_direction(golden, t
     config = Run(tmp_path / "run").config()
     assert (config.data.source_language, config.data.target_language) == ("de", "en")
     assert config.tokenizer.vocabulary_from is None and config.tokenizer.vocabulary_size == 200
-    sides = [(tmp_path / "run-text" / f"train.{side}").read_text().splitlines() for side in ("source", "target")]
+    (pairs,) = (tmp_path / "run-text").glob("pairs-best-*")
+    sides = [(pairs / f"train.{side}").read_text().splitlines() for side in ("source", "target")]
     assert all(source.startswith("<BT> ") for source in sides[0])
     assert set(sides[1]) <= set((text / "source").read_text().splitlines())
-    real = [(tmp_path / "run-text" / f"real.{side}").read_text().splitlines()[0] for side in ("source", "target")]
+    real = [(pairs / f"real.{side}").read_text().splitlines()[0] for side in ("source", "target")]
     assert tuple(real) == PAIRS[0][::-1]
 
 
@@ -326,10 +361,14 @@ def test_distill_backward_makes_tagged_sources_for_the_other_direction(golden, t
         (["--preset", "huge"], "`preset` must be one of"),
         (["--vocabulary-from", "nowhere"], "nowhere is not the folder of a trained run"),
         (["--source", "nowhere.txt"], "Cannot read nowhere.txt"),
+        (["--source", "SOURCE", "--translations", "SHORT"], r"has 30\. Received: .*short with 2\. Is it complete"),
+        (["--translations", "SHORT", "--drop-worst", "0.1"], r"without scores\. Received: --drop-worst, too"),
     ],
 )
 def test_what_cannot_be_distilled_is_said_before_anything_is_translated(golden, text, tmp_path, capsys, flags, message):
-    flags = [str(text / "source") if flag == "SOURCE" else flag for flag in flags]
+    (tmp_path / "short").write_text("eins\nzwei\n")
+    names = {"SOURCE": str(text / "source"), "SHORT": str(tmp_path / "short")}
+    flags = [names.get(flag, flag) for flag in flags]
     with pytest.raises(SystemExit, match="2"):
         main(["distill", str(golden.run_dir), "--run-dir", str(tmp_path / "run"), *flags])
     assert re.search(message, capsys.readouterr().err)
@@ -355,8 +394,9 @@ def test_a_teacher_of_several_directions_has_students_of_one(two_way, tmp_path, 
     assert main(argv) == 0
     config = Run(tmp_path / "run").config()
     assert config.data.all_directions() == ["de-en"] and len(config.data.train) == 1
-    german = (tmp_path / "run-text" / "train.source").read_text(encoding="utf-8").splitlines()
-    english = (tmp_path / "run-text" / "train.target").read_text(encoding="utf-8").splitlines()
+    (pairs,) = (tmp_path / "run-text").glob("pairs-best-*")
+    german = (pairs / "train.source").read_text(encoding="utf-8").splitlines()
+    english = (pairs / "train.target").read_text(encoding="utf-8").splitlines()
     known = {de: en for en, de in two_way.texts}
     assert all(known.get(de, en) == en for de, en in zip(german, english, strict=True))
     assert Translator.load(tmp_path / "run").target_language == "en"
@@ -384,7 +424,8 @@ def test_a_kill_in_each_phase_changes_nothing(golden, text, tmp_path):
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert subprocess.run([*call, "--run-dir", str(killed), "--resume"], timeout=600).returncode == 0
-    for name in os.listdir(tmp_path / "whole-text"):
+    files = [path.relative_to(tmp_path / "whole-text") for path in (tmp_path / "whole-text").rglob("*.*")]
+    for name in (name for name in files if (tmp_path / "whole-text" / name).is_file()):
         assert (tmp_path / "whole-text" / name).read_bytes() == (tmp_path / "killed-text" / name).read_bytes(), name
     arrays = [checkpoint_arrays(run, 2) for run in (whole, killed)]
     assert arrays[0].keys() == arrays[1].keys()

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from keras import ops
 from public_models import transformers_folder
 
 import train_keras
+from keras_transformer import training
 from keras_transformer.__main__ import main
 from keras_transformer.config import ConfigError, RunConfig
 from keras_transformer.data import encode_pairs, make_batches
@@ -84,6 +86,36 @@ def test_a_run_that_was_stopped_after_an_epoch_ends_with_the_same_weights(golden
     with pytest.raises(SystemExit, match="2"):
         train_keras.main(["--resume", "--epochs", "3", "--run-dir", str(part)])
     assert "The general text must be the one" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flag", ["--init-from", "--layers-from"])
+def test_a_run_that_was_stopped_before_its_first_checkpoint_begins_with_the_same_weights(
+    golden, tmp_path, monkeypatch, flag
+):
+    seen = []
+
+    def stop(checkpoint, logs=None):
+        seen.append(checkpoint.model.get_weights())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training.RunCheckpoint, "on_train_begin", stop)
+    texts = files(tmp_path, train=PAIRS[:20], val=PAIRS[20:24])
+    names = "num_layers", "num_heads", "hidden_dim", "intermediate_dim"
+    sizes = [(f"--{name.replace('_', '-')}", str(golden.model.get_config()[name])) for name in names]
+    more = ["--vocabulary-from", str(golden.run_dir), *sum(sizes, ())] if flag == "--layers-from" else []
+    run = ["--no-export", "--num-beams", "1", "--run-dir", str(tmp_path / "run")]
+    for argv in ([*texts, flag, str(golden.run_dir), *more, *run], [*run, "--resume"]):
+        with suppress(KeyboardInterrupt, SystemExit):
+            train_keras.main(argv)
+    for a, b, c in zip(*seen, golden.model.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, c)
+        np.testing.assert_array_equal(b, c)
+
+
+def test_what_a_run_was_made_from_is_not_inherited():
+    other = RunConfig.make({"vocabulary_from": "runs/x", "shortlist": 500, "num_beams": 2}, vocabulary=RunConfig())
+    config = RunConfig.make({"init_from": "runs/y"}, init=other)
+    assert (config.tokenizer.vocabulary_from, config.decoding.shortlist, config.decoding.num_beams) == (None, 0, 2)
 
 
 @pytest.mark.slow

@@ -298,6 +298,13 @@ def test_a_wrong_glossary_names_the_line(tmp_path, lines, message):
         Glossary.load(path)
 
 
+def test_a_glossary_that_is_no_utf_8_is_named(tmp_path):
+    path = tmp_path / "terms.tsv"
+    path.write_bytes("dog\tDäckel".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"terms\.tsv must be UTF-8 text\. Received: 'utf-8' codec can't decode byte"):
+        Glossary.load(path)
+
+
 def test_a_glossary_file(tmp_path):
     path = tmp_path / "terms.tsv"
     path.write_text("# English\tGerman\n\ndog\tDackel\r\n", encoding="utf-8-sig")

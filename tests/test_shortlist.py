@@ -1,5 +1,6 @@
 """The shortlist: what it chooses, and that a search with it is a search among the chosen tokens."""
 
+import dataclasses
 import shutil
 
 import numpy as np
@@ -9,6 +10,7 @@ from keras import ops
 from keras_transformer.__main__ import main
 from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.export.tflite import export_tflite
+from keras_transformer.files import write_json
 from keras_transformer.model import Transformer
 from keras_transformer.phrasebook import phrasebook
 from keras_transformer.runs import Run
@@ -104,7 +106,13 @@ def test_the_command_writes_it_into_the_run(golden, tmp_path, capsys):
     shutil.copytree(golden.run_dir, run, ignore=shutil.ignore_patterns("export", "checkpoints"))
     assert main(["shortlist", str(run)]) == 0
     assert "shortlist.npz: from 960 pairs. Use it with --shortlist 500" in capsys.readouterr().out
-    loaded = Translator.load(run, jit_compile=False, shortlist=150)
+    config = Run(run).config()
+    config = dataclasses.replace(config, decoding=config.decoding.replace(shortlist=150))
+    write_json(Run(run).config_file, config.to_dict())
+    assert Translator.load(run).settings.shortlist == 150 and Translator.load([run, run]).settings.shortlist == 0
+    Run(run).shortlist_file.unlink()
+    assert main(["shortlist", str(run)]) == 0  # Although the settings ask for one.
+    loaded = Translator.load(run, jit_compile=False)
     assert loaded.translate(golden.texts[:2]) == golden.translator.translate(golden.texts[:2])
     Run(run).shortlist_file.write_bytes(b"no zip")
     with pytest.raises(ValueError, match=r"shortlist\.npz is no shortlist"):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer import training
+from keras_transformer import runs, training
 from keras_transformer.distribution import DistributedFit
 from keras_transformer.model import Transformer
 from keras_transformer.runs import Run
@@ -380,6 +380,18 @@ def test_a_training_resumed_within_an_epoch_ends_with_the_same_weights_and_metri
         np.testing.assert_array_equal(a, b)
     assert {name: values[-1:] for name, values in wanted.items()} == found
     assert checkpoint.run.checkpoints()[0].name == "epoch-00002.npz"
+
+
+def test_the_last_step_of_an_epoch_has_no_checkpoint_of_its_own(tmp_path, monkeypatch):
+    """Resuming from it, no step of the epoch would be left, and Keras takes 0 steps as no limit."""
+    monkeypatch.setattr(runs, "NUM_CHECKPOINTS", 99)
+    fit(tiny(), training.RunCheckpoint(Run(tmp_path), every_steps=1), epochs=1)  # 3 steps.
+    names = [path.name for path in Run(tmp_path).checkpoints()]
+    assert names == ["epoch-00001.npz", "epoch-00000-step-00000002.npz", "epoch-00000-step-00000001.npz"]
+
+
+def test_a_momentum_of_0_keeps_no_averages():
+    assert not tiny(0.0).optimizer.use_ema and tiny(0.5).optimizer.ema_momentum == 0.5
 
 
 def test_no_checkpoint_is_saved_of_useless_weights_within_an_epoch(tmp_path):

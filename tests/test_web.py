@@ -532,7 +532,7 @@ def test_a_report_measures_the_page_of_a_run(golden, site, tmp_path):
     pairs = list(zip(golden.texts, golden.translator.translate(golden.texts), strict=True))
     pairs += [(" ".join(side) for side in zip(*pairs[:2], strict=True)), ("", "")]  # Two sentences, and none.
     pairs = [tuple(pair) for pair in pairs]
-    (row,) = report._rows([("web", "none", [], page)], [("test", pairs)], "13a")
+    (row,) = report._rows([("web", "none", [], page)], [[("test", pairs, None)]], "13a")
     assert row["texts"]["test"]["bleu"] == pytest.approx(100) and row["ms"] > 0
     assert row["bytes"] == sum(
         (site / "models" / "float32" / name).stat().st_size for name in ("translator.tflite", "tokenizer.spm")
