@@ -86,10 +86,10 @@ class TFLiteTranslator:
         if not parts:
             return [(self._decoded(target, row), score) for row, score in self.translate_ids(ids, beam)]
         placeholders = _beside("placeholders")
-        numbers = {self.settings["end_token_id"] + 1 + i: part for i, part in enumerate(parts)}
-        parts = [part if i in ids else "" for i, part in numbers.items()]  # The rest was cut.
         if not placeholders.has_words(text):
             return [(placeholders.restored(text, parts), 0.0)]
+        numbers = {self.settings["end_token_id"] + 1 + i: part for i, part in enumerate(parts)}
+        parts = [part if i in ids else "" for i, part in numbers.items()]  # The rest was cut.
         hypotheses = self.translate_ids(ids, beam)
         return [(placeholders.restored(self._decoded(target, row), parts), score) for row, score in hypotheses]
 
@@ -121,8 +121,10 @@ class TFLiteTranslator:
 
     def is_cut(self, text):
         """Whether a text has more tokens than the model takes, so that only its beginning is translated."""
-        ids = self._tagged(self.tokenizers()[0].encode(self._protected(text)[0]))
-        return len(ids) >= self.settings["source_length"]
+        text, parts = self._protected(text)
+        ids = self._tagged(self.tokenizers()[0].encode(text))
+        words = not parts or _beside("placeholders").has_words(text)
+        return words and len(ids) >= self.settings["source_length"]
 
     def translate_ids(self, token_ids, beam=True):
         """Pairs (token ids, score) of the token ids of one text, best first."""

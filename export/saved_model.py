@@ -262,23 +262,29 @@ class _Signatures:
         A translation of a text without words is that text.
         """
         ids, text, parts = self._untagged(text)
-        if target_language is None and self.translator.target_language is None:
-            return ids, text, parts
+        if target_language is not None or self.translator.target_language is not None:
+            ids = self._tagged(ids, target_language)
+        if parts is not None:  # A part whose placeholder was cut is not in the translation.
+            present = placeholders_of(self._cut(ids).to_tensor(PAD_TOKEN_ID), self.num_placeholders)
+            parts = tf.where(present | ~graph_has_words(text)[:, None], parts, "")
+        return ids, text, parts
+
+    def _tagged(self, ids, target_language):
+        """Ragged token ids behind the tags of languages (B,), or of the translator's language if that is None."""
         tags = tf.fill([ids.nrows()], self.languages.get(self.translator.target_language, 0))
         if target_language is not None:
             for language, tag in self.languages.items():
                 tags = tf.where(target_language == language, tag, tags)
         tagged = (tags > 0) & (ids.row_lengths() > 0)  # A text without tokens is not translated.
         tags = tf.RaggedTensor.from_row_lengths(tf.boolean_mask(tags, tagged), tf.cast(tagged, ids.row_splits.dtype))
-        return tf.concat([tags, ids], axis=1), text, parts
+        return tf.concat([tags, ids], axis=1)
 
     def _untagged(self, text):
-        """`_source` without language tags."""
+        """`_source` without language tags, and with all parts."""
         if not self.num_placeholders:
             return self.source_tokenizer.graph_tokenize(text), tf.fill(tf.shape(text), ""), None
         text, parts = graph_protect(text, self.num_placeholders)
         ids = self.source_tokenizer.graph_tokenize(text)
-        parts = tf.where(placeholders_of(self._cut(ids).to_tensor(PAD_TOKEN_ID), self.num_placeholders), parts, "")
         return ids, tf.where(parts[:, 0] == "", "", text), parts
 
     def _restored(self, text, parts):
@@ -299,6 +305,7 @@ class _Signatures:
         truncated = ids.row_lengths() > self.translator.max_source_length - 1
         if text is not None and self.num_placeholders:
             kept = (text != "") & ~graph_has_words(text)
+            truncated &= ~kept
             ids = tf.ragged.boolean_mask(ids, ids.with_flat_values(tf.gather(~kept, ids.value_rowids())))
         token_ids, lengths = _ended(self._cut(ids))
         limits = tf.where(lengths > 1, self.settings.limits(lengths), 1)  # Empty input needs no search.

@@ -32,7 +32,11 @@ _UNITS = (
     "kB|KB|MB|GB|TB|kbit|Mbit|°C|°F|°|%|‰|hPa|kJ|kcal|dB|px|€|\\$|£|¥|m"
 )
 _EMOJI = "\U0001f000-\U0001faff\u2600-\u27bf\u2b05-\u2b55\u231a-\u23ff"
-_NUMBER = "[0-9]+(?:[.,:][0-9]+)*"
+# Signs that are emoji if U+FE0F follows: arrows and the like.
+_SIGNS = "\u203c\u2049\u2122\u2139\u2194-\u2199\u21a9\u21aa\u24c2\u25aa-\u25c0\u25fb-\u25fe\u2934\u2935\u3030\u303d"
+# What belongs to the emoji before it: joiners, variants, the signs behind a joiner, and the tags of a flag.
+_MORE = "\ufe0f\u200d\u20e3\u2194\u2195\U000e0020-\U000e007f"
+_NUMBER = "[0-9]+(?:[.,:][0-9]+){0,5}"  # Bounded, so that a long list of numbers does not take long.
 KEPT = (
     PLACEHOLDER.replace("(", "(?:"),  # So that nobody can write a placeholder.
     f"(?:https?|ftp)://[^{_NOT_IN_ADDRESSES}]*[^{_NOT_IN_ADDRESSES}.,;:!?)\\]'…]",
@@ -47,7 +51,7 @@ KEPT = (
     f"[€$£¥] ?{_NUMBER}",
     f"{_NUMBER}[ \u00a0\u202f]?(?:{_UNITS})",
     "[0-9]{4,}",
-    f"[{_EMOJI}][{_EMOJI}\ufe0f\u200d\u20e3]*",
+    f"(?:[0-9#*]\ufe0f?\u20e3|[{_SIGNS}]\ufe0f|[{_EMOJI}])(?:[{_EMOJI}{_MORE}]|[{_SIGNS}]\ufe0f|[0-9#*]\ufe0f?\u20e3)*",
 )
 NO_MARKS = (f"[{CUT}{BEGIN}{END}]", " ")
 RULES = (
@@ -59,7 +63,7 @@ RULES = (
     (f"[{BEGIN}{END}]", CUT),
 )
 # Every part that is kept has one of these. Most sentences have none, and this is found much faster.
-_MAY_BE_KEPT = f"[⟦@`<{{%#€$£¥0-9{_EMOJI}{CUT}{BEGIN}{END}]|://|www\\."
+_MAY_BE_KEPT = f"[⟦@`<{{%#€$£¥0-9\ufe0f\u20e3{_EMOJI}{CUT}{BEGIN}{END}]|://|www\\."
 # A text of nothing but placeholders and signs is not translated: there are no words.
 NO_WORDS = r"[^\p{L}\p{N}]*"
 MARK_PLACEHOLDERS = (PLACEHOLDER, f"{CUT}\\1{CUT}")

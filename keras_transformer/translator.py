@@ -32,6 +32,8 @@ from keras_transformer.tokenizers import END_TOKEN_ID, FIRST_PLACEHOLDER_ID, PAD
 XLA_PAYS_FROM = 1024
 # Number of texts that `stream` translates together: enough for batches of texts with similar lengths.
 CHUNK_SIZE = 2048
+# Number of searches with different settings of which a translator keeps the compiled functions.
+NUM_SEARCHES = 16
 
 
 class Attention(NamedTuple):
@@ -220,6 +222,7 @@ class Translator:
         self.calibration = None  # `calibrate` or `load` sets it to a `keras_transformer.confidence.Calibration`.
         self.run = None  # `load` sets it to the `Run`.
         self._compiled = {}
+        self._compiled_search = functools.lru_cache(NUM_SEARCHES)(self._new_search)
         self._num_translated = 0
         for side, tokenizer, size in (
             ("source", self.source_tokenizer, model.vocabulary_size),
@@ -340,8 +343,8 @@ class Translator:
         forced = self._encode_prefixes(prefixes, parts)
         results = [[Translation("", 0.0)]] * len(texts)
         rows = [i for i, ids in enumerate(sources) if len(ids) > 1]
-        for i in [i for i in rows if parts[i] and not has_words(protected[i].text)]:
-            results[i] = [Translation(restored(protected[i].text, parts[i]), 0.0)]
+        for i in [i for i in rows if parts[i] and not has_words(protected[i].text)]:  # There is nothing to translate.
+            results[i], truncated[i] = [Translation(restored(*protected[i]), 0.0)], False
             rows.remove(i)
         self._num_translated += len(rows)
         jit_compile = self.jit_compile
@@ -364,7 +367,9 @@ class Translator:
         # Longest first: if the texts do not fit into memory, the call fails at once.
         rows = sorted(rows, key=lambda i: -len(sources[i]))
         cut = list(batches(rows, jit_compile))
-        compiled_search = self._compiled_search(settings, num_hypotheses)
+        # These settings only affect the inputs `uniforms` and `limits`, or the choice of the search.
+        shared = settings.replace(seed=0, max_length=None, max_length_ratio=0.0, avoid_loops=False)
+        compiled_search = self._compiled_search(shared, num_hypotheses)
 
         def translate_batch(batch):
             copies = num_hypotheses if settings.sampling else 1  # With sampling, one row per hypothesis.
@@ -596,7 +601,7 @@ class Translator:
         """
         sizes = self.model.vocabulary_size, self.model.target_vocabulary_size
         self.shortlist = Shortlist.learn(self.align(sources, targets, target_language), *sizes)
-        self._compiled.clear()
+        self._compiled_search.cache_clear()
         return self.shortlist
 
     def judged_words(self, sources, references, target_language=None):
@@ -811,20 +816,15 @@ class Translator:
                     inputs["uniforms"][place * copies + copy] = generator.random(max_length, "float32")
         return inputs, max_length
 
-    def _compiled_search(self, settings, num_hypotheses):
-        """The `AutoCompiled` search, which is reused for other seeds and limits."""
-        # These settings only affect the inputs `uniforms` and `limits`, or the choice of the search.
-        settings = settings.replace(seed=0, max_length=None, max_length_ratio=0.0, avoid_loops=False)
-        key = (settings, num_hypotheses)
-        if key not in self._compiled:
+    def _new_search(self, settings, num_hypotheses):
+        """An `AutoCompiled` search. `_compiled_search` keeps those that were used last."""
 
-            def function(inputs, max_length, jit_compile):
-                arguments = {"max_length": max_length, "settings": settings, "num_hypotheses": num_hypotheses}
-                arguments |= self.search_arguments()
-                return tuple(search(self.model, **arguments, jit_compile=jit_compile, **inputs))
+        def function(inputs, max_length, jit_compile):
+            arguments = {"max_length": max_length, "settings": settings, "num_hypotheses": num_hypotheses}
+            arguments |= self.search_arguments()
+            return tuple(search(self.model, **arguments, jit_compile=jit_compile, **inputs))
 
-            self._compiled[key] = AutoCompiled(self.model, function)
-        return self._compiled[key]
+        return AutoCompiled(self.model, function)
 
     def _to_text(self, token_ids, scores):
         """One list of `Translation`s per source, from hypotheses (B, K, L), without the empty places."""

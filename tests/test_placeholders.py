@@ -26,13 +26,28 @@ VECTORS = [
     ("$5.99, 10 €, 471199", "⟦0⟧, ⟦1⟧, ⟦2⟧", ["$5.99", "10 €", "471199"]),
     ("5 men, 100%increase, A4711, 3 cats", "5 men, 100%increase, A4711, 3 cats", []),
     ("I ❤️ you 👩‍👩‍👧 😀😀!", "I ⟦0⟧ you ⟦1⟧ ⟦2⟧!", ["❤️", "👩‍👩‍👧", "😀😀"]),
+    ("1️⃣ Go ▶️, 🏴󠁧󠁢󠁥󠁮󠁧󠁿 🙂‍↔️ #️⃣*️⃣ → 2", "⟦0⟧ Go ⟦1⟧, ⟦2⟧ ⟦3⟧ ⟦4⟧ → 2", ["1️⃣", "▶️", "🏴󠁧󠁢󠁥󠁮󠁧󠁿", "🙂‍↔️", "#️⃣*️⃣"]),
     ("@user #topic #3", "⟦0⟧ ⟦1⟧ #3", ["@user", "#topic"]),
     ("Nobody can write ⟦1⟧ or ⟦77⟧", "Nobody can write ⟦0⟧ or ⟦1⟧", ["⟦1⟧", "⟦77⟧"]),
     ("{a}{b}{c}{d}{e}{f}{g}{h}{i}⟦0⟧", "⟦0⟧⟦1⟧⟦2⟧⟦3⟧⟦4⟧⟦5⟧⟦6⟧⟦7⟧{i}[0]", [f"{{{x}}}" for x in "abcdefgh"]),
     ("", "", []),
 ]
 ATOMS = [part for text, _, _ in VECTORS for part in text.split(" ")]
-ATOMS += [*"5%s@aB.{}⟦0⟧`<> ", "kg", "€", "😀", "\x01", "\x02", "\x03", "\n", "é"]
+ATOMS += [
+    *"5%s@aB.{}⟦0⟧`<> ",
+    "\ufe0f",
+    "\u200d",
+    "\u20e3",
+    "\u2194",
+    "kg",
+    "€",
+    "😀",
+    "\x01",
+    "\x02",
+    "\x03",
+    "\n",
+    "é",
+]
 # A small language whose words translate each other.
 WORDS = [("dog", "Hund"), ("cat", "Katze"), ("birds", "Vögel"), ("house", "Haus"), ("garden", "Garten")]
 DETERMINERS = [("the", "der"), ("a", "ein"), ("my", "mein"), ("your", "dein")]
@@ -70,6 +85,11 @@ def translator():
 @pytest.mark.parametrize(("text", "wanted", "parts"), VECTORS)
 def test_vectors(text, wanted, parts):
     assert protect(text) == (wanted, tuple(parts))
+
+
+def test_a_long_list_of_numbers_takes_no_time():
+    text = ",".join(["7"] * 20_000)
+    assert protect(text) == (text, ())
 
 
 def test_the_parts_come_back_exactly():
@@ -199,6 +219,13 @@ def test_greedy_search_is_beam_search_with_one_beam(translator):
     wanted = translator.translate(["the dog {a} sees {b}"], return_scores=True, num_beams=1, max_length=40)[0]
     row = keras.ops.convert_to_numpy(found.token_ids)[0, 0]
     assert tuple(int(i) for i in row if i) == wanted.token_ids
+
+
+def test_a_text_without_words_stays_whole_however_long_it_is(translator):
+    short = Translator(translator.model, translator.source_tokenizer, max_source_length=6, jit_compile=False)
+    text = "? ! " * 30 + "{a} 5 kg"
+    (found,) = short.translate([text], return_scores=True)
+    assert (found.text, found.truncated) == (text, False)
 
 
 def test_what_is_cut_off_is_not_added(translator):

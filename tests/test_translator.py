@@ -196,7 +196,8 @@ def test_a_process_that_keeps_translating_becomes_fast_by_itself(golden):
     for thread in threading.enumerate():
         if thread.name == "XLA":
             thread.join()
-    (function,) = translator._compiled.values()
+    function = translator._compiled_search(translator.settings.replace(num_beams=2, max_length_ratio=0.0), 2)
+    assert translator._compiled_search.cache_info().misses == 1
     function._plain = None  # From now on XLA alone answers.
     (found,) = translator.translate([text], **settings)
     assert [(h.text, h.token_ids) for h in found] == [(h.text, h.token_ids) for h in expected]
@@ -316,7 +317,15 @@ def test_other_limits_do_not_compile_again(golden):
     translator = Translator(golden.model, golden.tokenizer, num_beams=1)
     for settings in ({}, {"max_length_ratio": 1.5}, {"max_length": 9}, {"seed": 3}):
         translator.translate(golden.texts[:1], **settings)
-    assert len(translator._compiled) == 1
+    assert translator._compiled_search.cache_info().misses == 1
+
+
+def test_only_the_searches_that_were_used_last_are_kept(golden, monkeypatch):
+    monkeypatch.setattr("keras_transformer.translator.NUM_SEARCHES", 2)
+    translator = Translator(golden.model, golden.tokenizer, num_beams=1, jit_compile=False)
+    for penalty in (0.1, 0.2, 0.3):
+        translator.translate(golden.texts[:1], length_penalty=penalty)
+    assert translator._compiled_search.cache_info()[2:] == (2, 2)
 
 
 def test_a_translator_uses_the_cores_that_its_process_may_use():

@@ -60,7 +60,7 @@ export class Translator {
     const ids = [...tagged.slice(0, this.longest), this.settings.end_token_id];
     const present = parts.map((part, i) => (ids.includes(this.settings.end_token_id + 1 + i) ? part : ""));
     const words = parts.length === 0 || this.placeholders.hasWords(text);
-    return { ids, parts: present, unchanged: words ? null : this.placeholders.restored(text, present) };
+    return { ids, parts: present, unchanged: words ? null : this.placeholders.restored(text, parts) };
   }
 
   /** Separators and sentences of a text, in turn. Every sentence fits into the model. */
@@ -237,7 +237,7 @@ async function settings(address) {
     // Names of files in the same folder: one for a shared vocabulary, or source and target.
     const named = Array.isArray(tokenizers) && [1, 2].includes(tokenizers.length) && tokenizers.every((name) => /^[\w.-]+\.spm$/.test(name));
     if (!named) throw new Error("tokenizers must be one or two files of SentencePiece");
-    if (!(settings?.max_length_ratio > 0)) throw new Error("settings must have a max_length_ratio of more than 0");
+    if (!(settings?.max_length_ratio >= 0)) throw new Error("settings must have a max_length_ratio of at least 0");
     return [found, sentences(found), placeholders(found)];
   } catch (error) {
     throw new Error(`${address} cannot be used: ${error.message}.`);
