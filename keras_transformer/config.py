@@ -319,7 +319,7 @@ class TrainingConfig(Settings):
     clip_norm: float | None = setting(1.0, "largest global norm of the gradient (0: no clipping)", AT_LEAST_0)
     ema_momentum: float | None = setting(
         None,
-        "validate and keep an exponential moving average of the weights, e.g. 0.998 (0 or default: the weights)",
+        "validate and keep an exponential moving average of the weights, e.g. 0.998; 0 for none (default: the weights)",
         RATE,
     )
     monitor: str = setting("val_loss", "metric that chooses the best epoch", choices=("val_loss", "val_bleu"))

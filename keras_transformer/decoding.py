@@ -184,7 +184,8 @@ def sample(
         # Rounding may put the draw after the last token with a probability above 0.
         place = ops.minimum(place, ops.sum(ops.cast(probabilities > 0, "int32"), axis=-1, keepdims=True) - 1)
         token = ops.cast(ops.take_along_axis(tokens, place, axis=-1), "int32")
-        return token[:, 0], ops.take_along_axis(log_probs, token, axis=-1)[:, 0]
+        log_prob = ops.take_along_axis(log_probs, token, axis=-1)[:, 0]
+        return token[:, 0], ops.where(index < special_ids.num_tags, 0.0, log_prob)
 
     given = {"limits": limits, "prefix": prefix, "required": required, "uniforms": uniforms}
     batch_size = ops.shape(uniforms)[0]
@@ -220,10 +221,16 @@ def _one_by_one(decoder, batch_size, max_length, given, choose, special_ids, sta
         "scores": ops.zeros((batch_size,), "float32"),
         "token_ids": _full((batch_size, max_length), special_ids.pad),
         "finished": ops.zeros((batch_size,), "bool"),
-        **{name: ops.convert_to_tensor(x) for name, x in given.items() if x is not None},
+        **_tensors(given),
     }
     rows = _run(unfinished, body, rows, decoder, batch_size, stages or [Stage(max_length)])
     return Hypotheses(rows["token_ids"][:, None], rows["scores"][:, None])
+
+
+def _tensors(given):
+    """Tensors of those values that are not None. NumPy's integers have 64 bits, those of a search 32."""
+    types = {"limits": "int32", "prefix": "int32", "required": "bool", "uniforms": "float32"}
+    return {name: ops.cast(ops.convert_to_tensor(x), types[name]) for name, x in given.items() if x is not None}
 
 
 def _run(unfinished, body, rows, decoder, batch_size, stages):
@@ -352,13 +359,12 @@ class _Beams:
         # times.
         scores = [2 * IMPOSSIBLE] * self.num_beams + [0.0] + [IMPOSSIBLE] * (self.num_beams - 1)
         scores = ops.zeros((batch_size, 1), "float32") + ops.convert_to_tensor(scores, "float32")
-        limits = _full((batch_size,), self.max_length) if limits is None else ops.convert_to_tensor(limits)
+        limits = _full((batch_size,), self.max_length) if limits is None else _tensors({"limits": limits})["limits"]
         first = ops.where(self.columns == 0, self.special_ids.start, self.special_ids.pad)
         rows = {"paths": _full(shape, 0) + first, "scores": scores, "limits": limits}
         if self.settings.repetition_penalty != 1.0:
             rows["own"] = ops.zeros_like(scores)
-        given = {"prefix": prefix, "required": required}
-        return {**rows, **{name: ops.convert_to_tensor(x) for name, x in given.items() if x is not None}}
+        return {**rows, **_tensors({"prefix": prefix, "required": required})}
 
     def unfinished(self, index, rows):
         """Boolean (B,): whether a live prefix can still become one of the requested hypotheses."""
@@ -447,12 +453,16 @@ def _best_tokens(logits, k, token_ids, index, given, settings, special_ids, jit_
         # Only the k best are normalised: this reads the tensor (R, V) and does not write another one of this size.
         normalizer = ops.logsumexp(logits, axis=-1, keepdims=True)
         best, tokens = _top_k(_adjust(logits, token_ids, index, given, settings, special_ids), k, jit_compile)
-        return best - normalizer, tokens, best - normalizer
-    # Without XLA one fused operation is faster. The repetition penalty multiplies log probabilities, not logits.
-    log_probs = ops.log_softmax(logits, axis=-1)
-    best, tokens = _top_k(_adjust(log_probs, token_ids, index, given, settings, special_ids), k, jit_compile)
-    penalised = settings.repetition_penalty != 1.0
-    return best, tokens, ops.take_along_axis(log_probs, tokens, axis=-1) if penalised else best
+        best = own = best - normalizer
+    else:
+        # Without XLA one fused operation is faster. The repetition penalty multiplies log probabilities, not logits.
+        log_probs = ops.log_softmax(logits, axis=-1)
+        best, tokens = _top_k(_adjust(log_probs, token_ids, index, given, settings, special_ids), k, jit_compile)
+        own = ops.take_along_axis(log_probs, tokens, axis=-1) if settings.repetition_penalty != 1.0 else best
+    if special_ids.num_tags:  # A language tag costs nothing, because it was not chosen.
+        is_tag = ops.logical_and(index < special_ids.num_tags, best > IMPOSSIBLE / 2)
+        best, own = ops.where(is_tag, 0.0, best), ops.where(is_tag, 0.0, own)
+    return best, tokens, own
 
 
 def _adjust(log_probs, token_ids, index, given, settings, special_ids):
@@ -497,8 +507,6 @@ def _adjust(log_probs, token_ids, index, given, settings, special_ids):
         width = ops.shape(prefix)[1]
         column = ops.take(prefix, ops.minimum(index, width - 1), axis=1)[:, None]
         forced = ops.logical_and(index < width, column != special_ids.pad)
-        if special_ids.num_tags:  # A language tag costs nothing, because it was not chosen.
-            original = ops.where(index < special_ids.num_tags, 0.0, original)
         # A forced token may be one that is otherwise forbidden.
         log_probs = ops.where(forced, ops.where(tokens == column, original, IMPOSSIBLE), log_probs)
     return log_probs

@@ -238,6 +238,7 @@ class DistributedFit:
         if not all(layer.built for layer in self._flatten_layers()):
             self(x)  # Creates the weights. The result is unused, so TensorFlow does not compute it.
         variables = self.trainable_weights
+        used = []  # Those that have a gradient.
 
         # Defined inside `train_step`, because each replica has its own variables and needs its own trace.
         @tf.function(jit_compile=self._inner_xla or None, autograph=False, reduce_retracing=True)
@@ -250,7 +251,9 @@ class DistributedFit:
                 loss = loss * share * tf.cast(replicas, loss.dtype)
                 scaled = self.optimizer.scale_loss(loss)
             self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
-            return loss, [tf.convert_to_tensor(gradient) for gradient in tape.gradient(scaled, variables)]
+            found = tape.gradient(scaled, variables)
+            used[:] = [variable for variable, gradient in zip(variables, found, strict=True) if gradient is not None]
+            return loss, [tf.convert_to_tensor(gradient) for gradient in found if gradient is not None]
 
         total = _all_reduce(self._weight_of(x, sample_weight))
         loss, gradients = 0.0, None
@@ -260,7 +263,8 @@ class DistributedFit:
             loss += part_loss
             gradients = part_gradients if gradients is None else list(map(tf.add, gradients, part_gradients))
         loss, *gradients = _all_reduce([loss, *gradients])
-        self.optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        of_variables = dict(zip(map(id, used), gradients, strict=True))
+        self.optimizer.apply_gradients([(of_variables.get(id(variable)), variable) for variable in variables])
         return self._logs(loss, x)
 
     def test_step(self, *args):

@@ -372,7 +372,7 @@ class PositionalEmbedding(keras.layers.Layer):
                 first = self.first_position + start_index
                 table = positional_encoding(first + length, self.hidden_dim, self.max_wavelength, self.layout)
                 return ops.convert_to_tensor(table[first:])
-            positions = ops.arange(ops.shape(token_ids)[1], dtype="int32") + start_index
+            positions = ops.arange(ops.shape(token_ids)[1], dtype="int32") + ops.cast(start_index, "int32")
         if self.position_type == "learned":
             return ops.take(self.position_table, positions, axis=0)
         return self._sinusoids(positions + self.first_position)

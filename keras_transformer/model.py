@@ -197,7 +197,13 @@ class Transformer(DistributedFit, keras.Model):
         return super().call(_by_name(inputs), training=training, mask=mask)
 
     def get_config(self):
-        return dict(self._config)
+        config = dict(self._config)
+        frozen = [layer.name for layer in self.layers if layer.weights and not layer.trainable]
+        if not self.trainable:
+            config["trainable"] = False
+        elif frozen:
+            config["frozen_layers"] = frozen
+        return config
 
     @classmethod
     def from_config(cls, config):
@@ -208,7 +214,17 @@ class Transformer(DistributedFit, keras.Model):
                 "Padding is id 0 for data, search and exports, so a `Transformer` has no `pad_token_id`. Received: a "
                 f"saved model with pad_token_id={pad_token_id}. Swap rows 0 and {pad_token_id} of its embeddings."
             )
-        return cls(**{key: value for key, value in config.items() if key != "pad_token_id"})
+        model = cls(**{key: value for key, value in config.items() if key not in ("pad_token_id", "frozen_layers")})
+        for name in config.get("frozen_layers", ()):
+            model.get_layer(name).trainable = False
+        return model
+
+    def quantize(self, mode, **kwargs):
+        """Raises an error: the files and the searches of a `Transformer` are those of its weights."""
+        raise ValueError(
+            f"A `Transformer` is not quantized in Python. Received: mode={mode!r}. For small files, export the run: "
+            "python -m keras_transformer export tflite RUN --quantize int8."
+        )
 
     def attention_scores(self, encoder_token_ids, decoder_token_ids) -> AttentionScores:
         """The attention scores of every head of every layer.
@@ -357,7 +373,7 @@ class Decoder:
         }
         if cache == "fixed":
             # Zeros that are computed from the input: a file for devices would store constant ones.
-            zero = ops.cast(ops.min(encoder_token_ids) * 0, model.compute_dtype)
+            zero = ops.cast(ops.sum(encoder_token_ids) * 0, model.compute_dtype)
             self.cache["self"] = keras.tree.map_structure(
                 lambda x: ops.broadcast_to(zero, ops.shape(x)), self.cache["self"]
             )

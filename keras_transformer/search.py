@@ -170,8 +170,8 @@ def search(
         prefix: (B, P), tokens that the translations begin with, padded. Defaults to None.
         uniforms: (B, L), uniform random numbers in [0, 1), for sampling.
         jit_compile: whether XLA compiles the search. Defaults to False.
-        cache: `"growing"` or `"fixed"`, see `keras_transformer.caches`. Defaults to `"fixed"` if XLA compiles the
-            search, else to `"growing"`.
+        cache: `"growing"` or `"fixed"`, see `keras_transformer.caches`. Defaults to `"fixed"` on JAX and if XLA
+            compiles the search, else to `"growing"`.
         num_placeholders: N, number of placeholders of the vocabulary; without `required`, translations have none.
             Defaults to 0.
         required: bool (B, N), the placeholders that a translation must have, from `placeholders_of`. Defaults to None.
@@ -184,16 +184,27 @@ def search(
     Returns:
         `decoding.Hypotheses`.
     """
+    import keras
     from keras import ops
 
     from keras_transformer import decoding
     from keras_transformer.shortlist import ShortlistDecoder, restored
 
-    cache = cache or ("fixed" if jit_compile else "growing")
+    if settings.shortlist and shortlist is None:
+        raise ValueError(
+            f"A search with `settings.shortlist` needs a `shortlist`. Received: {settings.shortlist} and None."
+        )
+    if settings.sampling and uniforms is None:
+        raise ValueError("Sampling needs `uniforms`, numbers in [0, 1) of shape (B, max_length). Received: None.")
+    if isinstance(num_hypotheses, int):
+        settings.check_num_hypotheses(num_hypotheses)
+    cache = cache or ("fixed" if jit_compile or keras.backend.backend() == "jax" else "growing")
     # Devices translate one sentence at a time, and each further stage would add another copy of the loop's body.
     one_stage = cache == "fixed" and not jit_compile
     stages = [decoding.Stage(max_length)] if one_stage else _stages(encoder_token_ids, max_length)
     num_beams = 1 if settings.sampling else settings.num_beams
+    if settings.shortlist and not hasattr(model, "decoder_embedding"):
+        raise ValueError(f"An ensemble has no shortlist. Received: settings with shortlist={settings.shortlist}.")
     decoder = model.start_decoding(encoder_token_ids, stages[0].max_length, num_beams, cache)
     batch_size = ops.shape(encoder_token_ids)[0]
     forbidden = [*settings.forbidden, *tags]

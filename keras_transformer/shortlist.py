@@ -101,9 +101,10 @@ class Shortlist:
         tokens = take_rows(table, ops.reshape(encoder_token_ids, (1, -1)))[0]  # (B * S, N)
         tokens = ops.cast(tokens, "int32")
         batch_size, length = ops.shape(encoder_token_ids)
-        first = ops.repeat(ops.arange(batch_size, dtype="int32") * vocabulary_size, length * NUM_ALIGNED)
+        count = self.aligned.shape[1]
+        first = ops.repeat(ops.arange(batch_size, dtype="int32") * vocabulary_size, length * count)
         places = ops.reshape(tokens, (-1,)) + first
-        weights = ops.zeros_like(tokens, dtype="float32") + 1.0 / np.arange(1, NUM_ALIGNED + 1, dtype="float32")
+        weights = ops.zeros_like(tokens, dtype="float32") + 1.0 / np.arange(1, count + 1, dtype="float32")
         shape = (batch_size * vocabulary_size,)
         scores = ops.scatter(places[:, None], ops.reshape(weights, (-1,)), shape)
         always = np.zeros(vocabulary_size, "float32")

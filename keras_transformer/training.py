@@ -40,7 +40,7 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
     Call arguments:
         y_true: integer labels (B, T).
         y_pred: logits (B, T, V).
-        sample_weight: (B, T).
+        sample_weight: (B, T); or (B, 1), the same for all tokens of a sentence.
 
     Example:
         >>> loss = LabelSmoothedCrossEntropy(label_smoothing=0.0)
@@ -66,6 +66,9 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
                 f"`label_smoothing` must be in [0, 1). Received: label_smoothing={label_smoothing}. The paper has 0.1."
             )
         self.label_smoothing = label_smoothing
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        return super().__call__(y_true, y_pred, _per_token(sample_weight, y_pred))
 
     def call(self, y_true, y_pred):
         logits, labels, _ = _flat(y_true, y_pred)
@@ -121,6 +124,9 @@ class TeacherCrossEntropy(keras.losses.Loss):
     def __init__(self, reduction="mean_with_sample_weight", name="teacher_cross_entropy", **kwargs):
         super().__init__(name=name, reduction=reduction, **kwargs)
 
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        return super().__call__(y_true, y_pred, _per_token(sample_weight, y_pred))
+
     def call(self, y_true, y_pred):
         logits = ops.cast(y_pred, "float32")
         wanted = ops.softmax(ops.stop_gradient(ops.cast(y_true, "float32")), axis=-1)
@@ -132,7 +138,8 @@ def add_teacher(model, teacher, weight=0.5):
 
         loss = (1 - weight) * loss of the labels + weight * loss of the teacher
 
-    Validation has the loss of the labels alone. Saved files have no teacher: call this again before training goes on.
+    Validation has the loss of the labels alone. Saved files have no teacher: call this again before training goes on. A
+    second call replaces the teacher of the first.
 
     Args:
         model: a compiled `Transformer`.
@@ -140,15 +147,18 @@ def add_teacher(model, teacher, weight=0.5):
         weight: in (0, 1]. Defaults to 0.5.
 
     Raises:
-        ValueError: the vocabularies differ.
+        ValueError: the vocabularies differ, or the weight is not in (0, 1].
     """
+    if not 0 < weight <= 1:
+        raise ValueError(f"`weight` must be in (0, 1]. Received: weight={weight}.")
     sizes = [(one.vocabulary_size, one.target_vocabulary_size) for one in (model, teacher)]
     if sizes[0] != sizes[1]:
         raise ValueError(
             "A teacher in the loss must have the vocabulary of the model: its distribution is over the same tokens. "
             f"Received: a model with {sizes[0]} ids, a teacher with {sizes[1]}. Train with --vocabulary-from."
         )
-    loss_of_labels, loss_of_teacher = model.compute_loss, TeacherCrossEntropy()
+    loss_of_labels = getattr(model.compute_loss, "of_labels", model.compute_loss)
+    loss_of_teacher = TeacherCrossEntropy()
 
     def compute_loss(x=None, y=None, y_pred=None, sample_weight=None, training=True):
         loss = loss_of_labels(x, y, y_pred, sample_weight, training=training)
@@ -156,7 +166,9 @@ def add_teacher(model, teacher, weight=0.5):
             return loss
         return (1 - weight) * loss + weight * loss_of_teacher(teacher(x), y_pred, sample_weight)
 
+    compute_loss.of_labels = loss_of_labels
     model.compute_loss = compute_loss
+    model.train_function = None  # An earlier `fit` has made one with the loss of before.
 
 
 # The loss and the metrics use the same operations on the same logits, so that compilers compute equal ones only once.
@@ -164,9 +176,30 @@ def add_teacher(model, teacher, weight=0.5):
 
 def _flat(y_true, y_pred, sample_weight=None):
     """Logits (B * T, V) in float32, labels (B * T,) and weights (B * T,) or None."""
-    weights = None if sample_weight is None else ops.reshape(sample_weight, (-1,))
+    sizes = [tuple(y_true.shape), tuple(y_pred.shape[:-1])]
+    if len(sizes[0]) == len(sizes[1]) + 1 and sizes[0][-1] == 1:  # Keras gives labels a last axis in some cases.
+        sizes[0] = sizes[0][:-1]
+    if len(sizes[0]) != len(sizes[1]) or any(a != b for a, b in zip(*sizes, strict=True) if None not in (a, b)):
+        raise ValueError(
+            "Labels must have the shape of the logits without their last axis. "
+            f"Received: labels {tuple(y_true.shape)}, logits {tuple(y_pred.shape)}."
+        )
+    weights = None if sample_weight is None else ops.reshape(_per_token(sample_weight, y_pred), (-1,))
     logits = ops.reshape(ops.cast(y_pred, "float32"), (-1, y_pred.shape[-1]))
     return logits, ops.reshape(ops.cast(y_true, "int32"), (-1,)), weights
+
+
+def _per_token(sample_weight, y_pred):
+    """Weights of the tokens: those of sentences, (B,) or (B, 1), are those of all their tokens."""
+    if sample_weight is None:
+        return None
+    sample_weight = ops.convert_to_tensor(sample_weight)
+    missing = len(y_pred.shape) - 1 - len(sample_weight.shape)
+    if missing > 0:
+        sample_weight = ops.reshape(sample_weight, (*ops.shape(sample_weight), *[1] * missing))
+    if sample_weight.shape[-1] == 1 != y_pred.shape[-2]:
+        sample_weight = ops.broadcast_to(sample_weight, ops.shape(y_pred)[:-1])
+    return sample_weight
 
 
 def _known(labels, vocabulary_size):
@@ -275,7 +308,9 @@ class InverseSquareRootSchedule(keras.optimizers.schedules.LearningRateSchedule)
 
 
 def copy_weights(model, other, encoder_layers=None, decoder_layers=None, same_vocabulary=True):
-    """Copies those weights of another `Transformer` whose shapes fit: embeddings, blocks and final normalisations.
+    """Copies those weights of another `Transformer` that fit: embeddings, blocks and final normalisations.
+
+    Embeddings fit if their shapes do. Blocks must also have the same number of heads and the same activation.
 
     A student begins with blocks of its teacher ("Pre-trained Summarization Distillation", Shleifer and Rush, 2020).
 
@@ -293,13 +328,16 @@ def copy_weights(model, other, encoder_layers=None, decoder_layers=None, same_vo
     Raises:
         ValueError: one is pre-norm and the other post-norm, there are other numbers of blocks, or nothing fits.
     """
-    pre_norm, other_pre_norm = (one.get_config()["normalize_first"] for one in (model, other))
+    configs = [one.get_config() for one in (model, other)]
+    pre_norm, other_pre_norm = (config["normalize_first"] for config in configs)
     if pre_norm != other_pre_norm:
         raise ValueError(
             "Both models must be pre-norm or both post-norm: with the same weights, the two compute different things. "
             f"Received: a model with normalize_first={pre_norm} and another with normalize_first={other_pre_norm}. "
             "Make both the same."
         )
+    # With the same weights, blocks with other heads compute different things, too.
+    same_blocks = all(configs[0][name] == configs[1][name] for name in ("num_heads", "activation"))
     pairs = [
         (f"embedding of the {name}", *(getattr(one, f"{side}_embedding") for one in (model, other)))
         for name, side in (("source", "encoder"), ("target", "decoder"))
@@ -314,6 +352,8 @@ def copy_weights(model, other, encoder_layers=None, decoder_layers=None, same_vo
                 f"`{side}_layers` must name one block of the other model for each {side} block, from 0 to "
                 f"{len(others) - 1}. Received: {side}_layers={list(layers)} for {len(mine)} blocks."
             )
+        if not same_blocks:
+            continue
         pairs += [(f"{side} block {i}", block, others[i]) for block, i in zip(mine, layers, strict=True)]
         pairs.append((f"normalisation of the {side}", *(getattr(one, f"{side}_norm") for one in (model, other))))
     copied = []
@@ -324,7 +364,8 @@ def copy_weights(model, other, encoder_layers=None, decoder_layers=None, same_vo
     if not copied:
         widths = [one.get_config()["hidden_dim"] for one in (model, other)]
         raise ValueError(
-            "No weights of the other model fit: blocks and embeddings must have the same sizes. Received: a model of "
+            "No weights of the other model fit: blocks and embeddings must have the same sizes, blocks also the same "
+            "number of heads and activation. Received: a model of "
             f"width {widths[0]}, another of width {widths[1]}. Train without --layers-from, or with --hidden-dim "
             f"{widths[1]}."
         )
@@ -437,6 +478,8 @@ class RunCheckpoint(keras.callbacks.Callback):
         super().__init__()
         self.every_steps, self.every_minutes = every_steps, every_minutes
         self.write, self.agree = write, agree or (lambda value: value)
+        if monitor not in ("val_loss", "val_bleu"):
+            raise ValueError(f"`monitor` must be 'val_loss' or 'val_bleu'. Received: monitor={monitor!r}.")
         self.run, self.monitor = run, monitor
         self.patience, self.max_minutes = patience, max_minutes
         self.state = {"epoch": 0, "step": 0, "best": None, "best_epoch": None, "minutes": 0.0}

@@ -599,6 +599,8 @@ class Translator:
         Returns:
             `keras_transformer.shortlist.Shortlist`, which also becomes `translator.shortlist`.
         """
+        if isinstance(self.model, Ensemble):
+            raise ValueError("An ensemble has no shortlist. Received: a translator of an ensemble.")
         sizes = self.model.vocabulary_size, self.model.target_vocabulary_size
         self.shortlist = Shortlist.learn(self.align(sources, targets, target_language), *sizes)
         self._compiled_search.cache_clear()

@@ -109,9 +109,7 @@ def test_the_command_reports_and_changes_nothing_after_an_error(tmp_path, capsys
 
 
 def test_both_sides_need_a_file(tmp_path, capsys):
-    paths = [str(tmp_path / name) for name in ("a", "b")]
-    for path in paths:
-        write(path, "one dog\n")
+    paths = [str(write(tmp_path / name, "one dog\n")) for name in ("a", "b")]
     with pytest.raises(SystemExit, match="2"):
         main(["clean", *paths, "--output-source", str(tmp_path / "x"), "--output-target", str(tmp_path / "." / "x")])
     assert "--output-source and --output-target must be two files" in capsys.readouterr().err

@@ -74,6 +74,31 @@ def log_softmax(logits):
     return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
 
 
+@pytest.mark.parametrize("repetition_penalty", [1.0, 1.5])
+@pytest.mark.parametrize("kind", ["greedy", "greedy, XLA", "beams", "beams, XLA", "sampling"])
+def test_a_language_tag_costs_nothing(kind, repetition_penalty):
+    """And NumPy's integers, which have 64 bits, are as good as others."""
+    logits = table(5)
+    num_beams = 3 if "beams" in kind else 1
+    decoder = TableDecoder(logits, num_beams)
+    settings = SearchSettings(num_beams=num_beams, length_penalty=0.0, repetition_penalty=repetition_penalty)
+    special_ids = decoding.SpecialIds(forbidden=(0, START), num_tags=1)
+    given = {"limits": np.full(B, L), "prefix": np.full((B, 1), 4), "special_ids": special_ids}
+    if kind == "sampling":
+        uniforms = np.random.default_rng(0).uniform(size=(B, L)).astype("float32")
+        found = decoding.sample(decoder, uniforms, L, settings, **given)
+    else:
+        search = decoding.beam_search if num_beams > 1 else decoding.greedy
+        found = search(decoder, B, L, settings, jit_compile="XLA" in kind, **given)
+    token_ids, scores = map(ops.convert_to_numpy, found)
+    for sentence in range(B):
+        row = [int(token) for token in token_ids[sentence, 0] if token]
+        assert row[0] == 4
+        before = [(0, START), *itertools.pairwise([START, *row])]
+        costs = [log_softmax(logits[sentence, a, b])[token] for (a, b), token in zip(before, row, strict=False)]
+        assert scores[sentence, 0] == pytest.approx(sum(costs[1:]), abs=1e-5)
+
+
 DIVISORS = {"gnmt": lambda length, a: ((5 + length) / 6) ** a, "power": lambda length, a: length**a}
 
 

@@ -214,6 +214,8 @@ def test_a_student_begins_with_blocks_spread_over_those_of_its_teacher():
     assert "embedding of the source" not in copy_weights(same_size, teacher, same_vocabulary=False)
     with pytest.raises(ValueError, match=r"from 0 to 4\. Received: decoder_layers=\[0, 5, 1\] for 3 blocks"):
         copy_weights(student, teacher, decoder_layers=[0, 5, 1])
+    other_heads = Transformer(13, num_layers=4, normalize_first=True, **{**SIZES, "num_heads": 4})
+    assert copy_weights(other_heads, teacher) == ["embedding of the source", "embedding of the target"]
     post_norm = Transformer(13, num_layers=4, **SIZES)
     with pytest.raises(ValueError, match=r"normalize_first=False and another with normalize_first=True\. Make both"):
         copy_weights(post_norm, teacher)
@@ -255,6 +257,19 @@ def test_fit_learns_from_the_teacher_alone_or_beside_the_labels(tmp_path):
     assert history["loss"][-1] < history["loss"][0]
     assert all(np.array_equal(*pair) for pair in zip(before, teacher.get_weights(), strict=True))
     assert len(model.weights) == len(Transformer(13, num_layers=1, **SIZES).weights)
+    # After a `fit`, a teacher counts, too, and another one takes its place.
+    again = Transformer(13, num_layers=1, dropout=0.0, **SIZES)
+    again.compile(keras.optimizers.SGD(0.0), LabelSmoothedCrossEntropy(), jit_compile=False)
+    losses = []
+    for one in (None, model, teacher):
+        if one:
+            add_teacher(again, one, 1.0)
+        history = again.fit(inputs, target, sample_weight=np.ones((16, 6)), verbose=0, batch_size=16).history
+        losses.append(history["loss"][0])
+    wanted = float(TeacherCrossEntropy()(teacher(inputs), again(inputs), np.ones((16, 6), "float32")))
+    assert losses[2] == pytest.approx(wanted, rel=1e-4) and len({round(loss, 4) for loss in losses}) == 3
+    with pytest.raises(ValueError, match=r"`weight` must be in \(0, 1\]\. Received: weight=0"):
+        add_teacher(again, teacher, 0)
     model.save(tmp_path / "model.keras")
     assert type(keras.saving.load_model(tmp_path / "model.keras")) is Transformer
     with pytest.raises(ValueError, match=r"Received: a model with \(13, 13\) ids, a teacher with \(17, 17\)"):

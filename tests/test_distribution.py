@@ -148,6 +148,30 @@ def dense_model(train_step=None, **arguments):
 V = 5
 
 
+def test_a_weight_without_a_gradient_stays_as_it_is():
+    import keras
+
+    class Unused(DistributedFit, keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.used, self.unused = keras.layers.Dense(V), keras.layers.Dense(V)
+
+        def call(self, x):
+            self.unused(x)
+            return self.used(x)
+
+    model = Unused()
+    model.compile("sgd", "mse", jit_compile=False, gradient_accumulation_steps=2)
+    x = np.ones((4, 3), "float32")
+    model(x)
+    before = [layer.get_weights() for layer in (model.used, model.unused)]
+    with pytest.warns(UserWarning, match="Gradients do not exist for variables"):
+        model.fit(x, np.ones((4, V), "float32"), verbose=0)
+    after = [layer.get_weights() for layer in (model.used, model.unused)]
+    assert not np.array_equal(before[0][0], after[0][0])
+    np.testing.assert_array_equal(before[1][0], after[1][0])
+
+
 def sparse(**arguments):
     import keras
 

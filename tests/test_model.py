@@ -13,6 +13,7 @@ from keras import ops
 from keras_transformer.config import PRESETS
 from keras_transformer.embeddings import positional_encoding
 from keras_transformer.model import Transformer
+from keras_transformer.training import LabelSmoothedCrossEntropy
 
 B, T, S, D, F, V, V_TARGET = 3, 5, 7, 22, 13, 23, 19
 SMALL = {
@@ -702,3 +703,26 @@ def test_fit_lowers_the_loss_and_moves_every_weight(policy):
     assert losses[-1] < 0.8 * losses[0]
     unchanged = [w.path for w, old in zip(model.weights, before, strict=True) if np.array_equal(to_numpy(w), old)]
     assert unchanged == []
+
+
+def test_a_loaded_model_has_the_frozen_layers_of_the_saved_one(tmp_path):
+    model = make()
+    model.encoder_embedding.trainable = model.encoder_blocks[0].trainable = False
+    model.compile(keras.optimizers.Adam(0.01), LabelSmoothedCrossEntropy(), jit_compile=False)
+    ids = np.random.default_rng(0).integers(4, 11, (4, 5)).astype("int32")
+    data = {"x": {"encoder_token_ids": ids, "decoder_token_ids": ids}, "y": ids, "sample_weight": np.ones((4, 5))}
+    model.fit(**data, verbose=0)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert len(loaded.trainable_weights) == len(model.trainable_weights) < len(model.weights)
+    for one in (model, loaded):
+        one.fit(**data, verbose=0, shuffle=False)
+    for a, b in zip(model.get_weights(), loaded.get_weights(), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+    frozen = Transformer.from_config(Transformer(trainable=False, **SMALL).get_config())
+    assert frozen.trainable_weights == [] and Transformer.from_config(make().get_config()).trainable_weights != []
+
+
+def test_a_model_is_quantized_by_its_exports_only():
+    with pytest.raises(ValueError, match=r"A `Transformer` is not quantized in Python\. Received: mode='int8'"):
+        make().quantize("int8")

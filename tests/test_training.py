@@ -382,6 +382,23 @@ def test_a_training_resumed_within_an_epoch_ends_with_the_same_weights_and_metri
     assert checkpoint.run.checkpoints()[0].name == "epoch-00002.npz"
 
 
+@pytest.mark.parametrize(
+    "function", [training.LabelSmoothedCrossEntropy(), training.Perplexity(), training.TokenAccuracy()], ids=str
+)
+def test_a_weight_of_a_sentence_is_that_of_its_tokens(function):
+    rng = np.random.default_rng(0)
+    logits, labels = rng.normal(size=(3, 4, V)).astype("float32"), rng.integers(0, V, (3, 4))
+    weights = np.array([[1.0], [0.0], [2.0]], "float32")
+    wanted = float(function(labels, logits, sample_weight=np.repeat(weights, 4, axis=1)))
+    for given in (weights, weights[:, 0]):
+        if isinstance(function, keras.metrics.Metric):
+            function.reset_state()
+        assert float(function(labels, logits, sample_weight=given)) == pytest.approx(wanted, rel=1e-6)
+    for wrong in (labels.T, labels[:1, :1], labels[:, :3], np.zeros((3, 4, V), "int32")):
+        with pytest.raises(ValueError, match=r"Labels must have the shape of the logits without their last axis\. Rec"):
+            function(wrong, logits)
+
+
 def test_the_last_step_of_an_epoch_has_no_checkpoint_of_its_own(tmp_path, monkeypatch):
     """Resuming from it, no step of the epoch would be left, and Keras takes 0 steps as no limit."""
     monkeypatch.setattr(runs, "NUM_CHECKPOINTS", 99)
