@@ -2,9 +2,10 @@
 
 The probability that the model gives a word, p, is the product of those of its tokens. It says how sure the model is,
 not how often it is right. So a function with three numbers turns it into a confidence, logit c = a log p - b log(1 - p)
-+ d: "Beta calibration" (Kull et al., 2017), section 3. They are fitted to words of which a reference says whether they
-are right: those that it has in the same order, with the fewest edits, as in TER (Snover et al., 2006) without shifts.
-The confidence of a sentence is the mean of its words', that is the share of them that is expected to be right.
++ d with a and b of at least 0: "Beta calibration" (Kull et al., 2017), section 3. They are fitted to words of which a
+reference says whether they are right: those that it has in the same order, with the fewest edits, as in TER (Snover et
+al., 2006) without shifts. The confidence of a sentence is the mean of its words', that is the share of them that is
+expected to be right.
 """
 
 import itertools
@@ -67,17 +68,30 @@ class Calibration(NamedTuple):
                 "A calibration needs words that are right and words that are wrong. "
                 f"Received: {len(right):,} words, {int(right.sum()):,} of them right. Calibrate on more text."
             )
-        features, numbers = _features(log_probs), np.zeros(3)
-        for _ in range(50):  # Newton's method, with a little regularisation for words that are easily told apart.
-            confidences = _sigmoid(features @ numbers)
-            gradient = features.T @ (right - confidences) - 1e-3 * numbers
-            hessian = (features.T * (confidences * (1 - confidences))) @ features + 1e-3 * np.eye(3)
-            numbers = numbers + np.linalg.solve(hessian, gradient)
+        features, kept = _features(log_probs), [0, 1, 2]
+        while True:
+            numbers = np.zeros(3)
+            numbers[kept] = _fitted(features[:, kept], right)
+            if numbers[:2].min() >= 0:
+                break
+            # With a negative a or b, the confidence of a more probable word could be lower.
+            kept.remove(int(numbers[:2].argmin()))
         return cls(*numbers.tolist(), len(right), float(right.mean()))
 
     def __call__(self, log_probs):
         """The confidences of words with these log probabilities."""
         return _sigmoid(_features(log_probs) @ np.array(self[:3]))
+
+
+def _fitted(features, right):
+    """The coefficients of a logistic regression."""
+    numbers = np.zeros(features.shape[1])
+    for _ in range(50):  # Newton's method, with a little regularisation for words that are easily told apart.
+        confidences = _sigmoid(features @ numbers)
+        gradient = features.T @ (right - confidences) - 1e-3 * numbers
+        hessian = (features.T * (confidences * (1 - confidences))) @ features + 1e-3 * np.eye(len(numbers))
+        numbers = numbers + np.linalg.solve(hessian, gradient)
+    return numbers
 
 
 def _features(log_probs):

@@ -40,6 +40,14 @@ def test_a_confidence_is_a_probability(log_prob):
     assert np.isfinite(Calibration.fit([log_prob, log_prob, -1.0, -1.0], [1, 0, 1, 0])(log_prob)).all()
 
 
+def test_a_more_probable_word_is_never_less_likely_to_be_right():
+    generator, probs = np.random.default_rng(0), np.linspace(0.001, 0.999, 99)
+    for _ in range(50):
+        log_probs, right = np.log(generator.uniform(size=8)), generator.permutation([1, 1, 1, 0, 0, 0, 1, 0])
+        found = Calibration.fit(log_probs, right)
+        assert found.a >= 0 and found.b >= 0 and (np.diff(found(np.log(probs))) >= 0).all()
+
+
 @pytest.mark.parametrize("right", [[1, 1], [0, 0], []])
 def test_a_calibration_needs_both_kinds(right):
     with pytest.raises(ValueError, match=f"and words that are wrong. Received: {len(right)} words"):

@@ -382,10 +382,9 @@ def test_a_training_resumed_within_an_epoch_ends_with_the_same_weights_and_metri
     assert checkpoint.run.checkpoints()[0].name == "epoch-00002.npz"
 
 
-@pytest.mark.parametrize(
-    "function", [training.LabelSmoothedCrossEntropy(), training.Perplexity(), training.TokenAccuracy()], ids=str
-)
-def test_a_weight_of_a_sentence_is_that_of_its_tokens(function):
+@pytest.mark.parametrize("kind", [training.LabelSmoothedCrossEntropy, training.Perplexity, training.TokenAccuracy])
+def test_a_weight_of_a_sentence_is_that_of_its_tokens(kind):
+    function = kind()
     rng = np.random.default_rng(0)
     logits, labels = rng.normal(size=(3, 4, V)).astype("float32"), rng.integers(0, V, (3, 4))
     weights = np.array([[1.0], [0.0], [2.0]], "float32")
