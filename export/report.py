@@ -72,6 +72,7 @@ def write_report(runs, folder, texts=(), browser=False):
     tests = [read_parallel(*pair) for pair in texts] or load_corpus(data).test
     tokenize = data.sacrebleu_tokenizer()
     command = [*runs, *(["--browser"] if browser else []), *(word for pair in texts for word in ("--text", *pair))]
+    texts_of = {run: _texts_for(run, tests, data.target_language) for run in runs}
     rows = {run: [] for run in runs}
     with new_folder(folder, overwrite=True) as written, tempfile.TemporaryDirectory() as scratch:
         for form, (kind, quantize) in forms.items():
@@ -81,8 +82,8 @@ def write_report(runs, folder, texts=(), browser=False):
             for run in measured:
                 path = None if kind == "python" else in_own_process(_exported, run, kind, quantize, scratch)
                 opened.append((kind, quantize, run.split(","), path))
-            of_runs = [_texts_for(run, tests, data.target_language) for run in measured]
-            for run, row in zip(measured, _rows(opened, of_runs, tokenize), strict=True):
+            measured_rows = _rows(opened, [texts_of[run] for run in measured], tokenize)
+            for run, row in zip(measured, measured_rows, strict=True):
                 name = " + ".join(Run(one).folder.name for one in run.split(","))
                 rows[run].append({"run": name, "form": form, **row})
                 print(_line(rows[run][-1]), flush=True)

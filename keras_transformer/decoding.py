@@ -359,12 +359,12 @@ class _Beams:
         # times.
         scores = [2 * IMPOSSIBLE] * self.num_beams + [0.0] + [IMPOSSIBLE] * (self.num_beams - 1)
         scores = ops.zeros((batch_size, 1), "float32") + ops.convert_to_tensor(scores, "float32")
-        limits = _full((batch_size,), self.max_length) if limits is None else _tensors({"limits": limits})["limits"]
+        given = _tensors({"limits": limits, "prefix": prefix, "required": required})
         first = ops.where(self.columns == 0, self.special_ids.start, self.special_ids.pad)
-        rows = {"paths": _full(shape, 0) + first, "scores": scores, "limits": limits}
+        rows = {"paths": _full(shape, 0) + first, "scores": scores, "limits": _full((batch_size,), self.max_length)}
         if self.settings.repetition_penalty != 1.0:
             rows["own"] = ops.zeros_like(scores)
-        return {**rows, **_tensors({"prefix": prefix, "required": required})}
+        return {**rows, **given}
 
     def unfinished(self, index, rows):
         """Boolean (B,): whether a live prefix can still become one of the requested hypotheses."""

@@ -194,6 +194,8 @@ def search(
         raise ValueError(
             f"A search with `settings.shortlist` needs a `shortlist`. Received: {settings.shortlist} and None."
         )
+    if settings.shortlist and not hasattr(model, "decoder_embedding"):
+        raise ValueError(f"An ensemble has no shortlist. Received: settings with shortlist={settings.shortlist}.")
     if settings.sampling and uniforms is None:
         raise ValueError("Sampling needs `uniforms`, numbers in [0, 1) of shape (B, max_length). Received: None.")
     if isinstance(num_hypotheses, int):
@@ -203,8 +205,6 @@ def search(
     one_stage = cache == "fixed" and not jit_compile
     stages = [decoding.Stage(max_length)] if one_stage else _stages(encoder_token_ids, max_length)
     num_beams = 1 if settings.sampling else settings.num_beams
-    if settings.shortlist and not hasattr(model, "decoder_embedding"):
-        raise ValueError(f"An ensemble has no shortlist. Received: settings with shortlist={settings.shortlist}.")
     decoder = model.start_decoding(encoder_token_ids, stages[0].max_length, num_beams, cache)
     batch_size = ops.shape(encoder_token_ids)[0]
     forbidden = [*settings.forbidden, *tags]

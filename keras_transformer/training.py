@@ -17,8 +17,15 @@ from keras import ops
 from keras_transformer.files import output_path
 
 
+class _TokenLoss(keras.losses.Loss):
+    """A loss of every token."""
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        return super().__call__(y_true, y_pred, _per_token(sample_weight, y_pred))
+
+
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class LabelSmoothedCrossEntropy(keras.losses.Loss):
+class LabelSmoothedCrossEntropy(_TokenLoss):
     """Cross-entropy against (1 - e) * one-hot + e / V, from logits and integer labels.
 
     With sample weights of 1 for real tokens and 0 for padding, as `keras_transformer.data` emits them, the loss is the
@@ -67,9 +74,6 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
             )
         self.label_smoothing = label_smoothing
 
-    def __call__(self, y_true, y_pred, sample_weight=None):
-        return super().__call__(y_true, y_pred, _per_token(sample_weight, y_pred))
-
     def call(self, y_true, y_pred):
         logits, labels, _ = _flat(y_true, y_pred)
 
@@ -99,7 +103,7 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class TeacherCrossEntropy(keras.losses.Loss):
+class TeacherCrossEntropy(_TokenLoss):
     """Cross-entropy against the distribution of a teacher: word-level distillation.
 
         loss = logsumexp(z) - sum(q * z),    q = softmax(logits of the teacher)
@@ -123,9 +127,6 @@ class TeacherCrossEntropy(keras.losses.Loss):
 
     def __init__(self, reduction="mean_with_sample_weight", name="teacher_cross_entropy", **kwargs):
         super().__init__(name=name, reduction=reduction, **kwargs)
-
-    def __call__(self, y_true, y_pred, sample_weight=None):
-        return super().__call__(y_true, y_pred, _per_token(sample_weight, y_pred))
 
     def call(self, y_true, y_pred):
         logits = ops.cast(y_pred, "float32")
