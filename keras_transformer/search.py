@@ -194,8 +194,6 @@ def search(
         raise ValueError(
             f"A search with `settings.shortlist` needs a `shortlist`. Received: {settings.shortlist} and None."
         )
-    if settings.shortlist and not hasattr(model, "decoder_embedding"):
-        raise ValueError(f"An ensemble has no shortlist. Received: settings with shortlist={settings.shortlist}.")
     if settings.sampling and uniforms is None:
         raise ValueError("Sampling needs `uniforms`, numbers in [0, 1) of shape (B, max_length). Received: None.")
     if isinstance(num_hypotheses, int):
@@ -206,6 +204,8 @@ def search(
     stages = [decoding.Stage(max_length)] if one_stage else _stages(encoder_token_ids, max_length)
     num_beams = 1 if settings.sampling else settings.num_beams
     decoder = model.start_decoding(encoder_token_ids, stages[0].max_length, num_beams, cache)
+    if settings.shortlist and not hasattr(decoder, "hidden_step"):
+        raise ValueError(f"An ensemble has no shortlist. Received: settings with shortlist={settings.shortlist}.")
     batch_size = ops.shape(encoder_token_ids)[0]
     forbidden = [*settings.forbidden, *tags]
     if required is None:
