@@ -312,8 +312,8 @@ def configure(flags, file, run_dir=None, resume=False, overwrite=False):
         ConfigError: a setting is invalid, or the run folder cannot be used in this way.
     """
     others = {name: Run(other) for name in OTHER_RUNS if (other := {**file, **flags}.get(name)) and not resume}
-    for other in others.values():
-        other.check_trained()
+    for name, other in others.items():
+        other.check_trained(for_vocabulary=name == "vocabulary_from")
     init, vocabulary, layers = (others[name].config() if name in others else None for name in OTHER_RUNS[:3])
     config = RunConfig.make(flags, file, init, vocabulary, layers)
     own = "own" if config.data.train_source or config.data.train else config.data.dataset

@@ -139,9 +139,14 @@ class Run:
                 raise ValueError("a `.keras` file is a zip file, and this is none, or its end is missing.")
             return keras.saving.load_model(self.model_file, compile=False)
 
-    def check_trained(self):
-        """Raises a FileNotFoundError unless the folder has a trained model."""
-        for file in (self.config_file, self.model_file):
+    def check_trained(self, for_vocabulary=False):
+        """Raises a FileNotFoundError unless the folder has a trained model.
+
+        Args:
+            for_vocabulary: whether only its tokenizers are wanted, which a run has from its beginning. Defaults to
+                False.
+        """
+        for file in (self.config_file,) if for_vocabulary else (self.config_file, self.model_file):
             if not file.is_file():
                 raise FileNotFoundError(
                     f"{self} is not the folder of a trained run: it has no {file.name}. Train one with train_keras.py, "

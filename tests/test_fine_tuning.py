@@ -1,6 +1,7 @@
 """Training that begins with the weights of another run."""
 
 import re
+import shutil
 from collections import Counter
 from contextlib import suppress
 
@@ -110,6 +111,15 @@ def test_a_run_that_was_stopped_before_its_first_checkpoint_begins_with_the_same
     for a, b, c in zip(*seen, golden.model.get_weights(), strict=True):
         np.testing.assert_array_equal(a, c)
         np.testing.assert_array_equal(b, c)
+
+
+def test_a_run_in_training_gives_its_vocabulary_and_nothing_else(golden, tmp_path):
+    begun = tmp_path / "begun"
+    shutil.copytree(golden.run_dir, begun, ignore=shutil.ignore_patterns("model.keras", "export", "checkpoints"))
+    _, config, *_ = train_keras.parse(["--vocabulary-from", str(begun), "--run-dir", str(tmp_path / "second")])
+    assert config.tokenizer.vocabulary_from == str(begun)
+    with pytest.raises(SystemExit, match="2"):
+        train_keras.parse(["--init-from", str(begun), "--run-dir", str(tmp_path / "third")])
 
 
 def test_what_a_run_was_made_from_is_not_inherited():
