@@ -90,7 +90,7 @@ def train_golden(folder, pairs):
             path.write_text("".join(pair[side] + "\n" for pair in pairs * times), encoding="utf-8")
             files += [f"--{split}-{name}", str(path)]
     sizes = "--num-layers 2 --num-heads 2 --hidden-dim 64 --intermediate-dim 96 --dropout 0 --normalize-first"
-    recipe = "--epochs 4 --learning-rate 0.003 --warmup-steps 30 --tokens-per-batch 200 --label-smoothing 0.05"
+    recipe = "--epochs 6 --learning-rate 0.003 --warmup-steps 30 --tokens-per-batch 200 --label-smoothing 0.05"
     assert train_keras.main([*files, *sizes.split(), *recipe.split(), "--run-dir", str(folder / "run")]) == 0
 
 
