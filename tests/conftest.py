@@ -1,6 +1,8 @@
 """A tiny trained model for all tests that need translations, and a browser."""
 
 import fcntl
+import functools
+import gc
 import os
 import shutil
 import signal
@@ -35,10 +37,34 @@ def quick_graphs():
     """
     import keras
 
-    if keras.backend.backend() == "tensorflow":
-        import tensorflow as tf
+    with pytest.MonkeyPatch.context() as patch:
+        if keras.backend.backend() == "tensorflow":
+            import tensorflow as tf
 
-        tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+            tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+            config = tf.compat.v1.ConfigProto()
+            config.graph_options.rewrite_options.disable_meta_optimizer = True
+            patch.setattr(tf.compat.v1, "Session", functools.partial(tf.compat.v1.Session, config=config))
+        gc.collect()
+        gc.freeze()  # Collections need not look at the 400,000 objects of imported modules again and again.
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def released_graphs():
+    """Graphs of training steps are released after each file; else, a test process grows to 7 GB.
+
+    TensorFlow keeps each function with a gradient of its own for ever, and with it the graph that it was traced in. So
+    does plain Keras: `ReplicaContext.all_reduce`, which its optimizers call, has such a gradient.
+    """
+    import keras
+
+    yield
+    if keras.backend.backend() == "tensorflow":
+        from tensorflow.python.framework.ops import gradient_registry
+
+        for name in [name for name in gradient_registry.list() if name.startswith("CustomGradient-")]:
+            del gradient_registry._registry[name]
 
 
 class Golden(NamedTuple):

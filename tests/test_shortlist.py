@@ -8,7 +8,7 @@ import pytest
 from keras import ops
 
 from keras_transformer.__main__ import main
-from keras_transformer.export.saved_model import export_saved_model
+from keras_transformer.export.saved_model import export_saved_model, servable
 from keras_transformer.export.tflite import export_tflite
 from keras_transformer.files import write_json
 from keras_transformer.model import Transformer
@@ -127,7 +127,17 @@ def test_the_command_writes_it_into_the_run(golden, tmp_path, capsys):
         Translator.load(run)
 
 
-@pytest.mark.parametrize("name", ["golden", pytest.param("two_way", marks=pytest.mark.slow)])
+def test_the_graph_of_an_export_searches_with_it(golden):
+    translator = Translator.load(golden.run_dir, jit_compile=False)
+    translator.learn_shortlist(*map(list, zip(*phrasebook()["train"][:16], strict=True)))
+    _, functions = servable(translator, translator.settings.replace(num_beams=2, shortlist=120), 2)
+    found = functions["translate"](ops.convert_to_tensor(golden.texts))["translation"]
+    wanted = translator.translate(golden.texts, num_beams=2, shortlist=120)
+    assert [text.decode() for text in ops.convert_to_numpy(found)] == wanted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["golden", "two_way"])
 def test_exports_search_with_it_too(name, request, tmp_path):
     """Each export compares its translations with the translator's before it appears."""
     translator = Translator.load(request.getfixturevalue(name).run_dir, jit_compile=False)

@@ -417,17 +417,16 @@ def test_no_checkpoint_is_saved_of_useless_weights_within_an_epoch(tmp_path):
     assert not checkpoint.run.checkpoints()
 
 
-@pytest.mark.parametrize("damage", ["truncated", "overwritten", "empty"])
-def test_the_checkpoint_before_a_damaged_one_is_used(tmp_path, damage, capsys):
+def test_the_checkpoint_before_a_damaged_one_is_used(tmp_path, capsys):
     fit(tiny(), training.RunCheckpoint(Run(tmp_path)), epochs=2)
     newest = tmp_path / "checkpoints" / "epoch-00002.npz"
-    content = bytearray(newest.read_bytes())
-    if damage == "overwritten":
-        middle = len(content) // 2
-        content[middle : middle + 400] = bytes(400)  # Longer than any header, so that data is damaged.
-    newest.write_bytes({"truncated": content[: len(content) // 2], "overwritten": content, "empty": b""}[damage])
-    assert training.RunCheckpoint(Run(tmp_path)).restore(tiny()) == (1, 0)
-    assert "is damaged" in capsys.readouterr().out
+    content = newest.read_bytes()
+    middle = len(content) // 2
+    overwritten = content[:middle] + bytes(400) + content[middle + 400 :]  # Longer than any header: data is damaged.
+    for damaged in (content[:middle], overwritten, b""):
+        newest.write_bytes(damaged)
+        assert training.RunCheckpoint(Run(tmp_path)).restore(tiny()) == (1, 0)
+        assert "is damaged" in capsys.readouterr().out
 
 
 def test_only_the_newest_two_checkpoints_are_kept_and_no_half_written_file(tmp_path):
@@ -460,9 +459,13 @@ def no_room_and_closing_fails(*args, **kwargs):
         raise ValueError("Can't close the ZIP file while there is an open writing handle on it.")
 
 
-@pytest.mark.parametrize("fails", [no_room, no_room_and_closing_fails])
 @pytest.mark.parametrize(
-    ("writer", "path"), [((np, "savez"), "checkpoints/epoch-00001.npz"), ((zipfile.ZipFile, "open"), "model.keras")]
+    ("writer", "path", "fails"),
+    [
+        ((np, "savez"), "checkpoints/epoch-00001.npz", no_room),
+        ((zipfile.ZipFile, "open"), "model.keras", no_room_and_closing_fails),
+    ],
+    ids=["checkpoint", "model"],
 )
 def test_a_full_disk_is_an_error_with_the_files_name_and_leaves_nothing_half_written(
     tmp_path, monkeypatch, writer, path, fails

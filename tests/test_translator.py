@@ -477,7 +477,7 @@ def test_xla_compiles_a_bounded_number_of_shapes(golden, monkeypatch, caplog):
 
     monkeypatch.setattr(tf, "function", function)
     compiled = Translator(golden.model, golden.tokenizer, jit_compile=True, num_beams=1)
-    for count in (1, 2, 5, 8, 9, 16):
+    for count in (1, 5, 8, 9):
         compiled.translate(golden.texts[:count])
     shapes = {(b, s) for b in BATCH_SIZES for s in SOURCE_LENGTHS}
     assert 0 < sum(one.experimental_get_tracing_count() for one in made) <= 2 * 3 < len(shapes)
