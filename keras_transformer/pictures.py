@@ -266,7 +266,9 @@ def trace_beams(translator, text, num_beams=TREE_BEAMS):
     Returns:
         `BeamTrace`.
     """
-    settings = translator.settings.replace(num_beams=num_beams, sampling=False).within(translator.model.max_length)
+    # Without a shortlist: its numbers are not those of the vocabulary, which the tree names.
+    settings = translator.settings.replace(num_beams=num_beams, sampling=False, shortlist=0)
+    settings = settings.within(translator.model.max_length)
     source = np.array(translator.encode_sources([text]))
     limits = settings.limits(np.array([source.shape[1]]))
     steps = []
@@ -286,7 +288,8 @@ def trace_beams(translator, text, num_beams=TREE_BEAMS):
         return decoder
 
     recorder = SimpleNamespace(start_decoding=start_decoding)
-    hypotheses = search(recorder, source, limits, int(limits[0]), settings, num_beams)
+    arguments = translator.search_arguments(source)
+    hypotheses = search(recorder, source, limits, int(limits[0]), settings, num_beams, **arguments)
     pieces = translator.target_tokenizer.pieces
     trace = BeamTrace([pieces([START_TOKEN_ID])], [[0]], [[0.0]], [])
     paths = {(): (0, 0)}  # Tokens -> the step and the beam that have read them.

@@ -55,7 +55,7 @@ def test_a_run_folder_holds_everything(golden):
     assert "version:" in scores["after_training"]["bleu_signature"]
     log = (golden.run_dir / "log.csv").read_text().splitlines()
     assert log[0].split(",")[:4] == ["epoch", "loss", "perplexity", "token_accuracy"]
-    assert len(log) == 5
+    assert len(log) == 7
     assert "keras" in json.loads((golden.run_dir / "versions.json").read_text())
 
 

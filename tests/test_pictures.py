@@ -8,6 +8,7 @@ from keras_transformer import pictures
 from keras_transformer.datasets import DataError
 from keras_transformer.embeddings import positional_encoding
 from keras_transformer.model import Transformer
+from keras_transformer.phrasebook import phrasebook
 from keras_transformer.pictures import draw, explorer, read_attention, trace_beams
 from keras_transformer.tokenizers import Tokenizer
 from keras_transformer.translator import Translator
@@ -100,6 +101,14 @@ def test_the_beam_tree_is_the_search(golden, num_beams):
         (scored,) = golden.translator.score([text], [hypothesis.text])
         if scored.tokens[: len(tokens)] == tokens:  # A text may have more than one segmentation.
             assert total == pytest.approx(sum(scored.token_log_probs[: len(tokens)]), abs=1e-3)
+
+
+def test_the_tree_of_a_run_with_a_shortlist_is_that_of_the_search_without(golden):
+    translator = Translator.load(golden.run_dir, jit_compile=False)
+    wanted = trace_beams(translator, golden.texts[0], 2)
+    translator.learn_shortlist(*map(list, zip(*phrasebook()["train"][:4], strict=True)))
+    translator.settings = translator.settings.replace(shortlist=50)
+    assert trace_beams(translator, golden.texts[0], 2) == wanted
 
 
 def test_a_tree_ends_where_learned_positions_do():
