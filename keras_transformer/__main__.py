@@ -726,7 +726,7 @@ def plot(arguments):
     kinds = PICTURES if arguments.kind == "all" else (arguments.kind,)
     if arguments.run:
         if not text:
-            ((text, reference),) = example_sentences(arguments.run, 1)
+            ((text, reference),) = example_sentences(translator, 1)
         print(f"sentence: {text}", file=sys.stderr)
     elif arguments.kind == "all":
         left_out = [kind for kind in kinds if kind not in PICTURES_WITHOUT_RUN]
@@ -759,7 +759,7 @@ def explore(arguments):
     translator = _load(arguments)
     from keras_transformer.pictures import example_sentences, explorer
 
-    texts = texts or [source for source, _ in example_sentences(arguments.run, 5)]
+    texts = texts or [source for source, _ in example_sentences(translator, 5)]
     path = Path(arguments.output or Run(arguments.run).explorer_file)
     with output_file(path) as output:
         output.write(explorer(translator, texts, f"Attention in {Path(arguments.run).name}"))
@@ -811,7 +811,7 @@ def export(arguments):
 
 def _report(name, same, folder, translator, run):
     """Prints how many translations quantisation changed, and what BLEU it cost."""
-    from keras_transformer.datasets import DataError, load_corpus
+    from keras_transformer.datasets import DataError, one_test_set
     from keras_transformer.export.verify import tflite_bleu
 
     if same == 1:
@@ -819,8 +819,7 @@ def _report(name, same, folder, translator, run):
     print(f"{name}: {same:.0%} of made-up sentences are translated as in Python.", file=sys.stderr)
     try:
         data = Run(run).config().data
-        tests = load_corpus(data).test
-        test = next((text for text in tests if text.target_language == translator.target_language), tests[0])
+        test = one_test_set(data, translator.target_language)
     except (DataError, OSError) as error:
         print(f"BLEU was not compared, because the test set of the run cannot be read: {error}", file=sys.stderr)
         return

@@ -145,6 +145,12 @@ def load_corpus(data):
     return corpus
 
 
+def one_test_set(data, target_language=None):
+    """The corpus' first test text in a target language; its first one if none is in it."""
+    tests = load_corpus(data).test
+    return next((text for text in tests if text.target_language == target_language), tests[0])
+
+
 def _splits(data):
     splits = ("train", "val", "test")
     own = {split: (getattr(data, f"{split}_source"), getattr(data, f"{split}_target")) for split in splits}

@@ -19,9 +19,8 @@ import numpy as np
 
 from keras_transformer import decoding, visualize
 from keras_transformer.config import PICTURES, PICTURES_WITHOUT_RUN
-from keras_transformer.datasets import DataError, load_corpus
+from keras_transformer.datasets import DataError, one_test_set
 from keras_transformer.embeddings import positional_encoding, positional_rotation
-from keras_transformer.runs import Run
 from keras_transformer.search import search
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, shifted_right
 from keras_transformer.translator import Attention, pad
@@ -122,7 +121,8 @@ def _embeddings(translator, text, reference):
     ids = translator.encode_sources([text])[0]
     layer = translator.model.encoder_embedding
     after = _numpy(layer(np.array([ids])))[0]
-    before = _numpy(layer.token_embedding(np.array([ids])))[0] * layer.hidden_dim**0.5
+    before = _numpy(layer.token_embedding(np.array([ids])))[0]
+    before = before * layer.hidden_dim**0.5 if layer.scale_embeddings else before
     yield "embeddings", visualize.embeddings(translator.source_tokenizer.pieces(ids), before, after)
 
 
@@ -221,7 +221,7 @@ def _bleu_by_length(translator):
     from keras_transformer.scoring import corpus_scores
 
     data = translator.run.config().data
-    pairs = load_corpus(data).test[0].pairs
+    pairs = one_test_set(data, translator.target_language).pairs
     pairs = pairs[:: -(-len(pairs) // SCORED)]
     sources, references = zip(*pairs, strict=True)
     translations = translator.translate(sources)
@@ -239,9 +239,9 @@ def _bleu_by_length(translator):
     return visualize.score_by_length(names, scores, counts)
 
 
-def example_sentences(run, count):
-    """Pairs from all parts of the run's test set that are short enough for a picture."""
-    pairs = load_corpus(Run(run).config().data).test[0].pairs
+def example_sentences(translator, count):
+    """Pairs from all parts of a test set of the translator's run that are short enough for a picture."""
+    pairs = one_test_set(translator.run.config().data, translator.target_language).pairs
     short = [pair for pair in pairs if 5 <= len(pair[0].split()) <= 9] or pairs
     return short[:: max(1, len(short) // count)][:count]
 

@@ -69,7 +69,6 @@ ALLOWED = {
             "translator",
             "training",
             "config",
-            "runs",
             "search",
             "datasets",
             "scoring",

@@ -44,6 +44,13 @@ def test_without_a_run_it_draws_what_needs_none(tmp_path, capsys):
         next(draw("mask"))
 
 
+def test_sentences_are_from_the_test_set_in_the_target_language(two_way):
+    for language, side in (("de", 0), ("en", 1)):
+        translator = Translator.load(two_way.run_dir, jit_compile=False, target_language=language)
+        known = [(pair[side], pair[1 - side]) for pair in phrasebook()["train"]]
+        assert set(pictures.example_sentences(translator, 3)) <= set(known)
+
+
 def test_the_sentence_is_one_of_the_test_set(golden, tmp_path, capsys):
     command_line.main(["plot", "schedule", str(golden.run_dir), "--output", str(tmp_path)])
     (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("sentence: ")]
@@ -73,10 +80,13 @@ def test_the_picture_of_masked_attention_is_that_of_the_first_decoder_block(gold
     np.testing.assert_allclose(before.sum(axis=1), 1, atol=1e-5)
 
 
-def test_embeddings_differ_by_the_positions(golden, monkeypatch):
+@pytest.mark.parametrize("scale_embeddings", [True, False])
+def test_embeddings_differ_by_the_positions(golden, monkeypatch, scale_embeddings):
+    sizes = {"num_layers": 1, "num_heads": 1, "hidden_dim": 8, "intermediate_dim": 8}
+    model = Transformer(golden.tokenizer.vocabulary_size, **sizes, scale_embeddings=scale_embeddings)
     given = {}
     monkeypatch.setattr(pictures.visualize, "embeddings", lambda *arrays: given.update(zip("tba", arrays, strict=True)))
-    list(draw("embeddings", golden.translator, golden.texts[0]))
+    list(draw("embeddings", Translator(model, golden.tokenizer), golden.texts[0]))
     positions = positional_encoding(*given["b"].shape)
     np.testing.assert_allclose(given["a"] - given["b"], positions, atol=1e-5)
 
