@@ -146,7 +146,7 @@ def test_a_test_set_that_is_gone_leaves_the_other_curves(golden, monkeypatch, ca
     def gone(data):
         raise DataError("test.en is gone.")
 
-    monkeypatch.setattr(pictures, "load_corpus", gone)
+    monkeypatch.setattr(pictures, "one_test_set", gone)
     assert [name for name, _ in draw("curves", golden.translator, golden.texts[0])] == [
         "training_curves",
         "label_smoothing",
