@@ -143,7 +143,7 @@ def test_bleu_by_length_counts_every_sentence_once(golden):
 
 
 def test_a_test_set_that_is_gone_leaves_the_other_curves(golden, monkeypatch, capsys):
-    def gone(data):
+    def gone(data, target_language):
         raise DataError("test.en is gone.")
 
     monkeypatch.setattr(pictures, "one_test_set", gone)
