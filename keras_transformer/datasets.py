@@ -145,7 +145,7 @@ def load_corpus(data):
     return corpus
 
 
-def one_test_set(data, target_language=None):
+def one_test_set(data, target_language):
     """The corpus' first test text in a target language; its first one if none is in it."""
     tests = load_corpus(data).test
     return next((text for text in tests if text.target_language == target_language), tests[0])

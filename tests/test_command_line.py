@@ -210,6 +210,8 @@ def test_score_prints_bleu_of_the_test_set_and_of_files(golden, tmp_path, capsys
     source.write_text("\n".join(golden.texts), encoding="utf-8")
     reference.write_text("\n".join(golden.translator.translate(golden.texts)), encoding="utf-8")
     files = ["--source", str(source), "--reference", str(reference)]
+    assert command_line.main(["score", str(golden.run_dir), *files]) == 0
+    assert "BLEU 100.00  (nrefs:1|case:mixed|eff:no|tok:13a|" in capsys.readouterr().out
     output = tmp_path / "log_probs"
     flags = [*files, "--bleu-tokenize", "none", "--log-probs", str(output)]
     assert command_line.main(["score", str(golden.run_dir), *flags]) == 0
@@ -402,6 +404,13 @@ def test_a_run_goes_on_with_other_settings_where_they_make_no_other_run(tmp_path
 
 
 @pytest.mark.slow
+def test_a_run_that_goes_on_is_exported_with_its_new_settings(tmp_path):
+    run_dir, _ = small_run(tmp_path)
+    assert train_keras.main(["--resume", "--run-dir", str(run_dir), "--num-beams", "3", "--epochs", "3"]) == 0
+    assert json.loads((run_dir / "export/saved_model/1/metadata.json").read_text())["settings"]["num_beams"] == 3
+
+
+@pytest.mark.slow
 def test_many_corpora_that_are_cleaned_and_kept_on_disk(tmp_path, capsys):
     """The same weights as with the token ids in memory; a second run finds the ids and tokenizes nothing."""
     flags = own_files(tmp_path, train_target=b"ein kleiner hund\neine kleine katze\nein grosser hund\n" * 20)
@@ -433,7 +442,7 @@ def test_a_training_without_a_number_ends_with_a_message_and_status_1(tmp_path, 
     assert "error: no epoch ended with a val_loss that is a number" in message
     assert f"{run_dir} holds no finished epochs. Begin again with --overwrite" in message
     assert not (run_dir / "model.keras").exists()
-    train_keras.parse([*own_files(tmp_path), "--run-dir", str(run_dir), "--overwrite"])  # Is not refused.
+    assert small_run(tmp_path, "--overwrite")[1] == 0
 
 
 @pytest.mark.slow

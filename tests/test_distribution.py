@@ -1,5 +1,6 @@
 """The same training on one device, on two and in two processes."""
 
+import functools
 import itertools
 import json
 import os
@@ -51,6 +52,18 @@ def without_accumulation(case):
     return {key: value for key, value in case.items() if key != "gradient_accumulation_steps"}
 
 
+@pytest.fixture(scope="module")
+def one(tmp_path_factory):
+    """A function: what a case gives on one device, by Keras' own training step."""
+
+    @functools.cache
+    def trained(name):
+        folder = tmp_path_factory.mktemp("one") / "x"
+        return train("one", folder, {name: without_accumulation(CASES[name])})["one", name]
+
+    return trained
+
+
 @pytest.mark.parametrize(
     ("kind", "names"),
     [
@@ -61,12 +74,11 @@ def without_accumulation(case):
     ],
     ids=["multi_worker", "multi_worker, other cases", "mirrored", "one"],
 )
-def test_every_strategy_ends_with_the_weights_of_one_device(kind, names, tmp_path):
-    """Also of the optimizer, and with the same losses and metrics. One device has Keras' own training step."""
+def test_every_strategy_ends_with_the_weights_of_one_device(kind, names, one, tmp_path):
+    """Also of the optimizer, and with the same losses and metrics."""
     cases = {name: CASES[name] for name in names}
-    one = train("one", tmp_path / "one", {name: without_accumulation(case) for name, case in cases.items()})
     for (_, name), (arrays, history) in train(kind, tmp_path / "x", cases).items():
-        expected, expected_history = one["one", name]
+        expected, expected_history = one(name)
         tolerance = TOLERANCE.get(name, 1e-5)
         for a, b in zip(arrays, expected, strict=True):
             np.testing.assert_allclose(a, b, atol=tolerance, rtol=0, err_msg=name)

@@ -448,6 +448,9 @@ def test_without_checkpoints_training_begins_at_epoch_0(tmp_path):
     assert training.RunCheckpoint(Run(tmp_path)).restore(tiny()) == (0, 0)
 
 
+SAVEZ, ZIP = (np, "savez"), (zipfile.ZipFile, "open")
+
+
 def no_room(*args, **kwargs):
     raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -462,10 +465,12 @@ def no_room_and_closing_fails(*args, **kwargs):
 @pytest.mark.parametrize(
     ("writer", "path", "fails"),
     [
-        ((np, "savez"), "checkpoints/epoch-00001.npz", no_room),
-        ((zipfile.ZipFile, "open"), "model.keras", no_room_and_closing_fails),
+        (SAVEZ, "checkpoints/epoch-00001.npz", no_room),
+        (ZIP, "model.keras", no_room_and_closing_fails),
+        pytest.param(SAVEZ, "checkpoints/epoch-00001.npz", no_room_and_closing_fails, marks=pytest.mark.slow),
+        pytest.param(ZIP, "model.keras", no_room, marks=pytest.mark.slow),
     ],
-    ids=["checkpoint", "model"],
+    ids=["checkpoint", "model", "checkpoint, closing fails", "model, no room"],
 )
 def test_a_full_disk_is_an_error_with_the_files_name_and_leaves_nothing_half_written(
     tmp_path, monkeypatch, writer, path, fails
