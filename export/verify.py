@@ -21,7 +21,8 @@ from keras_transformer.scoring import corpus_scores
 from keras_transformer.search import SearchSettings
 from keras_transformer.sentences import plain
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID
-from keras_transformer.translator import Translation, Translator, pad
+from keras_transformer.translations import Translation
+from keras_transformer.translator import Translator, pad
 
 # Empty, blanks, one word, emoji, right to left, combining and control characters, NUL, what placeholders stand for, not
 # UTF-8, over-long.

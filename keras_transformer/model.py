@@ -107,7 +107,7 @@ class Transformer(DistributedFit, keras.Model):
         scale_embeddings: bool = True,
         output_bias: bool = False,
         source_language_token_id: int | None = None,
-        name: str = "transformer",
+        name: str | None = None,
         dtype=None,
         **kwargs,
     ):
@@ -176,6 +176,7 @@ class Transformer(DistributedFit, keras.Model):
         )
         self._config = {
             **config,
+            "name": self.name,
             "activation": keras.activations.serialize(activation),
             "dtype": keras.dtype_policies.serialize(dtype),
         }

@@ -23,7 +23,8 @@ from keras_transformer.datasets import DataError, one_test_set
 from keras_transformer.embeddings import positional_encoding, positional_rotation
 from keras_transformer.search import search
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, shifted_right
-from keras_transformer.translator import Attention, pad
+from keras_transformer.translations import Attention
+from keras_transformer.translator import pad
 
 # The sentences for the masks if there is no run.
 EXAMPLE = [["the", "cat", "sat", "on", "the", "mat"], ["it", "slept"]]

@@ -164,7 +164,7 @@ def read_text(path=None):
 
 @contextlib.contextmanager
 def open_input(path=None):
-    """Standard input, or a file, plain or gzip, in binary.
+    """Standard input, or a file, in binary; unpacked if it is gzip.
 
     Raises:
         DataError: the file cannot be opened.
@@ -174,7 +174,7 @@ def open_input(path=None):
     except OSError as error:
         raise DataError(f"Cannot read {path or 'standard input'}: {error.strerror}.") from error
     with file:
-        yield file if path is None else unpacked(file)
+        yield unpacked(file)
 
 
 def unpacked(file):

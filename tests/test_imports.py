@@ -50,9 +50,10 @@ ALLOWED = {
     "training": {"files"},
     "scoring": set(),
     "compiled": set(),
+    "translations": set(),
     "translator": {
-        *("model", "ensemble", "decoding", "search", "shortlist", "settings", "compiled", "tokenizers", "runs"),
-        *("sentences", "placeholders", "markup", "confidence"),
+        *("translations", "model", "ensemble", "decoding", "search", "shortlist", "settings", "compiled"),
+        *("tokenizers", "runs", "sentences", "placeholders", "markup", "confidence"),
     },
     "distilling": {
         *("translator", "config", "settings", "search", "text", "runs", "datasets", "encoding", "cleaning", "files"),
@@ -61,18 +62,8 @@ ALLOWED = {
     "bulk": {"translator", "config", "text", "runs", "datasets", "encoding", "cleaning"},
     "visualize": set(),
     "pictures": {
-        *(
-            "visualize",
-            "embeddings",
-            "tokenizers",
-            "decoding",
-            "translator",
-            "training",
-            "config",
-            "search",
-            "datasets",
-            "scoring",
-        ),
+        *("visualize", "embeddings", "tokenizers", "decoding", "translations", "translator", "training", "config"),
+        *("search", "datasets", "scoring"),
     },
 }
 CORE = ("base", "masks", "embeddings", "caches", "attention", "blocks", "model", "ensemble", "decoding")
@@ -102,6 +93,7 @@ HEAVY = {
     "distribution": {"tensorflow"},
     "scoring": {"sacrebleu"},
     "compiled": {"tensorflow", "jax"},
+    "translations": set(),
     "translator": set(),
     "distilling": {"sacrebleu"},
     "bulk": {"apache_beam"},
@@ -158,6 +150,7 @@ def test_exports_build_on_the_translator_and_nobody_builds_on_exports():
     for name in ("sentences", "placeholders"):
         assert own(PACKAGE / f"{name}.py") == set()
     allowed = {
+        "translations",
         "translator",
         "search",
         "sentences",

@@ -3,6 +3,8 @@
 import gzip
 import io
 import os
+import subprocess
+import sys
 
 import pytest
 from texts import names, write
@@ -154,6 +156,14 @@ def test_a_missing_file_is_named(tmp_path):
 def test_a_folder_is_no_file(tmp_path):
     with pytest.raises(DataError, match="Cannot read " + names(tmp_path) + r".*: Is a directory\."):
         read_lines(tmp_path)
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_standard_input_is_unpacked_like_a_file(compress):
+    content = gzip.compress("ä\nb\n".encode()) if compress else "ä\nb\n".encode()
+    code = "from keras_transformer.text import read_text; print(ascii(read_text()))"
+    found = subprocess.run([sys.executable, "-c", code], input=content, capture_output=True, check=True)
+    assert found.stdout.split() == [ascii("ä\nb\n").encode()]
 
 
 # Messages.

@@ -23,12 +23,8 @@ from keras_transformer.model import Transformer
 from keras_transformer.search import SearchSettings
 from keras_transformer.settings import ConfigError
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID, Tokenizer
-from keras_transformer.translator import (
-    Attention,
-    Translation,
-    Translator,
-    available_cpus,
-)
+from keras_transformer.translations import Attention, Translation
+from keras_transformer.translator import Translator, available_cpus
 
 
 def test_the_order_of_the_texts_is_kept(golden):
