@@ -30,7 +30,7 @@ from keras_transformer.config import CLEANING, ConfigError, add_flags, section_s
 from keras_transformer.datasets import corpus_text
 from keras_transformer.encoding import encoded_in
 from keras_transformer.runs import Run
-from keras_transformer.text import EMPTY_LINE, DataError, about_line, lines, over_long, unpacked
+from keras_transformer.text import EMPTY_LINE, DataError, about_line, lines, over_long
 
 # Number of lines that are translated together: enough to fill batches of similar lengths.
 CHUNK_SIZE = 2048
@@ -153,7 +153,7 @@ class _Read(beam.DoFn):
         chunk, number = [], 0
         try:
             with FileSystems.open(match.path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
-                for batch in lines(unpacked(file), match.path):
+                for batch in lines(file, match.path):
                     for line in batch:
                         number += 1
                         if line.problem:

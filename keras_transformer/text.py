@@ -55,6 +55,7 @@ def lines(file, name):
     count, rest, skipping, first = 0, b"", False, True
     while True:
         try:
+            file = _unpacked(file) if first else file
             data = file.read1(READ_SIZE)
         except (OSError, EOFError, zlib.error) as error:  # For example a gzip file that is cut off.
             raise DataError(f"Cannot read {name} after line {count:,}: {_reason(error)}.") from error
@@ -129,6 +130,7 @@ def read_bytes(path):
     """
     with open_input(path) as file:
         try:
+            file = _unpacked(file)
             while data := file.read1(READ_SIZE):
                 yield data
         except (OSError, EOFError, zlib.error) as error:
@@ -149,7 +151,7 @@ def read_text(path=None):
     name = path or "standard input"
     with open_input(path) as file:
         try:
-            data = file.read()
+            data = _unpacked(file).read()
         except (OSError, EOFError, zlib.error) as error:
             raise DataError(f"Cannot read {name}: {_reason(error)}.") from error
     try:
@@ -164,7 +166,7 @@ def read_text(path=None):
 
 @contextlib.contextmanager
 def open_input(path=None):
-    """Standard input, or a file, in binary; unpacked if it is gzip.
+    """Standard input, or a file, in binary; not yet unpacked: a pipe would have to wait for its first byte.
 
     Raises:
         DataError: the file cannot be opened.
@@ -174,10 +176,10 @@ def open_input(path=None):
     except OSError as error:
         raise DataError(f"Cannot read {path or 'standard input'}: {error.strerror}.") from error
     with file:
-        yield unpacked(file)
+        yield file
 
 
-def unpacked(file):
+def _unpacked(file):
     """A binary file, unpacked if it is a gzip file."""
     file = file if hasattr(file, "peek") else io.BufferedReader(file)
     return gzip.open(file) if file.peek(2)[:2] == b"\x1f\x8b" else file

@@ -5,6 +5,7 @@ import errno
 import gzip
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -73,6 +74,24 @@ def test_a_pipe_is_answered_line_by_line(golden):
         process.stdin.close()
         assert process.stdout.read() == ""
     assert process.returncode == 0
+
+
+def test_a_terminal_is_asked_for_sentences(golden, monkeypatch, capfd):
+    keyboard, terminal = pty.openpty()
+    os.write(keyboard, f"{golden.texts[0]}\n\x04".encode())  # The last one is Ctrl-D.
+    before = os.dup(0)
+    try:
+        os.dup2(terminal, 0)
+        with open(terminal) as stdin:
+            monkeypatch.setattr(sys, "stdin", stdin)
+            assert command_line.main(["translate", str(golden.run_dir)]) == 0
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+        os.close(keyboard)
+    printed = capfd.readouterr()
+    assert printed.out.splitlines()[-2:] == [f"> {golden.translator.translate(golden.texts[:1])[0]}", "> "]
+    assert said(printed.err) == ["Type a sentence and press Enter; Ctrl-D ends."]
 
 
 def test_translate_reads_and_writes_files(golden, tmp_path, monkeypatch):
