@@ -13,16 +13,8 @@ import time
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
-from keras_transformer.config import (
-    CHANGEABLE,
-    LARGE_TEXT,
-    PRESETS,
-    ConfigError,
-    RunConfig,
-    add_flags,
-    read_config_file,
-    user_errors,
-)
+from keras_transformer.command_line import FlagParser, add_flags, user_errors
+from keras_transformer.config import CHANGEABLE, LARGE_TEXT, PRESETS, ConfigError, RunConfig, read_config_file
 from keras_transformer.files import full_disk_named
 from keras_transformer.runs import Run
 
@@ -279,8 +271,9 @@ def makes_the_run_folder(strategy):
 
 def parse(argv):
     """The `Run`, its `RunConfig`, whether to resume, and whether to export."""
-    parser = argparse.ArgumentParser(
-        prog="train_keras.py",
+    parser = FlagParser(
+        prog="python train_keras.py",
+        usage="%(prog)s [FLAGS]",
         description="Trains a translator, scores it on held-out sentences and exports a SavedModel. Without flags: "
         "on the embedded corpus, in a few minutes.",
         epilog="Priority of settings: a flag overrides --config, then come the data set's recipe, the preset and the "

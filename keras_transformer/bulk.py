@@ -10,7 +10,6 @@ With `--train SOURCE TARGET`, any number of times, it tokenizes training corpora
 vocabulary of the run, into `--cache-dir`. `train_keras.py --init-from RUN` with the same corpora and folder finds them.
 """
 
-import argparse
 import dataclasses
 import os
 import sys
@@ -26,7 +25,8 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.utils.shared import Shared
 
 from keras_transformer.cleaning import Cleaner
-from keras_transformer.config import CLEANING, ConfigError, add_flags, section_settings, user_errors
+from keras_transformer.command_line import FlagParser, add_flags, user_errors
+from keras_transformer.config import CLEANING, ConfigError, section_settings
 from keras_transformer.datasets import corpus_text
 from keras_transformer.encoding import encoded_in
 from keras_transformer.runs import Run
@@ -40,10 +40,12 @@ WRITING = ".writing"
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(
+    parser = FlagParser(
         prog="python -m keras_transformer.bulk",
+        usage="%(prog)s --run DIR [FLAGS]",
         description="Translate many files on Apache Beam, or tokenize many corpora for training (--train).",
         epilog="Other flags are passed to Beam, such as --runner and its settings; Beam's documentation lists them.",
+        known_only=False,
     )
     parser.add_argument(
         "--run", required=True, metavar="DIR", help="folder of a trained run; all workers must be able to read it"

@@ -1,4 +1,4 @@
-"""Every setting of a run: frozen dataclasses, JSON beside the weights, command-line flags made from the fields.
+"""Every setting of a run: frozen dataclasses, JSON beside the weights; `command_line` makes flags of the fields.
 
 Priority: a flag overrides the `--config` file, then come the data set's recipe, the preset and the default. If a file
 names a preset and a data set, as the config.json of a run does, only its differences from these two are used. So with
@@ -6,17 +6,11 @@ another `--dataset` or `--preset`, chosen settings stay, and the others come fro
 that is named on the command line also replaces the file's own texts.
 """
 
-import argparse
-import contextlib
 import dataclasses
 import functools
 import json
 import math
-import os
 import re
-import signal
-import sys
-import types
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +24,6 @@ from keras_transformer.settings import (
     ConfigError,
     Rule,
     Settings,
-    allowed_types,
     changeable,
     checked,
     flat_name,
@@ -697,98 +690,3 @@ def _flat(path, content):
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
     return flat
-
-
-def add_flags(parser, *sections, only=None):
-    """Adds one flag per field of the named sections, grouped; flags that are not given are not in the parsed result.
-
-    Args:
-        parser: an `argparse.ArgumentParser`.
-        sections: names in `SECTIONS`.
-        only: names of settings. Defaults to None, all.
-    """
-    for name in sections:
-        group = parser.add_argument_group(f"{name} settings")
-        for f in dataclasses.fields(SECTIONS[name]):
-            dest, kinds = flat_name(f), allowed_types(SECTIONS[name], f.name)
-            if not f.metadata["flag"] or (only is not None and dest not in only):
-                continue
-            flags = ["--" + dest.replace("_", "-"), *f.metadata["also"]]
-            text = f.metadata["help"]
-            kwargs = {"dest": dest, "default": argparse.SUPPRESS}
-            if bool in kinds:
-                group.add_argument(*flags, action=argparse.BooleanOptionalAction, help=text, **kwargs)
-                continue
-            if f.default is not None and f.default != "":
-                text += f" (default: {f.default}{_changed_by(dest)})"
-            elif _changed_by(dest):
-                text = f"{text[:-1]}{_changed_by(dest)})"  # These help texts end with "(default: ...)".
-            if f.metadata["convert"]:
-                metavar = f.metadata["metavar"]
-                group.add_argument(*flags, nargs="+", action="append", metavar=metavar, help=text, **kwargs)
-                continue
-            kind = next(t for t in kinds if t is not types.NoneType)
-            metavar = None if f.metadata["choices"] else {int: "N", float: "X", str: "TEXT"}[kind]
-            group.add_argument(*flags, type=kind, choices=f.metadata["choices"], metavar=metavar, help=text, **kwargs)
-
-
-def _changed_by(name):
-    """The presets and recipes that replace a default, for `--help`."""
-    changes = {**PRESETS, **RECIPES}
-    changed = [f"{key}: {values[name]}" for key, values in changes.items() if name in values]
-    return "; " + ", ".join(changed) if changed else ""
-
-
-@contextlib.contextmanager
-def user_errors(hint=""):
-    """A context around a command: errors that the user can fix end it with a message instead of a traceback.
-
-    The exit status is 2 for an error, 130 for Ctrl-C, 143 for SIGTERM and 141 for a closed pipe, as in a shell.
-
-    Args:
-        hint: what to do next, a string or a function that returns it; printed after an interruption or a file error.
-            Defaults to nothing.
-    """
-    before = None
-    with contextlib.suppress(ValueError):  # Only the main thread can set a signal handler.
-        before = signal.signal(signal.SIGTERM, _terminate)
-    try:
-        yield
-        sys.stdout.flush()  # An error here would otherwise come while Python exits.
-    except BrokenPipeError as error:  # The reader of our output, such as `head`, has stopped.
-        _close_standard_output()
-        raise SystemExit(128 + signal.SIGPIPE) from error
-    except (ValueError, OSError, ImportError) as error:
-        if isinstance(error, ImportError) and "pip install" not in str(error):
-            raise  # Our messages about missing packages say what to install; this package is broken.
-        message = str(error)
-        if isinstance(error, OSError) and error.strerror:
-            message = f"Cannot use {error.filename or 'standard output'}: {error.strerror}. {_text(hint)}".rstrip()
-            _close_standard_output()
-        print(f"error: {message}", file=sys.stderr)
-        raise SystemExit(2) from error
-    except KeyboardInterrupt as error:
-        terminated = isinstance(error, _Terminated)
-        print(f"{'Terminated' if terminated else 'Interrupted'}. {_text(hint)}".rstrip(), file=sys.stderr)
-        raise SystemExit(128 + (signal.SIGTERM if terminated else signal.SIGINT)) from error
-    finally:
-        if before is not None:
-            signal.signal(signal.SIGTERM, before)
-
-
-def _text(hint):
-    return hint() if callable(hint) else hint
-
-
-class _Terminated(KeyboardInterrupt):
-    """SIGTERM; code that cleans up after Ctrl-C also cleans up after this."""
-
-
-def _terminate(number, frame):
-    raise _Terminated
-
-
-def _close_standard_output():
-    """Keeps Python from writing the rest of the output when it exits, which would fail again."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -19,9 +19,10 @@ import pytest
 from arrays import checkpoint_arrays
 
 import train_keras
-from keras_transformer import __main__ as command_line
 from keras_transformer import runs
-from keras_transformer.config import RunConfig
+from keras_transformer.__main__ import main
+from keras_transformer.command_line import user_errors
+from keras_transformer.config import ConfigError, RunConfig
 from keras_transformer.data import encode_pairs
 from keras_transformer.datasets import Corpus, ParallelText
 from keras_transformer.runs import SETTING_UP, Run
@@ -84,7 +85,7 @@ def test_a_terminal_is_asked_for_sentences(golden, monkeypatch, capfd):
         os.dup2(terminal, 0)
         with open(terminal) as stdin:
             monkeypatch.setattr(sys, "stdin", stdin)
-            assert command_line.main(["translate", str(golden.run_dir)]) == 0
+            assert main(["translate", str(golden.run_dir)]) == 0
     finally:
         os.dup2(before, 0)
         os.close(before)
@@ -98,7 +99,7 @@ def test_translate_reads_and_writes_files(golden, tmp_path, monkeypatch):
     monkeypatch.setattr("keras_transformer.text.READ_SIZE", 50)  # A large file is translated in parts.
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("\n".join(golden.texts), encoding="utf-8")
-    assert command_line.main(["translate", str(golden.run_dir), "--input", str(source), "--output", str(target)]) == 0
+    assert main(["translate", str(golden.run_dir), "--input", str(source), "--output", str(target)]) == 0
     assert target.read_text(encoding="utf-8").splitlines() == golden.translator.translate(golden.texts)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "out.txt"]
 
@@ -108,15 +109,15 @@ def test_translate_keeps_a_document_together(golden, tmp_path, capsys):
     document = f"\ufeff- {golden.texts[0]} {golden.texts[1]}\r\n\r\n  {golden.texts[2]}\n\n"
     source.write_bytes(document.encode())
     flags = ["translate", str(golden.run_dir), "--document", "--input", str(source)]
-    assert command_line.main([*flags, "--output", str(target)]) == 0
+    assert main([*flags, "--output", str(target)]) == 0
     a, b, c = golden.translator.translate(golden.texts[:3])
     assert target.read_bytes().decode() == f"- {a} {b}\r\n\r\n  {c}\n\n"
     with pytest.raises(SystemExit, match="2"):
-        command_line.main([*flags, "--scores"])
+        main([*flags, "--scores"])
     assert "--document writes one text, so it takes none of --scores" in capsys.readouterr().err
     source.write_bytes(b"One.\nTwo \xff.")
     with pytest.raises(SystemExit, match="2"):
-        command_line.main(flags)
+        main(flags)
     assert f"{source}, line 2: not UTF-8 (byte 0xff). Convert it" in capsys.readouterr().err
 
 
@@ -124,7 +125,7 @@ def test_translate_prints_scores_and_n_best(golden, tmp_path, capsys):
     source = tmp_path / "in.txt"
     source.write_text(golden.texts[0], encoding="utf-8")
     flags = ["--input", str(source), "--num-hypotheses", "3", "--num-beams", "3", "--scores"]
-    assert command_line.main(["translate", str(golden.run_dir), *flags]) == 0
+    assert main(["translate", str(golden.run_dir), *flags]) == 0
     rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     expected = golden.translator.translate(golden.texts[:1], num_beams=3, num_hypotheses=3, return_scores=True)[0]
     assert rows == [[f"{hypothesis.score:.4f}", hypothesis.text] for hypothesis in expected]
@@ -153,7 +154,7 @@ def test_input_that_ends_early_gives_no_output(golden, tmp_path, capsys):
     source, target = tmp_path / "in.txt.gz", tmp_path / "out.txt"
     source.write_bytes(gzip.compress(b"a sentence\n" * 999)[:-12])
     with pytest.raises(SystemExit, match="2"):
-        command_line.main(["translate", str(golden.run_dir), "--input", str(source), "--output", str(target)])
+        main(["translate", str(golden.run_dir), "--input", str(source), "--output", str(target)])
     assert f"Cannot read {source} after line 9" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt.gz"]
 
@@ -208,7 +209,7 @@ def test_translate_prints_alignments_and_keeps_a_prefix(golden, tmp_path, capsys
     source.write_text(golden.texts[0] + "\n\n", encoding="utf-8")
     prefix = golden.translator.translate(golden.texts[5:6])[0].split()[0]
     flags = ["--input", str(source), "--alignments", "--prefix", prefix, "--num-beams", "1"]
-    assert command_line.main(["translate", str(golden.run_dir), *flags]) == 0
+    assert main(["translate", str(golden.run_dir), *flags]) == 0
     first, second = capsys.readouterr().out.splitlines()
     text, alignment = first.split("\t")
     assert text.startswith(prefix)
@@ -221,7 +222,7 @@ def test_translate_prints_alignments_and_keeps_a_prefix(golden, tmp_path, capsys
 
 def test_score_prints_bleu_of_the_test_set_and_of_files(golden, tmp_path, capsys):
     expected = json.loads((golden.run_dir / "scores.json").read_text())["after_training"]
-    assert command_line.main(["score", str(golden.run_dir)]) == 0
+    assert main(["score", str(golden.run_dir)]) == 0
     printed = capsys.readouterr().out
     assert f"BLEU {expected['bleu']:.2f}  ({expected['bleu_signature']})" in printed
     assert f"chrF {expected['chrf']:.2f}" in printed
@@ -229,11 +230,11 @@ def test_score_prints_bleu_of_the_test_set_and_of_files(golden, tmp_path, capsys
     source.write_text("\n".join(golden.texts), encoding="utf-8")
     reference.write_text("\n".join(golden.translator.translate(golden.texts)), encoding="utf-8")
     files = ["--source", str(source), "--reference", str(reference)]
-    assert command_line.main(["score", str(golden.run_dir), *files]) == 0
+    assert main(["score", str(golden.run_dir), *files]) == 0
     assert "BLEU 100.00  (nrefs:1|case:mixed|eff:no|tok:13a|" in capsys.readouterr().out
     output = tmp_path / "log_probs"
     flags = [*files, "--bleu-tokenize", "none", "--log-probs", str(output)]
-    assert command_line.main(["score", str(golden.run_dir), *flags]) == 0
+    assert main(["score", str(golden.run_dir), *flags]) == 0
     assert "BLEU 100.00  (nrefs:1|case:mixed|eff:no|tok:none|" in capsys.readouterr().out
     rows = [line.split("\t") for line in output.read_text(encoding="utf-8").splitlines()]
     references = reference.read_text(encoding="utf-8").splitlines()
@@ -243,12 +244,12 @@ def test_score_prints_bleu_of_the_test_set_and_of_files(golden, tmp_path, capsys
     # Line n of the output belongs to line n of the text, also behind a line without a reference.
     source.write_text("\n".join([golden.texts[1], *golden.texts[:1]]), encoding="utf-8")
     reference.write_text("\n" + references[0], encoding="utf-8")
-    assert command_line.main(["score", str(golden.run_dir), *files, "--output", str(output)]) == 0
+    assert main(["score", str(golden.run_dir), *files, "--output", str(output)]) == 0
     assert output.read_text(encoding="utf-8").split("\n") == ["", references[0], ""]
     written = output.read_bytes()
     flags = [*files, "--output", str(output), "--log-probs", str(tmp_path / "nowhere" / "x")]
     with pytest.raises(SystemExit, match="2"):
-        command_line.main(["score", str(golden.run_dir), *flags])
+        main(["score", str(golden.run_dir), *flags])
     assert "was not changed" not in capsys.readouterr().err and output.read_bytes() == written
 
 
@@ -259,7 +260,7 @@ def test_score_prints_bleu_of_the_test_set_and_of_files(golden, tmp_path, capsys
 def test_export_prints_the_folder_it_wrote(golden, tmp_path, capsys):
     output = tmp_path / "servable"
     flags = ["--num-beams", "2", "--output", str(output)]
-    assert command_line.main(["export", "saved_model", str(golden.run_dir), *flags]) == 0
+    assert main(["export", "saved_model", str(golden.run_dir), *flags]) == 0
     assert capsys.readouterr().out.strip() == str(output / "1")
     metadata = json.loads((output / "1" / "metadata.json").read_text())
     assert metadata["settings"]["num_beams"] == 2
@@ -270,10 +271,10 @@ def test_export_prints_the_folder_it_wrote(golden, tmp_path, capsys):
 @pytest.mark.slow
 def test_verify_says_whether_an_export_gives_the_answers_of_a_run(golden, tmp_path, capsys):
     exported = golden.run_dir / "export" / "saved_model" / "1"
-    assert command_line.main(["export", "verify", str(exported), str(golden.run_dir)]) == 0
+    assert main(["export", "verify", str(exported), str(golden.run_dir)]) == 0
     assert "gives the answers of" in capsys.readouterr().out
     with pytest.raises(SystemExit):
-        command_line.main(["export", "verify", str(tmp_path), str(golden.run_dir)])
+        main(["export", "verify", str(tmp_path), str(golden.run_dir)])
     assert "is not an exported SavedModel: it has no metadata.json" in capsys.readouterr().err
 
 
@@ -339,7 +340,11 @@ def old_run(folder):
             "`preset` must be one of ('tiny', 'small', 'base', 'big', 'mobile', 'mobile-base'). Received: 'huge'",
         ),
         (["--epoch", "x"], "invalid int value: 'x'"),
-        (["--no-such-flag"], "unrecognized arguments: --no-such-flag"),
+        (
+            ["--no-such-flag"],
+            "error: unrecognized arguments: --no-such-flag. All flags: python train_keras.py --help",
+        ),
+        (["--epochz=3"], "error: unrecognized arguments: --epochz=3. Did you mean --epochs? All flags: "),
         (["--dropout", "1.5"], "`dropout` must be in [0, 1). Received: 1.5"),
         (["--hidden-dim", "10", "--num-heads", "3"], "`hidden_dim` must be divisible by `num_heads`"),
         (["--hidden-dim", "9", "--num-heads", "3"], "`hidden_dim` must be an even number"),
@@ -489,7 +494,7 @@ def test_a_damaged_run_is_named_by_every_command(tmp_path, capsys, call):
     (run_dir / "config.json").write_text('{"preset": "tiny"}')
     with pytest.raises(SystemExit, match="2"):
         if call:
-            command_line.main([*call, str(run_dir)])
+            main([*call, str(run_dir)])
         else:
             train_keras.main(["--run-dir", str(run_dir), "--resume"])
     message = f"error: {run_dir}/config.json must have the sections of a run."
@@ -536,7 +541,7 @@ def test_a_run_folder_that_cannot_be_written(tmp_path, capsys):
 @pytest.mark.parametrize("command", [["translate"], ["score"], ["export", "saved_model"]])
 def test_a_folder_that_is_no_run(tmp_path, capsys, command):
     with pytest.raises(SystemExit, match="2"):
-        command_line.main([*command, str(tmp_path)])
+        main([*command, str(tmp_path)])
     assert "is not the folder of a trained run" in capsys.readouterr().err
 
 
@@ -548,7 +553,7 @@ def test_bad_flags_of_translate_and_score(golden, tmp_path, capsys):
         (["score", "--source", "x"], "--source and --reference must be given together"),
     ):
         with pytest.raises(SystemExit, match="2"):
-            command_line.main([flags[0], str(golden.run_dir), *flags[1:]])
+            main([flags[0], str(golden.run_dir), *flags[1:]])
         assert message in capsys.readouterr().err
 
 
@@ -725,5 +730,43 @@ def test_ctrl_c_leaves_a_usable_run(tmp_path, monkeypatch, capsys):
         train_keras.main(train_flags(tmp_path, tmp_path / "run"))
     said = f"Interrupted. Resume with:\n  python train_keras.py --run-dir {tmp_path / 'run'} --resume\n"
     assert capsys.readouterr().err.endswith(said)
-    assert command_line.main(["translate", str(tmp_path / "run"), "--input", str(tmp_path / "val_source")]) == 0
+    assert main(["translate", str(tmp_path / "run"), "--input", str(tmp_path / "val_source")]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 60
+
+
+def test_a_mistyped_flag_of_a_command_is_named_with_the_one_that_was_meant(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["translate", "run", "--num-bems", "3"])
+    assert capsys.readouterr().err == (
+        "error: unrecognized arguments: --num-bems 3. Did you mean --num-beams? All flags: "
+        "python -m keras_transformer translate --help\n"
+    )
+
+
+# Errors within a command.
+
+
+@pytest.mark.parametrize("error", [ConfigError("`epochs` must be int."), OSError("disk full"), ValueError("no")])
+def test_user_errors_are_one_line_on_stderr_and_exit_2(capsys, error):
+    with pytest.raises(SystemExit) as caught, user_errors():
+        raise error
+    assert caught.value.code == 2
+    assert caught.value.__cause__ is error
+    assert capsys.readouterr() == ("", f"error: {error}\n")
+
+
+def test_an_error_of_the_file_system_names_the_file(tmp_path, capsys):
+    with pytest.raises(SystemExit), user_errors():
+        (tmp_path / "missing" / "file").read_text()
+    assert capsys.readouterr().err == f"error: Cannot use {tmp_path}/missing/file: No such file or directory.\n"
+
+
+def test_other_errors_keep_their_traceback():
+    with pytest.raises(KeyError, match="a defect"), user_errors():
+        raise KeyError("a defect")
+
+
+def test_no_error_no_output(capsys):
+    with user_errors():
+        pass
+    assert capsys.readouterr() == ("", "")

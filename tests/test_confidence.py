@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keras_transformer import Translator
-from keras_transformer import __main__ as command_line
+from keras_transformer.__main__ import main
 from keras_transformer.confidence import (
     Calibration,
     calibration_error,
@@ -130,10 +130,10 @@ def test_a_run_keeps_its_calibration(golden, tmp_path, capsys):
     reference.write_text("\n".join([*translations[:8], *translations[:8]]) + "\n")  # The second half is wrong.
     (tmp_path / "source").write_text("\n".join(golden.texts) + "\n")
     files = ["--source", str(tmp_path / "source"), "--reference", str(reference)]
-    assert command_line.main(["score", str(run), *files, "--calibrate"]) == 0
+    assert main(["score", str(run), *files, "--calibrate"]) == 0
     assert "right, " in (told := capsys.readouterr().out) and "ranking (AUC)" in told
     assert Run(run).calibration() == Translator.load(run).calibration != None  # noqa: E711
-    assert command_line.main(["translate", str(run), "--input", str(tmp_path / "source"), "--confidence"]) == 0
+    assert main(["translate", str(run), "--input", str(tmp_path / "source"), "--confidence"]) == 0
     rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert all(0 < float(number) < 1 for number, _ in rows) and len(rows) == len(golden.texts)
     (run / "confidence.json").write_text('{"a": 1}')

@@ -9,20 +9,18 @@ import typing
 
 import pytest
 
+from keras_transformer.command_line import FlagParser, add_flags
 from keras_transformer.config import (
     CHANGEABLE,
     PRESETS,
     RECIPES,
     SECTIONS,
     ConfigError,
-    DataConfig,
     ModelConfig,
     RunConfig,
     TrainingConfig,
-    add_flags,
     read_config_file,
     section_settings,
-    user_errors,
 )
 from keras_transformer.settings import flat_name
 
@@ -35,7 +33,7 @@ FIELDS = [
 
 
 def parse(*argv, sections=tuple(SECTIONS)):
-    parser = argparse.ArgumentParser()
+    parser = FlagParser()
     add_flags(parser, *sections)
     return vars(parser.parse_args(argv))
 
@@ -574,36 +572,6 @@ def test_rates_are_in_0_1(name, value):
 def test_rates_and_times_are_positive(name, value):
     with pytest.raises(ConfigError, match=f"`{name}` must be positive. Received: "):
         RunConfig.make({name: value})
-
-
-# Within a command.
-
-
-@pytest.mark.parametrize("error", [ConfigError("`epochs` must be int."), OSError("disk full"), ValueError("no")])
-def test_user_errors_are_one_line_on_stderr_and_exit_2(capsys, error):
-    with pytest.raises(SystemExit) as caught, user_errors():
-        raise error
-    assert caught.value.code == 2
-    assert caught.value.__cause__ is error
-    assert capsys.readouterr() == ("", f"error: {error}\n")
-
-
-def test_an_error_of_the_file_system_names_the_file(tmp_path, capsys):
-    with pytest.raises(SystemExit), user_errors():
-        (tmp_path / "missing" / "file").read_text()
-    assert capsys.readouterr().err == f"error: Cannot use {tmp_path}/missing/file: No such file or directory.\n"
-
-
-def test_other_errors_keep_their_traceback():
-    with pytest.raises(KeyError, match="a defect"), user_errors():
-        raise KeyError("a defect")
-
-
-def test_no_error_no_output(capsys):
-    with user_errors():
-        settings = DataConfig()
-    assert settings.dataset == "phrasebook"
-    assert capsys.readouterr() == ("", "")
 
 
 def test_tokenised_text_is_scored_as_it_is():

@@ -10,7 +10,7 @@ import pytest
 from texts import write
 
 import train_keras
-from keras_transformer.__main__ import main as command_line
+from keras_transformer.__main__ import main
 from keras_transformer.config import ConfigError, DataConfig, RunConfig
 from keras_transformer.data import Variation, make_batches
 from keras_transformer.datasets import DataError, corpus_text, load_corpus
@@ -246,23 +246,23 @@ def test_a_run_scores_every_direction(two_way, sides, tmp_path, capsys):
     assert [name.split()[-1] for name in scores["texts"]] == ["en-de", "de-en"]
     assert scores["bleu"] == pytest.approx(np.mean([one["bleu"] for one in scores["texts"].values()]))
     assert scores["bleu"] > 90 and list(run.scores()) == ["after_training", "validation"]
-    assert command_line(["score", str(two_way.run_dir)]) == 0
+    assert main(["score", str(two_way.run_dir)]) == 0
     assert capsys.readouterr().out.count("BLEU") == 2
-    assert command_line(["score", str(two_way.run_dir), "--target-language", "en"]) == 0
+    assert main(["score", str(two_way.run_dir), "--target-language", "en"]) == 0
     out = capsys.readouterr().out
     assert out.count("BLEU") == 1 and "de-en, 12 sentences" in out
     with pytest.raises(SystemExit, match="2"):
-        command_line(["score", str(two_way.run_dir), "--output", str(tmp_path / "x")])
+        main(["score", str(two_way.run_dir), "--output", str(tmp_path / "x")])
     assert "The run has 2 test sets, and --output" in capsys.readouterr().err
     source, reference = (
         str(write(tmp_path / name, "\n".join(side) + "\n")) for name, side in zip("ab", sides[::-1], strict=True)
     )
     flags = ["--source", source, "--reference", reference, "--target-language", "en", "--output", str(tmp_path / "c")]
-    assert command_line(["score", str(two_way.run_dir), *flags]) == 0
+    assert main(["score", str(two_way.run_dir), *flags]) == 0
     assert (tmp_path / "c").read_text().splitlines() == sides[0]
     output = tmp_path / "translated"
     flags = ["--input", source, "--output", str(output), "--target-language", "en"]
-    assert command_line(["translate", str(two_way.run_dir), *flags]) == 0
+    assert main(["translate", str(two_way.run_dir), *flags]) == 0
     assert output.read_text().splitlines() == sides[0]
 
 

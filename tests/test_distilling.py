@@ -16,9 +16,8 @@ from arrays import checkpoint_arrays
 from keras import ops
 
 import train_keras
-from keras_transformer import __main__ as command_line
 from keras_transformer import distilling
-from keras_transformer.__main__ import main
+from keras_transformer.__main__ import main, parser
 from keras_transformer.cleaning import Cleaner
 from keras_transformer.config import ConfigError, RunConfig
 from keras_transformer.datasets import Corpus, parallel_files
@@ -162,7 +161,7 @@ def test_translations_made_elsewhere_are_taken_line_by_line(tmp_path):
 def distillation(*argv):
     """The `Distillation` of a command."""
     names = RunConfig().flat()
-    arguments = command_line.parser().parse_args(["distill", *map(str, argv)])
+    arguments = parser().parse_args(["distill", *map(str, argv)])
     return Distillation(arguments, {name: value for name, value in vars(arguments).items() if name in names})
 
 

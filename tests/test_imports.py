@@ -31,6 +31,7 @@ ALLOWED = {
     "shortlist": {"base", "files", "tokenizers"},
     "search": {"settings", "tokenizers", "decoding", "shortlist"},
     "config": {"settings", "search"},
+    "command_line": {"config", "settings"},
     "files": set(),
     "text": set(),
     "sentences": set(),
@@ -59,7 +60,7 @@ ALLOWED = {
         *("translator", "config", "settings", "search", "text", "runs", "datasets", "encoding", "cleaning", "files"),
         *("tokenizers", "decoding"),
     },
-    "bulk": {"translator", "config", "text", "runs", "datasets", "encoding", "cleaning"},
+    "bulk": {"translator", "command_line", "config", "text", "runs", "datasets", "encoding", "cleaning"},
     "visualize": set(),
     "pictures": {
         *("visualize", "embeddings", "tokenizers", "decoding", "translations", "translator", "training", "config"),
@@ -73,6 +74,7 @@ HEAVY = {
     "shortlist": set(),
     "search": set(),
     "config": set(),
+    "command_line": set(),
     "files": set(),
     "text": set(),
     "sentences": {"regex", "tensorflow"},
@@ -100,7 +102,7 @@ HEAVY = {
     "visualize": {"matplotlib"},
     "pictures": set(),
 }
-ANYTHING = ("__init__", "__main__")
+ANYTHING = ("__init__", "__main__", "commands")
 
 
 def imports(path):

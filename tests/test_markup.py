@@ -6,8 +6,8 @@ import random
 import lxml.html
 import pytest
 
-from keras_transformer import __main__ as command_line
 from keras_transformer import markup
+from keras_transformer.__main__ import main
 from keras_transformer.markup import Aligned, translate_html, translate_xml
 from keras_transformer.translator import Translator
 
@@ -192,7 +192,7 @@ def test_a_model_translates_html(golden, tmp_path, capsys):
     assert translator.translate_html(plain) == translator.translate_text(plain)
     source = tmp_path / "page.html"
     source.write_text(f"<b>{one}</b>\n", encoding="utf-8")
-    assert command_line.main(["translate", str(golden.run_dir), "--format", "html", "--input", str(source)]) == 0
+    assert main(["translate", str(golden.run_dir), "--format", "html", "--input", str(source)]) == 0
     assert capsys.readouterr().out == f"<b>{first}</b>\n"
 
 
@@ -275,11 +275,11 @@ def test_a_model_translates_xml(golden, tmp_path, capsys):
     first, second = golden.translator.translate(golden.texts[:2])
     source = tmp_path / "page.xml"
     source.write_text(f"<d><p>{golden.texts[0]}</p>\n<p><b>{golden.texts[1]}</b></p></d>\n", encoding="utf-8")
-    assert command_line.main(["translate", str(golden.run_dir), "--format", "xml", "--input", str(source)]) == 0
+    assert main(["translate", str(golden.run_dir), "--format", "xml", "--input", str(source)]) == 0
     assert capsys.readouterr().out == f"<d><p>{first}</p>\n<p><b>{second}</b></p></d>\n"
     source.write_text("<d>")
     with pytest.raises(SystemExit, match="2"):
-        command_line.main(["translate", str(golden.run_dir), "--format", "xml", "--input", str(source)])
+        main(["translate", str(golden.run_dir), "--format", "xml", "--input", str(source)])
     assert "error: XML must be well-formed" in capsys.readouterr().err
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from keras_transformer import __main__ as command_line
 from keras_transformer import pictures
+from keras_transformer.__main__ import main
 from keras_transformer.datasets import DataError
 from keras_transformer.embeddings import positional_encoding
 from keras_transformer.model import Transformer
@@ -20,7 +20,7 @@ def heat_map(figure):
 
 def test_the_command_draws_a_picture_of_every_part(golden, tmp_path, capsys):
     text = golden.texts[1]
-    assert command_line.main(["plot", "all", str(golden.run_dir), "--text", text, "--output", str(tmp_path)]) == 0
+    assert main(["plot", "all", str(golden.run_dir), "--text", text, "--output", str(tmp_path)]) == 0
     output = capsys.readouterr()
     written = sorted(path.name for path in tmp_path.iterdir())
     assert sorted(line.rsplit("/")[-1] for line in output.out.splitlines()) == written
@@ -32,12 +32,12 @@ def test_the_command_draws_a_picture_of_every_part(golden, tmp_path, capsys):
 
 
 def test_without_a_run_it_draws_what_needs_none(tmp_path, capsys):
-    assert command_line.main(["plot", "all", "--output", str(tmp_path / "new" / "folder"), "--format", "svg"]) == 0
+    assert main(["plot", "all", "--output", str(tmp_path / "new" / "folder"), "--format", "svg"]) == 0
     assert "left out, they need a trained run: embeddings, attention, curves, beam" in capsys.readouterr().err
     written = {path.name for path in (tmp_path / "new" / "folder").iterdir()}
     assert {"masks.svg", "learning_rate.svg", "rings_animation.gif"} <= written
     with pytest.raises(SystemExit) as end:
-        command_line.main(["plot", "beam"])
+        main(["plot", "beam"])
     assert end.value.code == 2
     assert "Pictures of kind beam show a trained model. Received: no run." in capsys.readouterr().err
     with pytest.raises(ValueError, match=r"`kind` must be one of .*Received: 'mask'"):
@@ -52,7 +52,7 @@ def test_sentences_are_from_the_test_set_in_the_target_language(two_way):
 
 
 def test_the_sentence_is_one_of_the_test_set(golden, tmp_path, capsys):
-    command_line.main(["plot", "schedule", str(golden.run_dir), "--output", str(tmp_path)])
+    main(["plot", "schedule", str(golden.run_dir), "--output", str(tmp_path)])
     (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("sentence: ")]
     assert line.removeprefix("sentence: ") in golden.texts
 
@@ -157,7 +157,7 @@ def test_a_test_set_that_is_gone_leaves_the_other_curves(golden, monkeypatch, ca
 def test_explorer_shows_what_each_head_looks_at(golden, browser, tmp_path, capsys):
     page_file = tmp_path / "explorer.html"
     texts = ["--text", golden.texts[0], "--text", "< /script> & < b>"]
-    assert command_line.main(["explore", str(golden.run_dir), *texts, "--output", str(page_file)]) == 0
+    assert main(["explore", str(golden.run_dir), *texts, "--output", str(page_file)]) == 0
     assert capsys.readouterr().out.strip() == str(page_file)
     found = read_attention(golden.translator, golden.texts[0])
     context = browser.new_context()

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 from arrays import checkpoint_arrays
 
-from keras_transformer import __main__ as command_line
+from keras_transformer import commands
+from keras_transformer.__main__ import main
 
 FLAGS = """--num-layers 1 --num-heads 1 --hidden-dim 8 --intermediate-dim 8 --num-beams 1 --dropout 0
  --tokens-per-batch 60 --steps-per-epoch 2 --strategy multi_worker""".split()  # noqa: SIM905
@@ -77,8 +78,8 @@ def test_a_worker_that_waits_for_one_that_failed_is_ended(tmp_path, monkeypatch,
         "    sys.exit('no such file')\n"
         "time.sleep(1000)\n"
     )
-    monkeypatch.setattr(command_line, "GRACE_SECONDS", 0.5)
-    assert command_line.main(["launch", str(script)]) == 1
+    monkeypatch.setattr(commands, "GRACE_SECONDS", 0.5)
+    assert main(["launch", str(script)]) == 1
     output = capsys.readouterr().out
     assert output == "[0] no such file\n[0] ended with 1\n[1] ended with -9\n"
 
