@@ -43,6 +43,7 @@ def train(run, config, resume, export):
     import keras
 
     from keras_transformer import training
+    from keras_transformer.checkpoints import RunCheckpoint
     from keras_transformer.data import make_batches
     from keras_transformer.datasets import load_corpus
     from keras_transformer.distribution import agree, barrier, distribute, is_chief, worker_errors
@@ -71,7 +72,7 @@ def train(run, config, resume, export):
         validation = [encode(text, tokenizers, config) for text in corpus.validation]
         model = compiled_model(config, tokenizers)
         limits = recipe.monitor, recipe.patience, recipe.max_minutes
-        checkpoint = training.RunCheckpoint(
+        checkpoint = RunCheckpoint(
             run,
             *limits,
             every_steps=recipe.checkpoint_steps,
@@ -163,6 +164,7 @@ def train(run, config, resume, export):
 def compiled_model(config, tokenizers):
     """The `Transformer` of a run, with its optimizer, loss and metrics."""
     from keras_transformer import training
+    from keras_transformer.losses import LabelSmoothedCrossEntropy, Perplexity, TokenAccuracy
     from keras_transformer.model import Transformer
 
     model = Transformer(
@@ -178,8 +180,8 @@ def compiled_model(config, tokenizers):
     schedule = training.make_schedule(config.model.hidden_dim, recipe.warmup_steps, recipe.learning_rate)
     model.compile(
         optimizer=training.make_optimizer(schedule, recipe.clip_norm, recipe.ema_momentum),
-        loss=training.LabelSmoothedCrossEntropy(recipe.label_smoothing),
-        weighted_metrics=[training.TokenAccuracy(), training.Perplexity()],
+        loss=LabelSmoothedCrossEntropy(recipe.label_smoothing),
+        weighted_metrics=[TokenAccuracy(), Perplexity()],
         jit_compile=recipe.jit_compile,
         gradient_accumulation_steps=recipe.gradient_accumulation_steps,
     )
@@ -204,7 +206,7 @@ def logs(run, model, chief):
     """
     import keras
 
-    from keras_transformer import training
+    from keras_transformer.checkpoints import save_model
 
     if not chief:
         yield []
@@ -214,7 +216,7 @@ def logs(run, model, chief):
         yield [log, keras.callbacks.TensorBoard(str(run.tensorboard_folder), write_graph=False)]
     except KeyboardInterrupt:
         if not run.model_file.exists():  # So that even an interrupted first epoch leaves a model that translates.
-            training.save_model(model, run.model_file)
+            save_model(model, run.model_file)
         raise
     finally:
         if log.csv_file:  # If `fit` fails, Keras calls no callback, and the file would stay open.

@@ -176,6 +176,7 @@ def train(arguments):
     from keras_transformer import training
     from keras_transformer.config import PRESETS
     from keras_transformer.encoding import EncodedPairs, Ragged
+    from keras_transformer.losses import LabelSmoothedCrossEntropy
     from keras_transformer.model import Transformer
 
     disk = store_of(arguments)
@@ -183,7 +184,7 @@ def train(arguments):
     few = [Ragged(side.values[: side.ends[few - 1]], side.ends[:few]) for side in disk[:2]]
     memory_pairs = EncodedPairs(*(Ragged(np.array(side.values), np.array(side.ends)) for side in few))
     model = Transformer(tokenizer_of(arguments).vocabulary_size, **PRESETS["tiny"])
-    model.compile(training.make_optimizer(1e-3), training.LabelSmoothedCrossEntropy())
+    model.compile(training.make_optimizer(1e-3), LabelSmoothedCrossEntropy())
     iterators = {
         "in memory": iter(batches_of(arguments, memory_pairs).dataset),
         "on disk": iter(batches_of(arguments, EncodedPairs(*few)).dataset),

@@ -84,8 +84,9 @@ def ours(bfloat16, arguments):
     import numpy as np
 
     from keras_transformer.config import PRESETS
+    from keras_transformer.losses import LabelSmoothedCrossEntropy
     from keras_transformer.model import Transformer
-    from keras_transformer.training import LabelSmoothedCrossEntropy, make_optimizer
+    from keras_transformer.training import make_optimizer
 
     keras.utils.set_random_seed(0)
     dtype = "mixed_bfloat16" if bfloat16 else "float32"

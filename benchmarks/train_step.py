@@ -208,8 +208,9 @@ def keras_steps(peer, sizes, batches, vocabulary_size):
     import keras
     import tensorflow as tf
 
+    from keras_transformer.losses import LabelSmoothedCrossEntropy
     from keras_transformer.model import Transformer
-    from keras_transformer.training import LabelSmoothedCrossEntropy, make_optimizer
+    from keras_transformer.training import make_optimizer
 
     keras.utils.set_random_seed(0)
     keras.config.set_dtype_policy("mixed_bfloat16" if "bfloat16" in peer else "float32")

@@ -20,7 +20,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # file do not wait for the golden run, which the first one trains.
 LONGEST = (
     *("test_command_line", "test_distribution", "test_importing", "test_distilling", "test_web", "test_directions"),
-    *("test_export_tflite", "test_training", "test_model", "test_docs", "test_translator"),
+    *("test_export_tflite", "test_training", "test_checkpoints", "test_model", "test_docs", "test_translator"),
 )
 
 

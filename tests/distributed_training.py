@@ -11,9 +11,11 @@ import sys
 import keras
 import numpy as np
 
+from keras_transformer.checkpoints import to_numpy
 from keras_transformer.distribution import distribute, is_chief
+from keras_transformer.losses import LabelSmoothedCrossEntropy, Perplexity
 from keras_transformer.model import Transformer
-from keras_transformer.training import LabelSmoothedCrossEntropy, Perplexity, add_teacher, make_optimizer, to_numpy
+from keras_transformer.training import add_teacher, make_optimizer
 
 V, S, T = 23, 7, 9
 

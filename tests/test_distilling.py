@@ -25,10 +25,11 @@ from keras_transformer.distilling import Distillation, Hypothesis, TeacherText, 
 from keras_transformer.export import ExportError
 from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.files import FileError, locked
+from keras_transformer.losses import LabelSmoothedCrossEntropy, TeacherCrossEntropy
 from keras_transformer.model import Transformer
 from keras_transformer.phrasebook import phrasebook
 from keras_transformer.runs import Run
-from keras_transformer.training import LabelSmoothedCrossEntropy, TeacherCrossEntropy, add_teacher, copy_weights
+from keras_transformer.training import add_teacher, copy_weights
 from keras_transformer.translator import Translator
 
 PAIRS = phrasebook()["train"]

@@ -11,7 +11,7 @@ from keras import ops
 from public_models import transformers_folder
 
 import train_keras
-from keras_transformer import training
+from keras_transformer import checkpoints
 from keras_transformer.__main__ import main
 from keras_transformer.config import ConfigError, RunConfig
 from keras_transformer.data import encode_pairs, make_batches
@@ -99,7 +99,7 @@ def test_a_run_that_was_stopped_before_its_first_checkpoint_begins_with_the_same
         seen.append(checkpoint.model.get_weights())
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(training.RunCheckpoint, "on_train_begin", stop)
+    monkeypatch.setattr(checkpoints.RunCheckpoint, "on_train_begin", stop)
     texts = files(tmp_path, train=PAIRS[:20], val=PAIRS[20:24])
     names = "num_layers", "num_heads", "hidden_dim", "intermediate_dim"
     sizes = [(f"--{name.replace('_', '-')}", str(golden.model.get_config()[name])) for name in names]

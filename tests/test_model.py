@@ -12,8 +12,8 @@ from keras import ops
 
 from keras_transformer.config import PRESETS
 from keras_transformer.embeddings import positional_encoding
+from keras_transformer.losses import LabelSmoothedCrossEntropy
 from keras_transformer.model import Transformer
-from keras_transformer.training import LabelSmoothedCrossEntropy
 
 B, T, S, D, F, V, V_TARGET = 3, 5, 7, 22, 13, 23, 19
 SMALL = {
