@@ -431,7 +431,7 @@ def export(arguments):
         folder, same = export_tflite(
             translator, output, arguments.quantize, arguments.overwrite, *lengths, arguments.text_file
         )
-        _report(arguments.quantize, same, folder, translator, arguments.run)
+        _print_loss_by_quantization(arguments.quantize, same, folder, translator, arguments.run)
         print(folder)
     elif arguments.target == "web":
         from keras_transformer.export.web import export_web, server
@@ -442,7 +442,7 @@ def export(arguments):
                 site = stack.enter_context(server(output, arguments.port))
             folder, shares = export_web(translator, output, arguments.quantize, arguments.overwrite, **lengths)
             for name, same in shares.items():
-                _report(name, same, folder / "models" / name, translator, arguments.run)
+                _print_loss_by_quantization(name, same, folder / "models" / name, translator, arguments.run)
             print(folder, flush=True)
             if arguments.serve:
                 host, port = site.server_address
@@ -458,7 +458,7 @@ def export(arguments):
     return 0
 
 
-def _report(name, same, folder, translator, run):
+def _print_loss_by_quantization(name, same, folder, translator, run):
     """Prints how many translations quantisation changed, and what BLEU it cost."""
     from keras_transformer.datasets import DataError, one_test_set
     from keras_transformer.export.verify import tflite_bleu
@@ -486,7 +486,7 @@ def verify(arguments):
 
     if (path / "translator.json").is_file():
         same = verify_tflite(path, translator)
-        _report(path.name, same, path, translator, arguments.run)
+        _print_loss_by_quantization(path.name, same, path, translator, arguments.run)
         print(f"{path} translates {same:.0%} of made-up sentences as {arguments.run} does.")
         return 0
     count = verify_saved_model(path, translator)
