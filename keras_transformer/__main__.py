@@ -1,13 +1,12 @@
 """The command line: `python -m keras_transformer COMMAND`; see `--help`."""
 
 import argparse
-import contextlib
 import functools
 import os
 import sys
 
 from keras_transformer import commands
-from keras_transformer.command_line import FlagParser, add_flags, user_errors
+from keras_transformer.command_line import FlagParser, add_flags, changed, user_errors
 from keras_transformer.config import CLEANING, FAMILIES, PICTURES, PICTURES_WITHOUT_RUN, PRESETS
 
 
@@ -21,23 +20,15 @@ def main(argv=None):
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     function, output = arguments.function, vars(arguments).get("output")
     one_file = output and function is not commands.plot and (not os.path.exists(output) or os.path.isfile(output))
-    before = one_file and _changed(output)
+    before = one_file and changed(output)
 
     def hint():
-        if one_file and _changed(output) == before:
+        if one_file and changed(output) == before:
             return f"{output} was not changed."
         return "Go on with the same command and --resume." if function is commands.distill else ""
 
     with user_errors(hint):
         return function(arguments)
-
-
-def _changed(path):
-    """When a file was written, and which one it is; None if there is none."""
-    with contextlib.suppress(OSError):
-        found = os.stat(path)
-        return found.st_mtime_ns, found.st_ino
-    return None
 
 
 def parser():

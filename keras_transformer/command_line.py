@@ -81,6 +81,14 @@ def _changed_by(name):
     return "; " + ", ".join(changed) if changed else ""
 
 
+def changed(path):
+    """When a file was written, and which one it is; None if there is none."""
+    with contextlib.suppress(OSError):
+        found = os.stat(path)
+        return found.st_mtime_ns, found.st_ino
+    return None
+
+
 @contextlib.contextmanager
 def user_errors(hint=""):
     """A context around a command: errors that the user can fix end it with a message instead of a traceback.

@@ -385,6 +385,19 @@ def test_without_a_run_there_is_nothing_to_resume(tmp_path, capsys):
     assert "has no run to resume" in capsys.readouterr().err
 
 
+def test_an_interrupted_set_up_leaves_the_old_run_and_does_not_offer_to_resume_it(tmp_path, monkeypatch, capsys):
+    def interrupt(data):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("keras_transformer.datasets.load_corpus", interrupt)
+    before = sorted(old_run(tmp_path).rglob("*"))
+    with pytest.raises(SystemExit, match="130"):
+        train_keras.main(["--run-dir", str(tmp_path), "--overwrite"])
+    assert said(capsys.readouterr().err) == ["Interrupted. Nothing was trained."]
+    left = [path for path in before if SETTING_UP not in str(path)]
+    assert sorted(tmp_path.rglob("*")) == left
+
+
 def small_run(folder, *flags):
     """Two epochs on small own files; the run folder."""
     recipe = "--tokens-per-batch 60 --epochs 2 --steps-per-epoch 3 --no-export"
