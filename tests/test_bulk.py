@@ -73,7 +73,9 @@ def test_corpora_are_tokenized_for_training(golden, tmp_path):
     assert again == []
     done = run("--run", golden.run_dir, *flags)
     assert done.returncode == 2
-    assert done.stderr.endswith("the following arguments are required: --cache-dir\n")
+    assert done.stderr.endswith(
+        "error: the following arguments are required: --cache-dir. All flags: python -m keras_transformer.bulk --help\n"
+    )
 
 
 @pytest.mark.parametrize(
