@@ -13,7 +13,7 @@ import time
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
-from keras_transformer.command_line import FlagParser, add_flags, changed, user_errors
+from keras_transformer.command_line import FlagParser, add_flags, file_stamp, user_errors
 from keras_transformer.config import CHANGEABLE, LARGE_TEXT, PRESETS, ConfigError, RunConfig, read_config_file
 from keras_transformer.files import full_disk_named
 from keras_transformer.runs import Run
@@ -31,11 +31,11 @@ DEPENDENT = {
 
 def main(argv=None):
     run, config, resume, export = parse(argv)
-    before = changed(run.config_file)
+    before = file_stamp(run.config_file)
 
     def hint():
         # A run that --overwrite has not yet replaced is another one.
-        begun = run.exists() and (resume or changed(run.config_file) != before)
+        begun = run.exists() and (resume or file_stamp(run.config_file) != before)
         return f"Resume with:\n  {command(run)}" if begun else "Nothing was trained."
 
     with user_errors(hint):

@@ -6,7 +6,7 @@ import os
 import sys
 
 from keras_transformer import commands
-from keras_transformer.command_line import FlagParser, add_flags, changed, user_errors
+from keras_transformer.command_line import FlagParser, add_flags, file_stamp, user_errors
 from keras_transformer.config import CLEANING, FAMILIES, PICTURES, PICTURES_WITHOUT_RUN, PRESETS
 
 
@@ -20,10 +20,10 @@ def main(argv=None):
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     function, output = arguments.function, vars(arguments).get("output")
     one_file = output and function is not commands.plot and (not os.path.exists(output) or os.path.isfile(output))
-    before = one_file and changed(output)
+    before = one_file and file_stamp(output)
 
     def hint():
-        if one_file and changed(output) == before:
+        if one_file and file_stamp(output) == before:
             return f"{output} was not changed."
         return "Go on with the same command and --resume." if function is commands.distill else ""
 

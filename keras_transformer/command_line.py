@@ -81,8 +81,8 @@ def _changed_by(name):
     return "; " + ", ".join(changed) if changed else ""
 
 
-def changed(path):
-    """When a file was written, and which one it is; None if there is none."""
+def file_stamp(path):
+    """What changes when a file is written or replaced; None if there is none."""
     with contextlib.suppress(OSError):
         found = os.stat(path)
         return found.st_mtime_ns, found.st_ino

@@ -22,7 +22,7 @@ import train_keras
 from keras_transformer import runs
 from keras_transformer.__main__ import main
 from keras_transformer.command_line import user_errors
-from keras_transformer.config import ConfigError, RunConfig
+from keras_transformer.config import ConfigError, DataConfig, RunConfig
 from keras_transformer.data import encode_pairs
 from keras_transformer.datasets import Corpus, ParallelText
 from keras_transformer.runs import SETTING_UP, Run
@@ -781,5 +781,6 @@ def test_other_errors_keep_their_traceback():
 
 def test_no_error_no_output(capsys):
     with user_errors():
-        pass
+        settings = DataConfig()
+    assert settings.dataset == "phrasebook"
     assert capsys.readouterr() == ("", "")
