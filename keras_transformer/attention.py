@@ -157,7 +157,7 @@ class MultiHeadAttention(DenseLayers):
         use_causal_mask: bool = False,
         mask: Tensor | None = None,
     ):
-        self._check_call(query, value, key, query_mask, value_mask, key_mask, attention_mask, mask)
+        self._check_call(query, value, key, query_mask, value_mask, key_mask, attention_mask, mask=mask)
         if value is None:
             # Keras fills `query_mask` with the mask that the tensor carries; an explicit `mask` replaces it.
             query_mask = query_mask if mask is None else mask
@@ -191,7 +191,18 @@ class MultiHeadAttention(DenseLayers):
         carry_mask(output, query_mask)
         return (output, scores) if return_attention_scores else output
 
-    def _check_call(self, query, value, key, query_mask, value_mask, key_mask, attention_mask, mask):
+    def _check_call(
+        self,
+        query,
+        value=None,
+        key=None,
+        query_mask=None,
+        value_mask=None,
+        key_mask=None,
+        attention_mask=None,
+        mask=None,
+        **_,
+    ):
         """Checks what `build` cannot: the masks, and every call after the first."""
         kind, query_shape = _kind(value, key), shape_of(query)
         self._check_sequences(query=query_shape, value=shape_of(value), key=shape_of(key))

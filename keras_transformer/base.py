@@ -1,5 +1,6 @@
 """Code that the layers share: checks of their arguments, and the settings of the dense layers inside them."""
 
+import inspect
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
@@ -109,9 +110,16 @@ class DenseLayers(keras.layers.Layer):
         self._check_sequences(**shapes)
         self._widths = {name: shape[-1] for name, shape in shapes.items() if shape is not None}
 
+    def _check_call(self, *args, **kwargs):
+        """Raises a ValueError for arguments of `call` that do not fit."""
+
     def compute_output_spec(self, *args, **kwargs):
-        """Traces `call`, so that the result is right with and without attention scores."""
-        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+        """The output of a symbolic call. `call` is traced only for attention scores: it takes a tenth of a second."""
+        given = inspect.signature(self.call).bind(*args, **kwargs).arguments
+        if given.get("return_attention_scores"):
+            return keras.Operation.compute_output_spec(self, *args, **kwargs)
+        self._check_call(**given)
+        return super().compute_output_spec(*args, **kwargs)
 
     def get_config(self):
         return {

@@ -231,9 +231,8 @@ class EncoderBlock(_Block):
         training: bool | None = None,
         encoder_sequence_mask: Tensor | None = None,
     ):
-        x, shape = encoder_sequence, shape_of(encoder_sequence)
-        self._check_sequences(encoder_sequence=shape)
-        check_padding_mask("encoder_sequence_mask", encoder_sequence_mask, shape)
+        self._check_call(encoder_sequence, mask, attention_mask, encoder_sequence_mask)
+        x = encoder_sequence
         update = self.self_attention(
             self._enter(x, self.self_attention_norm),
             query_mask=encoder_sequence_mask,
@@ -248,6 +247,14 @@ class EncoderBlock(_Block):
         x = self._feed_forward(x, training)
         carry_mask(x, encoder_sequence_mask if mask is None else mask)
         return (x, scores) if return_attention_scores else x
+
+    def _check_call(self, encoder_sequence, mask=None, attention_mask=None, encoder_sequence_mask=None, **_):
+        """Checks what `build` cannot: the masks, and every call after the first."""
+        shape = shape_of(encoder_sequence)
+        self._check_sequences(encoder_sequence=shape)
+        check_padding_mask("mask", mask, shape)
+        check_padding_mask("encoder_sequence_mask", encoder_sequence_mask, shape)
+        check_attention_mask("attention_mask", attention_mask, (shape[0], self.num_heads, shape[1], shape[1]))
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -325,7 +332,7 @@ class DecoderBlock(_Block):
             "encoder_attention_mask": encoder_attention_mask,
             "mask": mask,
         }
-        self._check_call(decoder_sequence, encoder_sequence, masks)
+        self._check_call(decoder_sequence, encoder_sequence, **masks)
         x, scores = decoder_sequence, ()
         update = self.self_attention(
             self._enter(x, self.self_attention_norm),
@@ -356,7 +363,7 @@ class DecoderBlock(_Block):
         carry_mask(x, decoder_sequence_mask if mask is None else mask)
         return (x, *scores) if return_attention_scores else x
 
-    def _check_call(self, decoder_sequence, encoder_sequence, masks):
+    def _check_call(self, decoder_sequence, encoder_sequence=None, **given):
         """Checks what `build` cannot: the masks, and every call after the first."""
         shape, encoder_shape = shape_of(decoder_sequence), shape_of(encoder_sequence)
         self._check_sequences(decoder_sequence=shape, encoder_sequence=encoder_shape)
@@ -366,25 +373,26 @@ class DecoderBlock(_Block):
                 f"Layer {self.name!r} was built by a call {built} `encoder_sequence`, which decided whether it has "
                 f"cross-attention. Received: a call {received} it. Create another block for the other kind of call."
             )
-        if encoder_sequence is not None and masks["mask"] is not None:
+        if encoder_sequence is not None and given.get("mask") is not None:
             raise ValueError(
                 "`mask` is for blocks that read one sequence: with two it is unclear whose padding it marks. "
                 "Received: `mask` together with `encoder_sequence`. Use `decoder_sequence_mask` or "
                 "`encoder_sequence_mask`."
             )
         if encoder_sequence is None:
-            given = [name for name in ("encoder_sequence_mask", "encoder_attention_mask") if masks[name] is not None]
-            if given:
+            of_encoder = "encoder_sequence_mask", "encoder_attention_mask"
+            wrong = [name for name in of_encoder if given.get(name) is not None]
+            if wrong:
                 raise ValueError(
-                    f"`{given[0]}` is a mask of `encoder_sequence`, and the block was called without one. "
-                    f"Received: {', '.join(given)}. Use `decoder_sequence_mask` or `decoder_attention_mask`."
+                    f"`{wrong[0]}` is a mask of `encoder_sequence`, and the block was called without one. "
+                    f"Received: {', '.join(wrong)}. Use `decoder_sequence_mask` or `decoder_attention_mask`."
                 )
-        check_padding_mask("mask", masks["mask"], shape)
+        check_padding_mask("mask", given.get("mask"), shape)
         for name, other in (("decoder", shape), ("encoder", encoder_shape)):
             if other is not None:
-                check_padding_mask(f"{name}_sequence_mask", masks[f"{name}_sequence_mask"], other)
+                check_padding_mask(f"{name}_sequence_mask", given.get(f"{name}_sequence_mask"), other)
                 pairs = (shape[0], self.num_heads, shape[1], other[1])
-                check_attention_mask(f"{name}_attention_mask", masks[f"{name}_attention_mask"], pairs)
+                check_attention_mask(f"{name}_attention_mask", given.get(f"{name}_attention_mask"), pairs)
 
     def decode_step(self, x, cache, cache_update_index, cross_cache=None, self_bias=None, cross_bias=None, num_beams=1):
         """One new position through the block; see `MultiHeadAttention.decode_step` and `.cross_step`.

@@ -37,9 +37,23 @@ def _load(arguments):
         settings["target_language"] = arguments.target_language
     if getattr(arguments, "glossary", None):
         settings["glossary"] = Glossary.load(arguments.glossary)
-    from keras_transformer.translator import Translator
+    with _without("matplotlib.pyplot"):  # Where Matplotlib is installed, Keras imports it: half a second for nothing.
+        from keras_transformer.translator import Translator
 
     return Translator.load([arguments.run, *getattr(arguments, "ensemble", ())], **settings)
+
+
+@contextlib.contextmanager
+def _without(module):
+    """A context in which an import of a module that is not loaded fails, as if it was not installed."""
+    if module in sys.modules:
+        yield
+        return
+    sys.modules[module] = None  # Python's way to say so.
+    try:
+        yield
+    finally:
+        del sys.modules[module]
 
 
 def clean(arguments):

@@ -103,7 +103,7 @@ def check_attention_mask(name: str, mask: Tensor | None, scores_shape: Shape) ->
 
 
 def _shape(mask):
-    return tuple(ops.convert_to_tensor(mask).shape)
+    return tuple(mask.shape if hasattr(mask, "shape") else ops.convert_to_tensor(mask).shape)
 
 
 def _broadcasts(shape, onto):

@@ -19,6 +19,10 @@ def random(*shape, seed=0):
     return np.random.default_rng(seed).normal(size=shape).astype("float32")
 
 
+def symbolic_like(x):
+    return keras.Input(batch_shape=x.shape, dtype=str(x.dtype))
+
+
 def randomize(layer, seed=0):
     """Gives every weight random values, also biases and normalisations, whose zeros and ones could hide mistakes."""
     layer.set_weights([0.4 * random(*w.shape, seed=seed + i) for i, w in enumerate(layer.weights)])

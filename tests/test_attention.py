@@ -6,7 +6,7 @@ import re
 import keras
 import numpy as np
 import pytest
-from arrays import copy_attention, embed, keras_mask, random, randomize, to_numpy
+from arrays import copy_attention, embed, keras_mask, random, randomize, symbolic_like, to_numpy
 from keras import ops
 
 from keras_transformer.attention import MultiHeadAttention
@@ -639,14 +639,18 @@ def test_a_list_of_tensors_is_an_error():
 def test_padding_masks_must_fit(argument):
     layer = make(cross=argument != "mask")
     inputs = [random(B, T, D), random(B, S, D_VALUE)][: 1 if argument == "mask" else 2]
-    with pytest.raises(ValueError, match=rf"`{argument}` must be a padding mask.*Received: shape=\(2, 11\)"):
-        layer(*inputs, **{argument: np.ones((B, 11), bool)})
+    for placed in (np.asarray, symbolic_like):
+        with pytest.raises(ValueError, match=rf"`{argument}` must be a padding mask.*Received: shape=\(2, 11\)"):
+            layer(*map(placed, inputs), **{argument: placed(np.ones((B, 11), bool))})
 
 
 def test_attention_masks_must_fit():
     match = r"`attention_mask` must have shape.*Received: shape=\(2, 7\) for \(B, N, T, S\)=\(2, 3, 5, 7\)"
-    with pytest.raises(ValueError, match=match):
-        make(cross=True)(random(B, T, D), random(B, S, D_VALUE), attention_mask=VALUE_IDS != 0)
+    inputs = [random(B, T, D), random(B, S, D_VALUE), VALUE_IDS != 0]
+    for placed in (np.asarray, symbolic_like):
+        query, value, attention_mask = map(placed, inputs)
+        with pytest.raises(ValueError, match=match):
+            make(cross=True)(query, value, attention_mask=attention_mask)
 
 
 @pytest.mark.parametrize("argument", ["num_heads", "key_dim", "value_dim", "output_shape"])

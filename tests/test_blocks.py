@@ -6,7 +6,7 @@ import keras
 import keras_hub
 import numpy as np
 import pytest
-from arrays import copy_attention, embed, keras_mask, random, randomize, to_numpy
+from arrays import copy_attention, embed, keras_mask, random, randomize, symbolic_like, to_numpy
 from keras import ops
 
 from keras_transformer.blocks import DecoderBlock, EncoderBlock, FeedForward
@@ -473,11 +473,15 @@ def test_mask_with_an_encoder_sequence_is_an_error():
     ],
 )
 def test_masks_must_fit_and_the_error_names_the_argument_of_the_block(argument, kind):
-    with pytest.raises(ValueError, match=rf"`{argument}` must .*{kind}.*Received: shape=\(2, 4\)"):
-        make_decoder()(random(B, T, D), random(B, S, D_ENCODER), **{argument: np.ones((2, 4), bool)})
+    for placed in (np.asarray, symbolic_like):
+        with pytest.raises(ValueError, match=rf"`{argument}` must .*{kind}.*Received: shape=\(2, 4\)"):
+            make_decoder()(
+                placed(random(B, T, D)), placed(random(B, S, D_ENCODER)), **{argument: placed(np.ones((2, 4), bool))}
+            )
 
 
 @pytest.mark.parametrize("argument", ["mask", "encoder_sequence_mask", "attention_mask"])
 def test_masks_of_the_encoder_block_must_fit(argument):
-    with pytest.raises(ValueError, match=rf"`{argument}` must .*Received: shape=\(2, 4\)"):
-        make_encoder()(random(B, T, D), **{argument: np.ones((2, 4), bool)})
+    for placed in (np.asarray, symbolic_like):
+        with pytest.raises(ValueError, match=rf"`{argument}` must .*Received: shape=\(2, 4\)"):
+            make_encoder()(placed(random(B, T, D)), **{argument: placed(np.ones((2, 4), bool))})

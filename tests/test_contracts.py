@@ -210,9 +210,10 @@ def test_serialized_and_deserialized_layer_computes_the_same(cls, settings, shap
     np.testing.assert_array_equal(to_numpy(copy(*inputs)), to_numpy(output))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 @every_layer
-def test_symbolic_shape_equals_eager_shape_with_open_dimensions(cls, settings, shapes):
-    layer, inputs = cls(**settings), symbolic(shapes)
+def test_symbolic_shape_equals_eager_shape_with_open_dimensions(cls, settings, shapes, dtype):
+    layer, inputs = cls(**{**settings, "dtype": dtype}), symbolic(shapes)
     output = layer(*inputs)
     eager = layer(*sample(shapes))
     assert tuple(eager.shape) == (B, T, output.shape[-1])

@@ -197,6 +197,17 @@ def test_importing_loads_no_more_than_is_used(statement, absent):
     assert done.stdout.strip() == "[]"
 
 
+def test_a_command_that_translates_does_not_load_pyplot():
+    """Keras imports it, but takes its lack. Afterwards it can be imported."""
+    code = (
+        "import sys\nfrom keras_transformer import commands\n"
+        "with commands._without('matplotlib.pyplot'): import keras\n"
+        "print('matplotlib.pyplot' in sys.modules)\nimport matplotlib.pyplot\n"
+        "with commands._without('matplotlib.pyplot'): import matplotlib.pyplot\n"
+    )
+    assert run(code) == ["False"]
+
+
 def run(code, *arguments):
     done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
