@@ -9,6 +9,8 @@ import codecs
 import contextlib
 import gzip
 import io
+import os
+import stat
 import sys
 import zlib
 from typing import NamedTuple
@@ -119,7 +121,9 @@ def stream_lines(path):
                 has_text = has_text or bool(line.text)
                 yield line.text
     if not has_text:
-        raise DataError(f"{path} is empty: it must have one sentence per line.")
+        pipe = stat.S_ISFIFO(os.stat(path).st_mode)
+        more = " It is a pipe, and this text is read several times. Write it to a file." if pipe else ""
+        raise DataError(f"{path} is empty: it must have one sentence per line.{more}")
 
 
 def read_bytes(path):

@@ -146,6 +146,18 @@ def test_an_empty_file_is_refused(tmp_path, content, compress):
         read_lines(path)
 
 
+def test_a_pipe_that_is_read_again_is_named():
+    """As `<(zcat a.gz)` in a shell, which a command reads twice."""
+    read, write = os.pipe()
+    with open(write, "wb") as file:
+        file.write(b"a dog\n")
+    path = f"/dev/fd/{read}"
+    assert read_lines(path) == ["a dog"]
+    with pytest.raises(DataError, match=f"{path} is empty.* It is a pipe.* Write it to a file"):
+        read_lines(path)
+    os.close(read)
+
+
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(
         DataError, match="Cannot read " + names(tmp_path / "no.en") + r".*: No such file or directory\."
