@@ -16,6 +16,9 @@ def main(argv=None):
         import train_keras
 
         return train_keras.main(argv[1:])
+    if not argv:
+        parser().print_help(sys.stderr)
+        return 2
     arguments = parser().parse_args(argv)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     function, output = arguments.function, vars(arguments).get("output")

@@ -61,7 +61,7 @@ def add_flags(parser, *sections, only=None):
             if bool in kinds:
                 group.add_argument(*flags, action=argparse.BooleanOptionalAction, help=text, **kwargs)
                 continue
-            if f.default is not None and f.default != "":
+            if f.default not in (None, "", ()):
                 text += f" (default: {f.default}{_changed_by(dest)})"
             elif _changed_by(dest):
                 text = f"{text[:-1]}{_changed_by(dest)})"  # These help texts end with "(default: ...)".

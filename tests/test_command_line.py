@@ -288,6 +288,11 @@ def test_help_is_there_for_every_command(command):
     assert "usage:" in done.stdout
 
 
+def test_without_a_command_all_of_them_are_listed(capsys):
+    assert main([]) == 2
+    assert "translate a file, a pipe, or what you type" in capsys.readouterr().err
+
+
 def write(path, content):
     path.write_bytes(content)
     return str(path)
