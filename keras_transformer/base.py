@@ -114,9 +114,15 @@ class DenseLayers(keras.layers.Layer):
         """Raises a ValueError for arguments of `call` that do not fit."""
 
     def compute_output_spec(self, *args, **kwargs):
-        """The output of a symbolic call. `call` is traced only for attention scores: it takes a tenth of a second."""
+        """The output of a symbolic call, without the trace of `call` that takes a tenth of a second.
+
+        `call` is traced for attention scores, and if a subclass has a `call` of its own or layers that are built when
+        they are called.
+        """
         given = inspect.signature(self.call).bind(*args, **kwargs).arguments
-        if given.get("return_attention_scores"):
+        call, shape = (_owner(type(self), name) for name in ("call", "compute_output_shape"))
+        known = call is shape and all(layer.built for layer in self._flatten_layers())
+        if given.get("return_attention_scores") or not known:
             return keras.Operation.compute_output_spec(self, *args, **kwargs)
         self._check_call(**given)
         return super().compute_output_spec(*args, **kwargs)
@@ -129,6 +135,11 @@ class DenseLayers(keras.layers.Layer):
             "kernel_regularizer": keras.regularizers.serialize(self.kernel_regularizer),
             "bias_regularizer": keras.regularizers.serialize(self.bias_regularizer),
         }
+
+
+def _owner(cls, name):
+    """The class that defines an attribute of a class."""
+    return next(one for one in cls.__mro__ if name in vars(one))
 
 
 def _copy(initializer):

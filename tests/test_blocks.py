@@ -485,3 +485,34 @@ def test_masks_of_the_encoder_block_must_fit(argument):
     for placed in (np.asarray, symbolic_like):
         with pytest.raises(ValueError, match=rf"`{argument}` must .*Received: shape=\(2, 4\)"):
             make_encoder()(placed(random(B, T, D)), **{argument: placed(np.ones((2, 4), bool))})
+
+
+# Subclasses.
+
+
+class LateGate(FeedForward):
+    """Its gate is built by the first call."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.gate = keras.layers.Dense(self.intermediate_dim)
+
+    def call(self, inputs):
+        return self.output_dense(self.intermediate_dense(inputs) * self.gate(inputs))
+
+
+class LateBlock(EncoderBlock):
+    feed_forward_class = LateGate
+
+
+class MeanBlock(EncoderBlock):
+    def call(self, x):
+        return ops.mean(super().call(x), axis=1)
+
+
+def test_a_symbolic_call_builds_and_describes_subclasses():
+    x = keras.Input((None, D))
+    late = LateBlock(N, F)
+    late(x)
+    assert late.feed_forward.gate.built
+    assert MeanBlock(N, F)(x).shape == (None, D)
