@@ -157,7 +157,7 @@ class MultiHeadAttention(DenseLayers):
         use_causal_mask: bool = False,
         mask: Tensor | None = None,
     ):
-        self._check_call(query, value, key, query_mask, value_mask, key_mask, attention_mask, mask=mask)
+        self._check_call(query, value, key, query_mask, value_mask, key_mask, attention_mask, mask)
         if value is None:
             # Keras fills `query_mask` with the mask that the tensor carries; an explicit `mask` replaces it.
             query_mask = query_mask if mask is None else mask

@@ -120,9 +120,9 @@ def stream_lines(path):
                     )
                 has_text = has_text or bool(line.text)
                 yield line.text
+        pipe = stat.S_ISFIFO(os.fstat(file.fileno()).st_mode)
     if not has_text:
-        pipe = stat.S_ISFIFO(os.stat(path).st_mode)
-        more = " It is a pipe, and this text is read several times. Write it to a file." if pipe else ""
+        more = " It is a pipe, which can be read only once. Write it to a file." if pipe else ""
         raise DataError(f"{path} is empty: it must have one sentence per line.{more}")
 
 

@@ -197,6 +197,19 @@ def test_a_translation_that_is_interrupted_leaves_the_old_file(golden, tmp_path,
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.txt", "pipe"]
 
 
+def test_a_translation_does_not_load_pyplot(golden, tmp_path):
+    """Keras imports it where it is installed, which takes half a second."""
+    source = tmp_path / "in.txt"
+    source.write_text("a dog\n")
+    code = "import sys; from keras_transformer.__main__ import main; print(main(sys.argv[1:]), *sys.modules)"
+    call = [sys.executable, "-c", code, "translate", str(golden.run_dir), "--input", str(source)]
+    _, last = subprocess.run(call, capture_output=True, text=True, check=True).stdout.splitlines()
+    status, *modules = last.split()
+    assert status == "0"
+    assert "keras" in modules
+    assert "matplotlib.pyplot" not in modules
+
+
 def test_a_prefix_that_is_not_utf_8(golden):
     call = [sys.executable, "-m", "keras_transformer", "translate", str(golden.run_dir), "--prefix", b"caf\xe9"]
     done = subprocess.run(call, input=b"a dog\n", capture_output=True)

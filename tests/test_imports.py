@@ -197,8 +197,8 @@ def test_importing_loads_no_more_than_is_used(statement, absent):
     assert done.stdout.strip() == "[]"
 
 
-def test_a_command_that_translates_does_not_load_pyplot():
-    """Keras imports it, but takes its lack. Afterwards it can be imported."""
+def test_keras_can_be_imported_without_pyplot():
+    """Afterwards pyplot can be imported, and what is loaded already stays."""
     code = (
         "import sys\nfrom keras_transformer import commands\n"
         "with commands._without('matplotlib.pyplot'): import keras\n"
