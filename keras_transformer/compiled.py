@@ -3,13 +3,13 @@
 XLA compiles for static shapes and takes seconds for each shape. To keep the shapes few, a batch is padded to one of
 `BATCH_SIZES` and its sources to one of `SOURCE_LENGTHS`. JAX always compiles per shape; TensorFlow without XLA has one
 graph, and one for a single row. `AutoCompiled` begins without XLA and lets XLA compile, in the background, the shapes
-that it often meets.
+that it spends much time with.
 """
 
 import functools
 import logging
 import threading
-from collections import Counter
+import time
 
 import keras
 
@@ -18,8 +18,10 @@ BATCH_SIZES = (1, 8, 32)
 SOURCE_LENGTHS = (8, 16, 24, 32, 48, 64, 96, 128)
 # A full forward pass keeps the logits of all positions in memory, so its batches are smaller.
 FORWARD_ROWS = BATCH_SIZES[-1] // 4
-# A shape that `AutoCompiled` has met this often is compiled in the background: compiling takes seconds of a core.
-COMPILED_FROM = 32
+# Seconds without XLA after which a shape is compiled: for calls of several batches, and for calls of one. Compiling
+# takes 5 to 15 seconds of a core and saves about half of the time of a batch. Several batches keep all cores busy, so
+# XLA waits until about as much was lost as compiling costs. One batch leaves cores idle: compiling delays nothing.
+COMPILE_AFTER, COMPILE_AFTER_IDLE = 15.0, 2.0
 # Maximum number of shapes that `AutoCompiled` compiles in the background, and of shapes that it counts.
 MOST_COMPILED, MOST_COUNTED = 24, 256
 _compiling = threading.Lock()  # One background compilation at a time in a process: it needs a core.
@@ -102,7 +104,7 @@ def _shapes(inputs, *static):
 
 
 class AutoCompiled:
-    """A function without XLA and with XLA, which compiles in the background the shapes that it often meets.
+    """A function without XLA and with XLA, which compiles in the background the shapes that it spends much time with.
 
     Until XLA is ready for a shape, or for a longer one that the arguments can be padded to, the function without XLA
     answers. So no call waits for XLA. Both compute the same; sums may differ in the last digits.
@@ -115,9 +117,9 @@ class AutoCompiled:
     def __init__(self, model, function):
         self._plain = compile_function(model, functools.partial(function, jit_compile=False), jit_compile=False)
         self._xla = compile_function(model, functools.partial(function, jit_compile=True), jit_compile=True)
-        self._ready, self._met, self._num_compiled = set(), Counter(), 0
+        self._ready, self._seconds, self._num_compiled = set(), {}, 0
 
-    def __call__(self, arguments, shapes, jit_compile="auto"):
+    def __call__(self, arguments, shapes, jit_compile="auto", compile_after=COMPILE_AFTER):
         """Calls the function.
 
         Args:
@@ -125,6 +127,8 @@ class AutoCompiled:
                 returns them without padding.
             shapes: the shapes that they can be padded to, the best first, see `filled_shapes`.
             jit_compile: True for XLA, False for no XLA, or `"auto"`: XLA if it is ready. Defaults to `"auto"`.
+            compile_after: for `"auto"`, the seconds of calls without XLA after which a shape is compiled. Defaults to
+                `COMPILE_AFTER`.
         """
         if not jit_compile:
             return self._plain(*arguments(None))
@@ -134,19 +138,25 @@ class AutoCompiled:
             result = self._xla(*padded)
             self._ready.add(key)
             return result
-        if key not in self._ready:
-            self._count(key, padded)
-            longer = ((_shapes(*padded), padded) for padded in map(arguments, shapes[1:]))
-            padded = next((padded for key, padded in longer if key in self._ready), None)
-        return self._plain(*arguments(None)) if padded is None else self._xla(*padded)
+        if key in self._ready:
+            return self._xla(*padded)
+        for longer in map(arguments, shapes[1:]):
+            if _shapes(*longer) in self._ready:
+                return self._xla(*longer)
+        # The first call of a shape may include tracing, and others may wait for it.
+        known, began = key in self._seconds, time.perf_counter()
+        result = self._plain(*arguments(None))
+        seconds = time.perf_counter() - began
+        self._count(key, padded, seconds if known else 0.0, compile_after)
+        return result
 
-    def _count(self, key, padded):
-        """Counts a shape; starts its compilation when it was met often, if nothing else is being compiled."""
-        if len(self._met) >= MOST_COUNTED:
-            self._met.clear()
-        self._met[key] += 1
-        often = self._met[key] >= COMPILED_FROM and self._num_compiled < MOST_COMPILED
-        if often and _compiling.acquire(blocking=False):
+    def _count(self, key, padded, seconds, compile_after):
+        """Counts the time of a call; starts the compilation of its shape if it pays and nothing else is compiled."""
+        if len(self._seconds) >= MOST_COUNTED and key not in self._seconds:
+            self._seconds.clear()
+        self._seconds[key] = spent = self._seconds.get(key, 0.0) + seconds
+        pays = seconds and spent >= compile_after and self._num_compiled < MOST_COMPILED
+        if pays and key not in self._ready and _compiling.acquire(blocking=False):
             # Not a daemon: Python must wait for it at the end. A process that ends within TensorFlow may crash.
             threading.Thread(target=self._compile, args=(key, padded), name="XLA").start()
 
@@ -156,7 +166,7 @@ class AutoCompiled:
             self._ready.add(key)
             self._num_compiled += 1
         except Exception as error:
-            self._met[key] = float("-inf")
+            self._seconds[key] = float("-inf")
             logging.getLogger(__name__).warning("XLA cannot compile this function; it runs without XLA. %s", error)
         finally:
             _compiling.release()

@@ -41,6 +41,8 @@ from keras_transformer.tokenizers import END_TOKEN_ID
 
 # Number of lines that are translated together. What a kill can cost.
 CHUNK_SIZE = 1024
+# With this many lines, XLA saves more time than compiling all shapes takes: on two cores, half a minute to a minute.
+XLA_PAYS_FROM = 16384
 # What the source of a back-translated pair begins with.
 TAG = "<BT>"
 SELECTIONS = ("best", "chrf", "bleu", "all")
@@ -192,7 +194,6 @@ class TeacherText:
 def teacher_function(translator, num_hypotheses, num_lines, target_language=None):
     """The function that `TeacherText.write` needs, from a `Translator`. The same lines always give the same result."""
     from keras_transformer.decoding import length_penalty_divisor
-    from keras_transformer.translator import XLA_PAYS_FROM
 
     penalty = translator.settings.length_penalty, translator.settings.length_penalty_type
     translator.jit_compile = num_lines >= XLA_PAYS_FROM  # Not "auto": then it would depend on what came before.

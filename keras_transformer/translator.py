@@ -16,7 +16,15 @@ import numpy as np
 from keras import ops
 
 from keras_transformer import decoding, sentences
-from keras_transformer.compiled import FORWARD_ROWS, AutoCompiled, batches, compile_function, filled_shapes
+from keras_transformer.compiled import (
+    COMPILE_AFTER,
+    COMPILE_AFTER_IDLE,
+    FORWARD_ROWS,
+    AutoCompiled,
+    batches,
+    compile_function,
+    filled_shapes,
+)
 from keras_transformer.confidence import WORD, Calibration, Confidence, right_words, word_log_probs
 from keras_transformer.ensemble import Ensemble
 from keras_transformer.markup import token_spans
@@ -29,8 +37,6 @@ from keras_transformer.shortlist import Shortlist
 from keras_transformer.tokenizers import END_TOKEN_ID, FIRST_PLACEHOLDER_ID, PAD_TOKEN_ID, shifted_right
 from keras_transformer.translations import Attention, SentenceTranslation, TargetScore, TextTranslation, Translation
 
-# With this many texts, XLA saves more time than its compilation takes.
-XLA_PAYS_FROM = 1024
 # Number of texts that `stream` translates together: enough for batches of texts with similar lengths.
 CHUNK_SIZE = 2048
 # Number of searches with different settings of which a translator keeps the compiled functions.
@@ -55,10 +61,9 @@ class Translator:
         max_source_length: maximum number of source tokens, including the end token; longer sources are cut. Defaults to
             128.
         jit_compile: whether XLA compiles the search on TensorFlow. The search is then several times faster, after
-            seconds of compilation for each of at most 24 batch shapes. JAX always compiles. Defaults to `"auto"`: a
-            call with 1,024 texts compiles first; after 1,024 texts, a call with 256 does. No other call waits: the
-            shapes that they often have are compiled in the background. With and without XLA, scores may differ in the
-            last digits.
+            seconds of compilation for each of at most 24 batch shapes. JAX always compiles. Defaults to `"auto"`: no
+            call waits; the shapes that take much time are compiled in the background, see README. With and without
+            XLA, scores may differ in the last digits.
         source_language: language code of the sources, such as `"de"`, for `translate_text`; see
             `keras_transformer.sentences.rules`. Defaults to None.
         target_language: code of the language to translate into, one of `source_tokenizer.languages`; for models of
@@ -112,7 +117,6 @@ class Translator:
         self.run = None  # `load` sets it to the `Run`.
         self._compiled = {}
         self._compiled_search = functools.lru_cache(NUM_SEARCHES)(self._new_search)
-        self._num_translated = 0
         for side, tokenizer, size in (
             ("source", self.source_tokenizer, model.vocabulary_size),
             ("target", self.target_tokenizer, model.target_vocabulary_size),
@@ -235,11 +239,7 @@ class Translator:
         for i in [i for i in rows if parts[i] and not has_words(protected[i].text)]:  # There is nothing to translate.
             results[i], truncated[i] = [Translation(restored(*protected[i]), 0.0)], False
             rows.remove(i)
-        self._num_translated += len(rows)
-        jit_compile = self.jit_compile
-        if jit_compile == "auto" and self._num_translated >= XLA_PAYS_FROM and len(rows) >= XLA_PAYS_FROM // 4:
-            jit_compile = True
-        found = self._search(rows, sources, forced, settings, num_hypotheses, jit_compile)
+        found = self._search(rows, sources, forced, settings, num_hypotheses, self.jit_compile)
         if settings.avoid_loops and not settings.no_repeat_ngram_size and not settings.sampling:
             again = [i for i in rows if has_loop(found[i][0].token_ids) and not has_loop(sources[i])]
             without = settings.replace(no_repeat_ngram_size=NGRAM_OF_LOOPS)
@@ -259,12 +259,15 @@ class Translator:
         # These settings only affect the inputs `uniforms` and `limits`, or the choice of the search.
         shared = settings.replace(seed=0, max_length=None, max_length_ratio=0.0, avoid_loops=False)
         compiled_search = self._compiled_search(shared, num_hypotheses)
+        compile_after = COMPILE_AFTER if len(cut) > 1 else COMPILE_AFTER_IDLE
 
         def translate_batch(batch):
             copies = num_hypotheses if settings.sampling else 1  # With sampling, one row per hypothesis.
             arguments = functools.partial(self._inputs, batch, sources, forced, copies, settings)
             shapes = filled_shapes(len(batch), max(len(sources[i]) for i in batch), self.model.max_length)
-            token_ids, scores = map(ops.convert_to_numpy, compiled_search(arguments, shapes, jit_compile))
+            token_ids, scores = map(
+                ops.convert_to_numpy, compiled_search(arguments, shapes, jit_compile, compile_after)
+            )
             if copies > 1:
                 token_ids, scores = _best_first(
                     token_ids.reshape(-1, copies, token_ids.shape[-1]), scores.reshape(-1, copies)

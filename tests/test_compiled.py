@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -11,7 +12,6 @@ from keras import ops
 from keras_transformer import compiled
 from keras_transformer.compiled import (
     BATCH_SIZES,
-    COMPILED_FROM,
     SOURCE_LENGTHS,
     AutoCompiled,
     batches,
@@ -94,14 +94,14 @@ class Doubles:
                 raise ValueError("no such operation")
         return inputs["x"] * factor
 
-    def __call__(self, length, jit_compile="auto"):
+    def __call__(self, length, jit_compile="auto", compile_after=0.0):
         def arguments(size):
             x = np.zeros(size or length, "int32")
             x[:length] = 1
             return {"x": x}, 2
 
         sizes = [size for size in (4, 8, 16) if size >= length]
-        result = ops.convert_to_numpy(self.function(arguments, sizes, jit_compile))
+        result = ops.convert_to_numpy(self.function(arguments, sizes, jit_compile, compile_after))
         assert result[:length].tolist() == [2] * length
         assert not result[length:].any()
         return len(result)
@@ -131,16 +131,30 @@ def test_a_graph_for_one_row_serves_until_there_is_one_for_all():
 
 
 @needs_xla_apart
-def test_a_shape_that_is_met_often_is_compiled_in_the_background():
+def test_a_shape_that_takes_much_time_is_compiled_in_the_background():
     doubles = Doubles()
     # The result has the size of the shape that was computed: the length itself without XLA.
-    assert [doubles(7) for _ in range(COMPILED_FROM + 5)] == [7] * (COMPILED_FROM + 5)  # XLA is not ready: it waits.
+    assert [doubles(7) for _ in range(5)] == [7] * 5  # XLA is not ready: it waits.
     doubles.goes_on.set()
     wait_for_compilation()
     assert doubles(7) == 8
     assert doubles(3) == 8  # Not compiled for itself, but it can be padded.
     assert doubles(9) == 9
     assert sorted(doubles.traced, key=str) == [(False, None), (True, 8)]
+
+
+@needs_xla_apart
+def test_the_time_of_a_shape_is_counted_without_its_first_call(monkeypatch):
+    """The first call traces the function."""
+    clock = iter([0, 100, 100, 103, 103, 106, 106, 109, 109, 112])
+    monkeypatch.setattr(compiled, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    doubles = Doubles()
+    doubles.goes_on.set()
+    found = []
+    for _ in range(5):
+        found.append(doubles(7, compile_after=8.0))
+        wait_for_compilation()
+    assert found == [7, 7, 7, 7, 8]  # Compiled after three calls of three seconds.
 
 
 @needs_xla_apart
@@ -155,12 +169,12 @@ def test_one_compilation_runs_at_a_time_and_there_are_few(monkeypatch):
     monkeypatch.setattr(compiled, "MOST_COMPILED", 2)
     doubles = Doubles()
     for length in (3, 7, 15):
-        for _ in range(COMPILED_FROM):
+        for _ in range(3):
             doubles(length)
         assert [thread.name for thread in threading.enumerate()].count("XLA") == 1
     doubles.goes_on.set()
     wait_for_compilation()
-    for length in (7, 15, 7, 15):  # Each was met often enough; another compilation was running.
+    for length in (7, 15, 7, 15):  # Each took enough time; another compilation was running.
         doubles(length)
         wait_for_compilation()
     assert [doubles(length) for length in (3, 7, 15)] == [4, 8, 15]
@@ -170,10 +184,10 @@ def test_one_compilation_runs_at_a_time_and_there_are_few(monkeypatch):
 def test_shapes_are_counted_in_bounded_memory(monkeypatch):
     monkeypatch.setattr(compiled, "MOST_COUNTED", 2)
     doubles = Doubles()
-    for _ in range(2 * COMPILED_FROM):
+    for _ in range(9):
         for length in (3, 7, 15):
             doubles(length)
-    assert len(doubles.function._met) <= 2
+            assert len(doubles.function._seconds) <= 2
     assert doubles.traced == [(False, None)]
 
 
@@ -183,7 +197,7 @@ def test_a_compilation_that_fails_is_logged_once_and_changes_no_answer(caplog):
     doubles.goes_on.set()
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
-            assert [doubles(7) for _ in range(COMPILED_FROM)] == [7] * COMPILED_FROM
+            assert [doubles(7) for _ in range(5)] == [7] * 5
             wait_for_compilation()
     assert [record.message for record in caplog.records] == [
         "XLA cannot compile this function; it runs without XLA. no such operation"

@@ -13,7 +13,7 @@ import tensorflow as tf
 from ai_edge_litert.interpreter import Interpreter
 from keras import ops
 
-from keras_transformer.compiled import BATCH_SIZES, COMPILED_FROM, SOURCE_LENGTHS, AutoCompiled
+from keras_transformer.compiled import BATCH_SIZES, COMPILE_AFTER, COMPILE_AFTER_IDLE, SOURCE_LENGTHS, AutoCompiled
 from keras_transformer.decoding import length_penalty_divisor
 from keras_transformer.export.ctranslate2 import export_ctranslate2
 from keras_transformer.export.saved_model import export_saved_model
@@ -180,13 +180,14 @@ def test_xla_gives_the_same_translations(golden):
     assert compiled.translate(golden.texts[:4]) == golden.translator.translate(golden.texts[:4])
 
 
-def test_a_process_that_keeps_translating_becomes_fast_by_itself(golden):
+def test_a_process_that_keeps_translating_becomes_fast_by_itself(golden, monkeypatch):
     """And its answers stay the same: those of XLA are compared with those without."""
+    monkeypatch.setattr("keras_transformer.translator.COMPILE_AFTER_IDLE", 0.0)
     translator = Translator(golden.model, golden.tokenizer)
     settings = {"num_hypotheses": 2, "return_scores": True, "num_beams": 2}
     text = golden.texts[0]
     (expected,) = translator.translate([text], **settings)
-    for _ in range(COMPILED_FROM):
+    for _ in range(3):
         (found,) = translator.translate([text], **settings)
         assert found == expected
     for thread in threading.enumerate():
@@ -200,24 +201,24 @@ def test_a_process_that_keeps_translating_becomes_fast_by_itself(golden):
     np.testing.assert_allclose([h.score for h in found], [h.score for h in expected], rtol=1e-5)
 
 
-def test_a_call_with_many_texts_compiles_first_and_later_calls_count_those_before(golden, monkeypatch):
-    monkeypatch.setattr("keras_transformer.translator.XLA_PAYS_FROM", 12)
+def test_with_many_texts_a_shape_is_compiled_later_than_with_one_batch(golden, monkeypatch):
+    """One batch leaves the other cores idle: then compiling delays nothing."""
     asked, real = [], AutoCompiled.__call__
 
-    def call(self, arguments, shapes, jit_compile):
-        asked.append(jit_compile)
+    def call(self, arguments, shapes, jit_compile, compile_after):
+        asked.append((jit_compile, compile_after))
         return real(self, arguments, shapes, False)
 
     monkeypatch.setattr(AutoCompiled, "__call__", call)
     translator = Translator(golden.model, golden.tokenizer, num_beams=1)
-    for count, expected in ((3, "auto"), (8, "auto"), (2, "auto"), (3, True), (2, "auto"), (8, True)):
+    for count, expected in ((1, COMPILE_AFTER_IDLE), (BATCH_SIZES[-1], COMPILE_AFTER_IDLE), (40, COMPILE_AFTER)):
         asked.clear()
-        translator.translate(golden.texts[:count])
-        assert set(asked) == {expected}
+        translator.translate((golden.texts * 40)[:count])
+        assert set(asked) == {("auto", expected)}
     translator = Translator(golden.model, golden.tokenizer, num_beams=1, jit_compile=False)
     asked.clear()
     translator.translate(golden.texts[:1] * 12)
-    assert set(asked) == {False}
+    assert {jit_compile for jit_compile, _ in asked} == {False}
     with pytest.raises(ConfigError, match=r"`jit_compile` must be one of \('auto', True, False\). Received: 'yes'"):
         Translator(golden.model, golden.tokenizer, jit_compile="yes")
 
