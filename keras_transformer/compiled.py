@@ -155,7 +155,7 @@ class AutoCompiled:
         if len(self._seconds) >= MOST_COUNTED and key not in self._seconds:
             self._seconds.clear()
         self._seconds[key] = spent = self._seconds.get(key, 0.0) + seconds
-        pays = seconds and spent >= compile_after and self._num_compiled < MOST_COMPILED
+        pays = spent > compile_after and self._num_compiled < MOST_COMPILED
         if pays and key not in self._ready and _compiling.acquire(blocking=False):
             # Not a daemon: Python must wait for it at the end. A process that ends within TensorFlow may crash.
             threading.Thread(target=self._compile, args=(key, padded), name="XLA").start()
