@@ -30,7 +30,7 @@ DEPENDENT = {
 
 
 def main(argv=None):
-    run, config, resume, export = parse(argv)
+    run, config, resume, overwrite, export = parse(argv)
     before = file_stamp(run.config_file)
 
     def hint():
@@ -38,7 +38,7 @@ def main(argv=None):
         begun = run.exists() and (resume or file_stamp(run.config_file) != before)
         return f"Resume with:\n  {command(run)}" if begun else "Nothing was trained."
 
-    with user_errors(hint):
+    with user_errors(hint), claimed(run, config, resume, overwrite):
         return train(run, config, resume, export)
 
 
@@ -138,8 +138,9 @@ def train(run, config, resume, export):
     if recipe.monitor == "val_bleu":
         bleu = training.BLEUCallback(lambda: agree(strategy, scores(translator, corpus.validation, config)["bleu"]))
         callbacks.append(bleu)
+    time_left = training.TimeLeft(recipe.max_minutes and recipe.max_minutes - checkpoint.state["minutes"])
     with worker_errors(strategy, command(run)), full_disk_named(run), logs(run, model, chief) as logging:
-        callbacks += [*logging, checkpoint, *([training.TimeLeft()] if chief else [])]
+        callbacks += [*logging, checkpoint, *([time_left] if chief else [])]
         # After a kill within an epoch, the rest of that epoch is a `fit` of its own.
         ends = [epochs_done + 1, recipe.epochs] if steps_done else [recipe.epochs]
         for end in [] if over else ends:
@@ -279,9 +280,9 @@ def makes_the_run_folder(strategy):
 
 
 def parse(argv):
-    """The `Run`, its `RunConfig`, whether to resume, and whether to export."""
+    """The `Run`, its `RunConfig`, and whether to resume, to overwrite and to export."""
     parser = FlagParser(
-        prog="python train_keras.py",
+        prog="python -m keras_transformer train",
         usage="%(prog)s [FLAGS]",
         description="Trains a translator, scores it on held-out sentences and exports a SavedModel. Without flags: "
         "on the embedded corpus, in a few minutes.",
@@ -303,15 +304,20 @@ def parse(argv):
     names = ("run_dir", "config", "resume", "overwrite", "no_export")
     run_dir, file, resume, overwrite, no_export = (flags.pop(name) for name in names)
     with user_errors():
-        run, config = configure(flags, read_config_file(file) if file else {}, run_dir, resume, overwrite)
-    return run, config, resume, not no_export
+        run, config = configure(flags, read_config_file(file) if file else {}, run_dir, resume)
+    return run, config, resume, overwrite, not no_export
 
 
-def configure(flags, file, run_dir=None, resume=False, overwrite=False):
-    """The `Run` and its `RunConfig`, from settings of the command line and of a file; makes the run folder.
+def claimed(run, config, resume, overwrite):
+    """The context in which this process may write the run; see `Run.claimed`. Of several workers, the first writes."""
+    return run.claimed(overwrite, resume) if makes_the_run_folder(config.training.strategy) else nullcontext()
+
+
+def configure(flags, file, run_dir=None, resume=False):
+    """The `Run` and its `RunConfig`, from settings of the command line and of a file; writes nothing.
 
     Raises:
-        ConfigError: a setting is invalid, or the run folder cannot be used in this way.
+        ConfigError: a setting is invalid, or there is no run to resume.
     """
     others = {name: Run(other) for name in OTHER_RUNS if (other := {**file, **flags}.get(name)) and not resume}
     for name, other in others.items():
@@ -321,8 +327,7 @@ def configure(flags, file, run_dir=None, resume=False, overwrite=False):
     own = "own" if config.data.train_source or config.data.train else config.data.dataset
     run = Run(run_dir or Path("runs", f"{own}-{config.preset}"))
     if resume:
-        if not run.config_file.is_file():
-            raise ConfigError(f"{run} has no run to resume: it has no config.json. Start one without --resume.")
+        run.check_resumable()
         config = run.config().resumed({**file, **flags})
     check_together(config)
     if config.decoding.shortlist and not (resume and run.shortlist_file.is_file()):
@@ -331,9 +336,6 @@ def configure(flags, file, run_dir=None, resume=False, overwrite=False):
             f"Received: shortlist={config.decoding.shortlist}. Train without it; then try "
             f"`python -m keras_transformer shortlist {quoted(run)}`, and this flag with --resume."
         )
-    if not resume and makes_the_run_folder(config.training.strategy):
-        run.claim(overwrite)
-    run.folder.mkdir(parents=True, exist_ok=True)
     return run, config
 
 
@@ -461,11 +463,13 @@ def scores_of_tests(translator, corpus, config, title):
 
 def calibrate(run, translator, texts, most=1000):
     """Finds how likely words are right, from about so many validation pairs, and writes it into the run."""
+    from keras_transformer.confidence import CalibrationError
+
     few = [(*pair, text.target_language) for text in texts for pair in text.pairs[: -(-most // len(texts))]]
     sources, references, languages = zip(*few, strict=True)
     try:
         calibration = translator.calibrate(sources, references, languages)
-    except ValueError as error:  # Small corpora can be learned by heart.
+    except CalibrationError as error:  # Small corpora can be learned by heart.
         print(f"\nNo confidence: {error}", flush=True)
         return
     run.save_calibration(calibration)
@@ -510,7 +514,7 @@ def quoted(path):
 
 def command(run):
     """The command that resumes a run."""
-    return f"python train_keras.py --run-dir {quoted(run)} --resume"
+    return f"python -m keras_transformer train --run-dir {quoted(run)} --resume"
 
 
 if __name__ == "__main__":

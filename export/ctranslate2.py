@@ -1,6 +1,6 @@
 """A CTranslate2 model folder: the same weights for CTranslate2's CPU and GPU runtime.
 
-Written with CTranslate2's own model specification (`pip install "keras_transformer[ctranslate2]"`).
+Written with CTranslate2's own model specification (`pip install ctranslate2`).
 """
 
 from pathlib import Path
@@ -45,7 +45,7 @@ def export_ctranslate2(translator, path, quantize="float32", overwrite=False):
         from ctranslate2.specs import TransformerSpec
         from ctranslate2.specs.transformer_spec import TransformerDecoderSpec, TransformerEncoderSpec
     except ImportError as error:
-        raise ExportError('CTranslate2 is not installed. Try: pip install "keras_transformer[ctranslate2]"') from error
+        raise ExportError("CTranslate2 is not installed. Try: pip install ctranslate2") from error
     path = Path(path)
     if quantize not in QUANTIZATIONS:
         raise ExportError(f"`quantize` must be one of {QUANTIZATIONS}. Received: {quantize!r}.")

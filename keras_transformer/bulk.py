@@ -1,7 +1,7 @@
 """Bulk translation on Apache Beam: `python -m keras_transformer.bulk --run RUN --input 'big-*.txt' --output FOLDER`.
 
 Runs on this machine, or, with Beam's own flags (`--runner=...`), on any of its runners; needs `pip install
-keras_transformer[beam]`. Each input file becomes a file of the same name in the output folder; its line n is the
+apache-beam`. Each input file becomes a file of the same name in the output folder; its line n is the
 translation of line n. A line that is not valid text becomes an empty line. Of an over-long line only the beginning is
 translated. A file that cannot be read to its end gets no output file. `errors.txt` in the output folder lists all of
 these.
@@ -17,12 +17,15 @@ import threading
 import uuid
 from pathlib import PurePath
 
-import apache_beam as beam
-from apache_beam.io import fileio
-from apache_beam.io.filesystem import CompressionTypes
-from apache_beam.io.filesystems import FileSystems
-from apache_beam.options.pipeline_options import PipelineOptions
-from apache_beam.utils.shared import Shared
+try:
+    import apache_beam as beam
+    from apache_beam.io import fileio
+    from apache_beam.io.filesystem import CompressionTypes
+    from apache_beam.io.filesystems import FileSystems
+    from apache_beam.options.pipeline_options import PipelineOptions
+    from apache_beam.utils.shared import Shared
+except ModuleNotFoundError as error:
+    raise SystemExit("error: Apache Beam is not installed. Try: pip install apache-beam") from error
 
 from keras_transformer.cleaning import Cleaner
 from keras_transformer.command_line import FlagParser, add_flags, user_errors

@@ -49,7 +49,7 @@ class Cleaner:
             have a region, `"zh-TW"`. Default to None: no rule.
         max_characters: longer lines are left out. Defaults to 1,000.
         max_ratio: a side may have so many times the characters of the other, and 20 more. Defaults to 3.
-        identify: whether to leave out lines in another language. Needs `pip install keras_transformer[clean]` and both
+        identify: whether to leave out lines in another language. Needs `pip install lingua-language-detector` and both
             languages. Defaults to False.
 
     Raises:
@@ -186,7 +186,7 @@ def _identifier(languages):
         from lingua import IsoCode639_1, Language, LanguageDetectorBuilder
     except ImportError as error:
         raise ValueError(
-            "To find lines in another language, install the identifier: pip install keras_transformer[clean]"
+            "To find lines in another language, install the identifier: pip install lingua-language-detector"
         ) from error
     codes = [_without_region(language or "none").upper() for language in languages]
     codes = ["NB" if code == "NO" else code for code in codes]

@@ -112,6 +112,12 @@ def user_errors(hint=""):
         if isinstance(error, ImportError) and "pip install" not in str(error):
             raise  # Our messages about missing packages say what to install; this package is broken.
         message = str(error)
+        if isinstance(error, UnicodeEncodeError):
+            character = error.object[error.start]
+            message = (
+                f"The output must be able to hold all characters. Received: {character!r}, and an output in "
+                f"{error.encoding}. Set PYTHONIOENCODING=utf-8, or write to a file with --output."
+            )
         if isinstance(error, OSError) and error.strerror:
             message = f"Cannot use {error.filename or 'standard output'}: {error.strerror}. {_text(hint)}".rstrip()
             _close_standard_output()

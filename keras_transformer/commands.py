@@ -71,6 +71,11 @@ def clean(arguments):
     )
     if os.path.realpath(outputs[0]) == os.path.realpath(outputs[1]):
         raise ValueError(f"--output-source and --output-target must be two files. Received: {outputs[0]} twice.")
+    inputs = [os.path.realpath(path) for path in (arguments.source, arguments.target)]
+    if replaced := [path for path in outputs if os.path.realpath(path) in inputs]:
+        raise ValueError(
+            f"Cleaning must not replace the corpus that it reads. Received: {replaced[0]} as an output, too."
+        )
     workers = data.workers or os.cpu_count()
     kept, left_out = clean_files(text, Cleaner.of(data), outputs, workers, Progress(text.name))
     dropped = sum(one.count for one in left_out.values())
@@ -84,7 +89,8 @@ def import_(arguments):
 
     run = Run(arguments.run_dir)
     if not run.is_free():
-        run.claim(arguments.overwrite)  # Before the model is read, which takes seconds; `write` does it again.
+        with run.claimed(arguments.overwrite):
+            pass  # Before the model is read, which takes seconds; `write` checks again.
     names = arguments.trim_source, arguments.trim_target
     corpus = tuple(read_lines(name) if name else None for name in names)
     trim = arguments.trim_vocabulary or any(names)
@@ -117,15 +123,14 @@ def distill(arguments):
     names = RunConfig().flat()
     work = distilling.Distillation(arguments, {key: value for key, value in vars(arguments).items() if key in names})
     resume = arguments.resume and work.run.config_file.is_file()
-    run, config = train_keras.configure(
-        work.flags, {} if resume else work.settings(), work.run.folder, resume, arguments.overwrite
-    )
-    if not resume:
-        from keras_transformer.model import Transformer
+    run, config = train_keras.configure(work.flags, {} if resume else work.settings(), work.run.folder, resume)
+    with train_keras.claimed(run, config, resume, arguments.overwrite):
+        if not resume:
+            from keras_transformer.model import Transformer
 
-        Transformer(8, **vars(config.model))  # Sizes that do not fit are an error now, not after hours.
-        print("\n".join(work.write_text()), flush=True)
-    status = train_keras.train(run, config, resume, export=not arguments.no_export)
+            Transformer(8, **vars(config.model))  # Sizes that do not fit are an error now, not after hours.
+            print("\n".join(work.write_text()), flush=True)
+        status = train_keras.train(run, config, resume, export=not arguments.no_export)
     if status or arguments.no_export:
         return status
     from keras_transformer.export.report import write_report

@@ -19,6 +19,10 @@ WORD = regex.compile(r"[\p{L}\p{N}][\p{L}\p{N}\p{M}'’-]*")
 SMALLEST = 1e-6
 
 
+class CalibrationError(ValueError):
+    """Words that no calibration can be fitted to: all of them are right, or all are wrong."""
+
+
 class Confidence(NamedTuple):
     """The confidence of a translation.
 
@@ -55,7 +59,7 @@ class Calibration(NamedTuple):
             right: for each, whether it was right.
 
         Raises:
-            ValueError: all words are right, or all are wrong.
+            CalibrationError: all words are right, or all are wrong.
 
         Example:
             >>> calibration = Calibration.fit(np.log([0.9, 0.9, 0.9, 0.2, 0.2, 0.2]), [1, 1, 0, 1, 0, 0])
@@ -64,7 +68,7 @@ class Calibration(NamedTuple):
         """
         right = np.asarray(right, "float64")
         if not 0 < right.sum() < len(right):
-            raise ValueError(
+            raise CalibrationError(
                 "A calibration needs words that are right and words that are wrong. "
                 f"Received: {len(right):,} words, {int(right.sum()):,} of them right. Calibrate on more text."
             )

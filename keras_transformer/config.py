@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import json
 import math
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,12 +85,14 @@ def corpora(name, value, others=("weight",)):
                 one[other] = float(one[other])
                 if not 0 < one[other] < math.inf:
                     raise ValueError(f"{other} must be positive")
+            for side in ("source", "target"):
+                one[side] = os.path.abspath(one[side])
             if one["direction"] is not None:
                 directions("direction", [one["direction"]])
         except (TypeError, ValueError) as error:
             options = " and ".join(["name=NAME", "direction=SOURCE-TARGET", *(f"{other}=W" for other in others)])
             raise ConfigError(
-                f"`{name}` must be SOURCE TARGET, and may have {options} behind them. Received: {one!r} ({error})."
+                f"`{name}` must be SOURCE TARGET, optionally followed by {options}. Received: {one!r} ({error})."
             ) from error
         found.append({key: one[key] for key in keys})
     return tuple(found)
@@ -142,7 +145,7 @@ class DataConfig(Settings):
         "phrasebook: embedded; multi30k: downloaded, or read from --data-dir; none: only own files",
         choices=("phrasebook", "multi30k", "none"),
     )
-    data_dir: str | None = changeable(None, "folder with the Multi30k files (default: download and cache)")
+    data_dir: str | None = changeable(None, "folder with the Multi30k files (default: download and cache)", path=True)
     variant: str = setting("", "Multi30k text: empty for raw, lc.norm.tok for the lower-cased, tokenised form")
     test_set: str = changeable("test_2016_flickr", "Multi30k test set")
     source_language: str = setting("en", "language code of the source, for Multi30k's file names and for whole texts")
@@ -153,20 +156,20 @@ class DataConfig(Settings):
         convert=directions,
         metavar="SOURCE-TARGET",
     )
-    train_source: str | None = changeable(None, "own training text, one sentence per line, plain or .gz")
-    train_target: str | None = changeable(None, "its translation, line by line")
-    val_source: str | None = changeable(None, "own validation text")
-    val_target: str | None = changeable(None, "its translation")
-    test_source: str | None = changeable(None, "own test text (default: the validation text)")
-    test_target: str | None = changeable(None, "its translation")
+    train_source: str | None = changeable(None, "own training text, one sentence per line, plain or .gz", path=True)
+    train_target: str | None = changeable(None, "its translation, line by line", path=True)
+    val_source: str | None = changeable(None, "own validation text", path=True)
+    val_target: str | None = changeable(None, "its translation", path=True)
+    test_source: str | None = changeable(None, "own test text (default: the validation text)", path=True)
+    test_target: str | None = changeable(None, "its translation", path=True)
     max_length: int = setting(128, "longest sentence, in tokens, the end token included", AT_LEAST_1)
     general_source: str | None = changeable(
-        None, "general text that is mixed into every pass, so that fine-tuning does not forget"
+        None, "general text that is mixed into every pass, so that fine-tuning does not forget", path=True
     )
-    general_target: str | None = changeable(None, "its translation, line by line")
+    general_target: str | None = changeable(None, "its translation, line by line", path=True)
     general_weight: float = setting(1.0, "pairs of the general text per own pair", POSITIVE)
-    general_test_source: str | None = changeable(None, "general test text, scored before and after training")
-    general_test_target: str | None = changeable(None, "its translation")
+    general_test_source: str | None = changeable(None, "general test text, scored before and after training", path=True)
+    general_test_target: str | None = changeable(None, "its translation", path=True)
     train: tuple = changeable(
         (),
         "SOURCE TARGET [name=NAME] [weight=W] [direction=en-de]: own training text, any number of times; a pass has W "
@@ -198,7 +201,7 @@ class DataConfig(Settings):
         3.0, "cleaning: a side may have so many times the characters of the other, and 20 more", AT_LEAST_1
     )
     identify_languages: bool = setting(
-        False, "cleaning: leave out lines in another language; needs pip install keras_transformer[clean]"
+        False, "cleaning: leave out lines in another language; needs pip install lingua-language-detector"
     )
     over_long: str = setting("drop", "what to do with longer training pairs", choices=("drop", "cut"))
     tokens_per_batch: int = setting(
@@ -208,6 +211,7 @@ class DataConfig(Settings):
         None,
         "folder for the token ids of large training texts, which later runs use again (default: texts of more than "
         f"{LARGE_TEXT >> 20} MiB in ~/.keras/keras_transformer, others in memory)",
+        path=True,
     )
     workers: int | None = changeable(
         None,
@@ -241,7 +245,7 @@ class TokenizerConfig(Settings):
     """How text becomes token ids."""
 
     vocabulary_from: str | None = setting(
-        None, "run folder whose vocabulary this run takes: for ensembles, and for students of a teacher"
+        None, "run folder whose vocabulary this run takes: for ensembles, and for students of a teacher", path=True
     )
     tokenizer: str = setting("unigram", "kind of subword tokenizer", choices=("unigram", "bpe", "wordpiece"))
     vocabulary_size: int | None = setting(
@@ -262,7 +266,9 @@ class TrainingConfig(Settings):
     """The recipe; the values are those of section 5 of the paper, with exceptions for small corpora."""
 
     init_from: str | None = setting(
-        None, "fine-tune: run folder whose architecture, vocabulary, search settings and weights this run begins with"
+        None,
+        "fine-tune: run folder whose architecture, vocabulary, search settings and weights this run begins with",
+        path=True,
     )
     freeze: str = setting(
         "",
@@ -273,13 +279,16 @@ class TrainingConfig(Settings):
         None,
         "run folder with whose weights this run begins where shapes fit: embeddings, and blocks spread evenly over its "
         "own",
+        path=True,
     )
     encoder_layers: str = setting(
         "", "numbers of the encoder blocks of --layers-from, one for each block of this run, such as 0,2", LAYERS
     )
     decoder_layers: str = setting("", "the same for the decoder blocks", LAYERS)
     teacher: str | None = setting(
-        None, "word-level distillation: run folder of a model whose distribution over the tokens is learned, too"
+        None,
+        "word-level distillation: run folder of a model whose distribution over the tokens is learned, too",
+        path=True,
     )
     teacher_weight: float = setting(0.5, "weight in [0, 1) of the teacher's distribution in the loss", RATE)
     epochs: int = changeable(30, "maximum number of passes over the training pairs", AT_LEAST_1)

@@ -135,7 +135,7 @@ def worker_errors(strategy, command):
             raise
         print(
             f"error: training stopped, another worker is gone or out of reach: {str(error).splitlines()[0]}\n"
-            f"The newest checkpoint is complete. Start all workers again with:\n  {command}",
+            f"Start all workers again; they continue from the newest checkpoint, if there is one:\n  {command}",
             file=sys.stderr,
             flush=True,
         )

@@ -248,13 +248,20 @@ def _working_folder(folder):
 
 @contextlib.contextmanager
 def locked(folder):
-    """A context in which no other process can lock the folder; a `FileError` if one has locked it."""
+    """A context in which no other process can lock the folder; a `FileError` if one has locked it.
+
+    On file systems that cannot lock a folder, such as NFS, nothing is locked.
+    """
     lock = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise FileError(f"{folder} is being written by another process. Wait until it has finished.") from error
+        except OSError as error:
+            if error.errno not in (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP):
+                raise
         yield
-    except BlockingIOError as error:
-        raise FileError(f"{folder} is being written by another process. Wait until it has finished.") from error
     finally:
         os.close(lock)
 

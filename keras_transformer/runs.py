@@ -19,13 +19,13 @@ import itertools
 import platform
 import shutil
 import zipfile
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import metadata
 from pathlib import Path
 from random import Random
 
 from keras_transformer.config import SECTIONS, ConfigError, RunConfig, read_json
-from keras_transformer.files import MANIFEST, FileError, foreign_files, output_file, remove, write_json
+from keras_transformer.files import MANIFEST, FileError, foreign_files, locked, output_file, remove, write_json
 from keras_transformer.placeholders import NUM_PLACEHOLDERS
 from keras_transformer.tokenizers import TOKENIZER_NAMES, Tokenizer, load_tokenizers, save_tokenizers
 
@@ -149,8 +149,8 @@ class Run:
         for file in (self.config_file,) if for_vocabulary else (self.config_file, self.model_file):
             if not file.is_file():
                 raise FileNotFoundError(
-                    f"{self} is not the folder of a trained run: it has no {file.name}. Train one with train_keras.py, "
-                    "or look for its folder under runs/."
+                    f"{self} is not the folder of a trained run: it has no {file.name}. Train one with "
+                    "`python -m keras_transformer train`, or look for its folder under runs/."
                 )
 
     def has_vocabulary_of(self, other):
@@ -330,21 +330,37 @@ class Run:
 
     # Replacing a run.
 
-    def claim(self, overwrite):
-        """Makes the folder for a new run.
+    @contextmanager
+    def claimed(self, overwrite=False, resume=False):
+        """A context in which no other process writes this run: training and imports happen in it.
+
+        Args:
+            overwrite: whether a new run may replace the one in the folder. Defaults to False.
+            resume: whether the run in the folder is continued. Defaults to False, a new run.
 
         Raises:
-            ConfigError: something is there, and `overwrite` is False.
-            FileError: it is not a run, or contains other files.
+            ConfigError: something is there, and neither `overwrite` nor `resume` is True; or there is no run to resume.
+            FileError: another process writes this run, or the folder is not a run, or contains other files.
         """
-        if not self.is_free():
-            if not overwrite:
-                raise ConfigError(
-                    f"{self} exists: a run folder is not overwritten by default. Continue that run with --resume, "
-                    "replace it with --overwrite, or choose another --run-dir."
-                )
-            self.check_replaceable()  # `set_up` replaces it later, when everything else is known to be right.
-        self.folder.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as stack:
+            if self.folder.is_dir() or not self.folder.exists():
+                self.folder.mkdir(parents=True, exist_ok=True)
+                stack.enter_context(locked(self.folder))
+            if resume:
+                self.check_resumable()
+            elif not self.is_free():
+                if not overwrite:
+                    raise ConfigError(
+                        f"{self} exists: a run folder is not overwritten by default. Continue that run with --resume, "
+                        "replace it with --overwrite, or choose another --run-dir."
+                    )
+                self.check_replaceable()  # `set_up` replaces it later, when everything else is known to be right.
+            yield
+
+    def check_resumable(self):
+        """Raises a ConfigError unless the folder holds a run that training can continue."""
+        if not self.config_file.is_file():
+            raise ConfigError(f"{self} has no run to resume: it has no config.json. Start one without --resume.")
 
     def check_replaceable(self):
         """Raises a `FileError` unless the folder holds a run and nothing else, so that no other file is deleted."""

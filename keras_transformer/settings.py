@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import math
 import numbers
+import os
 import types
 import typing
 from collections.abc import Callable
@@ -47,6 +48,7 @@ def setting(
     convert=None,
     metavar=None,
     flag=True,
+    path=False,
 ):
     """A field of `Settings`.
 
@@ -62,9 +64,11 @@ def setting(
             times, with several words. Defaults to None.
         metavar: what `--help` calls these words. Defaults to None.
         flag: whether the setting has a flag. Defaults to True.
+        path: whether it names a file or folder. Paths become absolute: a run may be read from another folder. Defaults
+            to False.
     """
     metadata = {"help": help, "rules": rules, "choices": choices, "also": also, "flat": flat, "changeable": changeable}
-    metadata |= {"convert": convert, "metavar": metavar, "flag": flag}
+    metadata |= {"convert": convert, "metavar": metavar, "flag": flag, "path": path}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -111,6 +115,8 @@ def checked(section, f, value, name=None):
         raise ConfigError(f"`{name}` must be {expected}. Received: {value!r}.")
     if value is None:
         return value
+    if f.metadata["path"]:
+        value = os.path.abspath(value)
     if f.metadata["choices"]:
         one_of(name, value, f.metadata["choices"])
     for rule in f.metadata["rules"]:

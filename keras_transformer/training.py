@@ -163,7 +163,15 @@ class BLEUCallback(keras.callbacks.Callback):
 
 
 class TimeLeft(keras.callbacks.Callback):
-    """Prints between epochs how long the remaining epochs will take at most."""
+    """Prints between epochs how long the remaining epochs will take, at the speed of the finished ones.
+
+    Args:
+        minutes: after which a time limit ends the training. Defaults to None, no limit.
+    """
+
+    def __init__(self, minutes=None):
+        super().__init__()
+        self.minutes = minutes
 
     def on_train_begin(self, logs=None):
         self._began, self._epochs_done = time.monotonic(), 0
@@ -171,8 +179,12 @@ class TimeLeft(keras.callbacks.Callback):
     def on_epoch_begin(self, epoch, logs=None):
         if self._epochs_done:
             left = self.params["epochs"] - epoch
-            per_epoch = (time.monotonic() - self._began) / self._epochs_done
-            print(f"{left} epoch{'s' if left > 1 else ''} to go, at most {_duration(left * per_epoch)}", flush=True)
+            passed = time.monotonic() - self._began
+            seconds = left * passed / self._epochs_done
+            text = f"{left} epoch{'s' if left > 1 else ''} to go, about {_duration(seconds)}"
+            if self.minutes and (until_limit := 60 * self.minutes - passed) < seconds:
+                text += f"; the time limit ends training after the epoch that runs in {_duration(until_limit)}"
+            print(text, flush=True)
 
     def on_epoch_end(self, epoch, logs=None):
         self._epochs_done += 1

@@ -26,7 +26,7 @@ def _empty_figure(**kwargs):
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError('Matplotlib is not installed. Try: pip install "keras_transformer[plot]"') from error
+        raise ImportError("Matplotlib is not installed. Try: pip install matplotlib") from error
     return Figure(**kwargs)
 
 

@@ -360,7 +360,7 @@ def old_run(folder):
         (["--epoch", "x"], "invalid int value: 'x'"),
         (
             ["--no-such-flag"],
-            "error: unrecognized arguments: --no-such-flag. All flags: python train_keras.py --help",
+            "error: unrecognized arguments: --no-such-flag. All flags: python -m keras_transformer train --help",
         ),
         (["--epochz=3"], "error: unrecognized arguments: --epochz=3. Did you mean --epochs? All flags: "),
         (["--dropout", "1.5"], "`dropout` must be in [0, 1). Received: 1.5"),
@@ -401,6 +401,20 @@ def test_without_a_run_there_is_nothing_to_resume(tmp_path, capsys):
     with pytest.raises(SystemExit, match="2"):
         train_keras.main(["--resume", "--run-dir", str(tmp_path / "run")])
     assert "has no run to resume" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flags", [[], ["--overwrite"], ["--resume"]])
+def test_a_run_that_another_process_trains_is_left_alone(tmp_path, capsys, flags):
+    run_dir = tmp_path / "run" if flags else tmp_path / "new"
+    before = [(path, path.stat().st_mtime_ns) for path in sorted(old_run(tmp_path / "run").rglob("*"))]
+    with Run(run_dir).claimed(overwrite=True), pytest.raises(SystemExit, match="2"):
+        train_keras.main(
+            [*own_files(tmp_path), "--run-dir", str(run_dir)] if not flags else [*flags, "--run-dir", str(run_dir)]
+        )
+    assert said(capsys.readouterr().err) == [
+        f"error: {run_dir} is being written by another process. Wait until it has finished."
+    ]
+    assert [(path, path.stat().st_mtime_ns) for path in sorted((tmp_path / "run").rglob("*"))] == before
 
 
 def test_an_interrupted_set_up_leaves_the_old_run_and_does_not_offer_to_resume_it(tmp_path, monkeypatch, capsys):
@@ -511,7 +525,7 @@ def test_a_full_disk_ends_training_with_the_file_and_the_way_to_go_on(tmp_path, 
     run_dir = tmp_path / "run"
     assert capsys.readouterr().err.splitlines()[-2:] == [
         f"error: Cannot use {run_dir}/checkpoints/epoch-00001.npz: No space left on device. Resume with:",
-        f"  python train_keras.py --run-dir {run_dir} --resume",
+        f"  python -m keras_transformer train --run-dir {run_dir} --resume",
     ]
     assert train_keras.main(["--run-dir", str(run_dir), "--resume", "--no-export"]) == 0
     assert list(json.loads((run_dir / "scores.json").read_text())) == ["after_training"]
@@ -759,7 +773,7 @@ def test_ctrl_c_leaves_a_usable_run(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("keras_transformer.training.TimeLeft", Interrupt)
     with pytest.raises(SystemExit, match="130"):
         train_keras.main(train_flags(tmp_path, tmp_path / "run"))
-    said = f"Interrupted. Resume with:\n  python train_keras.py --run-dir {tmp_path / 'run'} --resume\n"
+    said = f"Interrupted. Resume with:\n  python -m keras_transformer train --run-dir {tmp_path / 'run'} --resume\n"
     assert capsys.readouterr().err.endswith(said)
     assert main(["translate", str(tmp_path / "run"), "--input", str(tmp_path / "val_source")]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 60

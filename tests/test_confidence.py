@@ -7,6 +7,7 @@ from keras_transformer import Translator
 from keras_transformer.__main__ import main
 from keras_transformer.confidence import (
     Calibration,
+    CalibrationError,
     calibration_error,
     ranking,
     right_words,
@@ -50,7 +51,7 @@ def test_a_more_probable_word_is_never_less_likely_to_be_right():
 
 @pytest.mark.parametrize("right", [[1, 1], [0, 0], []])
 def test_a_calibration_needs_both_kinds(right):
-    with pytest.raises(ValueError, match=f"and words that are wrong. Received: {len(right)} words"):
+    with pytest.raises(CalibrationError, match=f"and words that are wrong. Received: {len(right)} words"):
         Calibration.fit(np.full(len(right), -1.0), right)
 
 

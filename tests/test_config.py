@@ -4,6 +4,7 @@ import argparse
 import dataclasses
 import inspect
 import json
+import os
 import types
 import typing
 
@@ -177,7 +178,8 @@ def test_a_data_set_that_is_named_replaces_the_texts_of_a_run_with_own_ones(tmp_
     file = read_config_file(write(tmp_path / "config.json", own.to_dict()))
     assert RunConfig.make({"dataset": "multi30k"}, file) == RunConfig.make({"dataset": "multi30k"})
     other = RunConfig.make({"train_source": "e"}, file)
-    assert (other.data.train_source, other.data.train_target, other.training) == ("e", "b", TrainingConfig())
+    paths = os.path.abspath("e"), os.path.abspath("b")
+    assert (other.data.train_source, other.data.train_target, other.training) == (*paths, TrainingConfig())
 
 
 def test_a_run_that_begins_with_blocks_of_another_takes_their_normalisation():

@@ -161,13 +161,12 @@ def write(imported, run, overwrite=False):
         FileError: the folder is not a run, or contains other files.
     """
     run = run if isinstance(run, Run) else Run(run)
-    run.claim(overwrite)
     import keras
 
     sha256 = hashlib.sha256()
     for weight in imported.model.weights:
         sha256.update(keras.ops.convert_to_numpy(weight).tobytes())
-    with run.set_up(is_chief=True, barrier=lambda: None) as prepared:
+    with run.claimed(overwrite), run.set_up(is_chief=True, barrier=lambda: None) as prepared:
         prepared.write(imported.config, imported.tokenizers, {"imported weights": sha256.hexdigest()})
         imported.model.save(prepared.model_file)
     return run
