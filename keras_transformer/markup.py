@@ -82,16 +82,20 @@ _HTML_IN_SVG = _names("annotation-xml desc foreignobject mi mn mo ms mtext title
 _BLOCKS = """address article aside blockquote center details dialog dir div dl fieldset figcaption figure footer form h1
 h2 h3 h4 h5 h6 header hgroup hr main menu nav ol p pre search section summary table ul"""
 # The elements that the start of another one ends.
-_ENDED = dict.fromkeys(_BLOCKS.split(), {"p"}) | {
-    **{"a": {"a"}, "li": {"li", "p"}, "option": {"option"}, "optgroup": {"option", "optgroup"}},
-    **dict.fromkeys(("dt", "dd"), {"dt", "dd", "p"}),
-    **dict.fromkeys(("td", "th"), {"td", "th", "p"}),
-    "tr": {"tr", "td", "th", "p"},
-    **dict.fromkeys(("tbody", "thead", "tfoot"), _names("tbody thead tfoot tr td th p caption colgroup")),
+_ENDED = {
+    name: _names(ended)
+    for names, ended in (
+        (_BLOCKS, "p"),
+        ("li", "li p"),
+        ("dt dd", "dt dd p"),
+        ("option", "option"),
+        ("optgroup", "option optgroup"),
+        ("td th", "td th p"),
+        ("tr", "tr td th p"),
+        ("tbody thead tfoot", "tbody thead tfoot tr td th p caption colgroup"),
+    )
+    for name in names.split()
 }
-# An end tag inside of one of these ends nothing outside of it, except a part of a table.
-_SCOPES = _names("button caption foreignobject marquee math object select svg table td template th")
-_TABLE = _names("caption table tbody td tfoot th thead tr")
 # Encodings that browsers read as larger ones: https://encoding.spec.whatwg.org
 _LARGER = {"ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "gb2312": "gb18030", "gbk": "gb18030"}
 _LARGER |= {"shift_jis": "cp932", "euc_kr": "cp949", "tis-620": "cp874"}
@@ -192,13 +196,13 @@ class _Node:
         attributes = attributes or {}
         lang = attributes.get("lang", attributes.get(_LANG, attributes.get("xml:lang")))
         self.lang, self.is_foreign = lang, False
-        said = attributes.get("translate", "").lower()
+        said = attributes.get("translate", "?").lower()
         if like_html and "notranslate" in attributes.get("class", "").split():
             said = "no"
         if said == "no" or (not like_html and any(attributes.get(key) == no for key, no in KEPT_IN_XML.items())):
             self.translate = False
         else:
-            self.translate = True if said == "yes" else False if like_html and name in KEPT else None
+            self.translate = True if said in ("yes", "") else False if like_html and name in KEPT else None
 
     @property
     def is_piece(self):
@@ -268,9 +272,8 @@ class _HtmlTree(_Tree):
     def __init__(self, html, source_language=None):
         super().__init__(source_language)
         self.charset = None
-        # For each open element, the places in `path` of the last element that is not inline, scope, table; and whether
-        # it is in SVG or MathML.
-        self.around = [(0, 0, 0, False)]
+        # For each open element, the place in `path` of the last one that is not inline, and whether it is in SVG.
+        self.around = [(0, False)]
         self.places = collections.defaultdict(list)  # Of the open elements with a name.
         self._read(html)
 
@@ -296,7 +299,7 @@ class _HtmlTree(_Tree):
                     self.add(html[place:end])
                     place = end
             else:
-                place = _end_of_no_tag(html, begin, self.around[-1][3])
+                place = _end_of_no_tag(html, begin, self.around[-1][1])
                 self.add(html[begin:place] if place == begin + 1 else _Node(html[begin:place]))
         self.add(html[place:])
 
@@ -307,7 +310,7 @@ class _HtmlTree(_Tree):
             self._end_at(self.places["a"][-1])
         while self.path[self.around[-1][0]].name in ended:
             self._end_at(self.around[-1][0])
-        block, scope, table, in_svg = self.around[-1]
+        block, in_svg = self.around[-1]
         in_svg = name in ("svg", "math") or (in_svg and self.path[-1].name not in _HTML_IN_SVG)
         if name == "meta":
             tag, charset = _meta_in_utf8(tag, attributes)
@@ -317,18 +320,16 @@ class _HtmlTree(_Tree):
         if is_open:
             here = len(self.path) - 1
             self.places[name].append(here)
-            places = (name not in INLINE, block), (name in _SCOPES, scope), (name == "table", table)
-            self.around.append((*(here if is_one else other for is_one, other in places), in_svg))
+            self.around.append((block if name in INLINE else here, in_svg))
         return is_open and not in_svg and name in _RAW
 
     def _end_tag(self, name, tag):
-        block, scope, table, _ = self.around[-1]
-        least = block + 1 if name in INLINE else table if name in _TABLE else scope
+        least = self.around[-1][0] if name in INLINE else 0
         # Browsers put what follows the end of the body into it.
-        if name in ("body", "html") or not self.places[name] or self.places[name][-1] < least:
-            self.add(_Node(tag))
-        else:
+        if self.places[name] and self.places[name][-1] > least and name not in ("body", "html"):
             self._end_at(self.places[name][-1], tag)
+        else:
+            self.add(_Node(tag))
 
     def _end_at(self, place, close=None):
         """Ends the element at a place in `path`, and those in it."""
@@ -420,8 +421,8 @@ def declared_encoding(data, is_html):
 
 
 def _utf8(name):
-    """ "utf-8" instead of the name of another encoding."""
-    return name if re.fullmatch("utf-?8", name, re.IGNORECASE) else "utf-8"
+    """UTF-8 instead of another encoding."""
+    return name if re.fullmatch("utf-?8", name, re.IGNORECASE) else "UTF-8"
 
 
 def _declaration_in_utf8(declaration):
