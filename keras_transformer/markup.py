@@ -732,8 +732,10 @@ class _Target:
     def nearest_word(self, begin, end):
         """The interval of the word that is most likely to come from `begin` to `end` of the source, or None."""
         place = next((place for place in self.nearest[begin:end] if place is not None), None)
-        word = place is not None and bisect.bisect_right(self._words, (place, len(self.text))) - 1
-        return self._words[word] if place is not None and word >= 0 and place < self._words[word][1] else None
+        if place is None:
+            return None
+        number = bisect.bisect_right(self._words, (place, len(self.text)))
+        return next((word for word in self._words[max(number - 1, 0) : number] if place < word[1]), None)
 
     def between(self, begin):
         """Two places: what is before or behind both has fewer characters on their side of `begin` of the source."""
