@@ -99,6 +99,7 @@ _ENDED = {
 # Encodings that browsers read as larger ones: https://encoding.spec.whatwg.org
 _LARGER = {"ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "gb2312": "gb18030", "gbk": "gb18030"}
 _LARGER |= {"shift_jis": "cp932", "euc_kr": "cp949", "tis-620": "cp874"}
+_ASCII = rb"+AGE- \x61 ~{!!~} <"  # What UTF-7, escapes and HZ read as something else.
 _XML_DECLARATION = re.compile(r"(\ufeff?\s*<\?xml\s[^>]*?\bencoding\s*=\s*[\"'])([^\"']*)")
 _CHARSET = re.compile(r"(charset\s*=\s*[\"']?)([^\s;\"']+)", re.IGNORECASE)
 
@@ -397,7 +398,7 @@ def declared_encoding(data, is_html):
     """The encoding of the bytes of a document: that of a byte order mark, else the declared one, else UTF-8.
 
     Raises:
-        ValueError: there is no such encoding.
+        ValueError: Python has no such encoding, or it is not one of pages.
     """
     for mark, name in (
         (codecs.BOM_UTF8, "utf-8"),
@@ -410,14 +411,16 @@ def declared_encoding(data, is_html):
     declaration = _XML_DECLARATION.match(start)
     name = declaration[2] if declaration else _HtmlTree(start).charset if is_html else None
     try:
-        codec = codecs.lookup(name or "utf-8").name
-        "".encode(codec)  # Some codecs are not for text.
-    except (LookupError, ValueError) as error:
-        raise ValueError(
-            f"The declared encoding of a document must be one that Python knows. Received: {name!r}. Convert the "
-            "document to UTF-8, and declare that."
-        ) from error
-    return "utf-8" if codec.startswith("utf-16") else _LARGER.get(codec, codec)
+        codec = codecs.lookup((name or "utf-8").strip().lower().removeprefix("x-").replace("windows-", "cp")).name
+        codec = "utf-8" if codec.startswith("utf-16") else _LARGER.get(codec, codec)
+        if _ASCII.decode(codec).encode() == _ASCII:
+            return codec
+    except (LookupError, ValueError):
+        pass
+    raise ValueError(
+        "The declared encoding of a document must be one of text in which ASCII means itself: in others, text could "
+        f"become tags. Received: {name!r}. Convert the document to UTF-8, and declare that."
+    )
 
 
 def _utf8(name):
@@ -587,7 +590,7 @@ def _source(run, is_literal, target_language):
             inline.children.append(child)
             if child.is_break:
                 text.extend(LINE_BREAK)
-                raw.extend([""] * len(LINE_BREAK))
+                raw.extend(LINE_BREAK)
             elif child.is_open:
                 _set_language(one, target_language)
                 walk(one.contents, child)
@@ -717,7 +720,10 @@ class _Target:
         character, origin = self.text[i], self.origins[i]
         if character == ">" and self.text[max(i - 2, 0) : i] == "]]":
             return " >" if source.is_literal else "&gt;"
-        raw = source.raw[origin] if origin is not None and source.text[origin] == character else None
+        here = "" if origin is None else source.text[origin]
+        if character == here == "\n":
+            return ""  # The `br` itself stands here.
+        raw = source.raw[origin] if here == character or (character == " " and here.isspace()) else None
         # What begins like an entity or a tag could become one before another character.
         if raw is not None and (raw[:1] not in ("&", "<") or raw[-1] == ";" or self.text[i + 1 : i + 2] == " "):
             return raw
@@ -738,9 +744,12 @@ class _Target:
         return next((word for word in self._words[max(number - 1, 0) : number] if place < word[1]), None)
 
     def between(self, begin):
-        """Two places: what is before or behind both has fewer characters on their side of `begin` of the source."""
+        """Two places, and whether all between them are alike; all others separate more characters from their side.
+
+        The side of a character is before or behind `begin` of the source.
+        """
         counts = [bisect.bisect_left(one, begin) for one in (self._highest_before, self._lowest_behind)]
-        return self._gap(counts[0])[0], self._gap(counts[1])[1]
+        return self._gap(counts[0])[0], self._gap(counts[1])[1], counts[0] == counts[1]
 
     def gap(self, place):
         """The first and the last place that only characters without an origin separate from one."""
@@ -822,13 +831,14 @@ def _best_span(child, target, free):
 
 def _best_place(child, target, free, otherwise):
     """The free place with the most characters on that side of it on which they also were in the source."""
-    first, last = target.between(child.begin)
+    first, last, all_alike = target.between(child.begin)
     here = free.near(first, last)
     if here.start == here.stop:  # Then it is one of the nearest places before and behind.
         here = slice(max(here.start - 1, 0), here.stop + 1)
         nearest = free.intervals[here]
         first = min(target.gap(nearest[0][1])[0], nearest[-1][0])
         last = max(target.gap(nearest[-1][0])[1], nearest[0][1])
+        all_alike = False
     best, most, quality, reached = otherwise, (), 0, first
     for begin, end in free.intervals[here]:
         for place in range(max(begin, first), min(end, last) + 1):
@@ -838,4 +848,6 @@ def _best_place(child, target, free, otherwise):
             inside_a_word = place > 0 and target.text[place - 1 : place + 1].isalnum()
             if (quality, not inside_a_word) > most:
                 best, most = place, (quality, not inside_a_word)
+                if all_alike and not inside_a_word:
+                    return best
     return best
