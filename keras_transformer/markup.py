@@ -57,7 +57,8 @@ CDATA = "#cdata"  # The name of the node of such a section.
 LINE_BREAK = "\n\n"  # For a `br`: it always ends a sentence.
 # The characters that XML does not have.
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-_CHARACTER = re.compile(r"\r\n|&(?:#\d{1,9}|#x[0-9a-f]{1,8}|[a-z]\w{0,39});?|.", re.IGNORECASE | re.DOTALL)
+_ENTITY = r"&(?:#\d{1,9}|#x[0-9a-f]{1,8}|[a-z]\w{0,39});?"  # Bounded, because Python refuses to read long numbers.
+_CHARACTER = re.compile(rf"\r\n|{_ENTITY}|.", re.IGNORECASE | re.DOTALL)
 
 # The syntax of HTML: https://html.spec.whatwg.org/multipage/parsing.html
 _S = " \t\n\f\r"
@@ -71,7 +72,7 @@ _COMMENT = re.compile(r"<!---?>|<!--.*?(?:--!?>|\Z)", re.DOTALL)
 _UNFINISHED = re.compile("</?[a-z]", re.IGNORECASE)
 _MARKUP = re.compile(r"<(?=[a-z/!?%])|\{%", re.IGNORECASE)
 _TEMPLATES = {"<?": "?>", "<%": "%>", "{%": "%}"}  # PHP and the like; a browser reads them as text or comments.
-# A script goes on behind `</script>` in `<!-- <script> </script> -->`.
+# A script goes on after `</script>` in `<!-- <script> </script> -->`.
 _SCRIPT = re.compile(rf"<!---?>|<!--|-->|</?script(?=[{_S}/>])", re.IGNORECASE)
 _SCRIPT_STATES = {(0, "<!--"): 1, (1, "-->"): 0, (1, "<script"): 2, (2, "-->"): 0, (2, "</script"): 1}
 _VOID = _names(
@@ -213,16 +214,16 @@ class _Node:
     def end(self, close):
         """Tells the node that it is complete."""
         self.close = close
-        nodes = [one for one in self.contents if isinstance(one, _Node)]
-        self.has_words = any(isinstance(one, str) and any(map(str.isalnum, one)) for one in self.contents)
-        self.plain = "".join(one[:9] if isinstance(one, str) else one.plain for one in self.contents)[:9]
+        nodes = [part for part in self.contents if isinstance(part, _Node)]
+        self.has_words = any(isinstance(part, str) and any(map(str.isalnum, part)) for part in self.contents)
+        self.plain = "".join(part[:9] if isinstance(part, str) else part.plain for part in self.contents)[:9]
         if self.like_html and self.name in INLINE and _NOTE.fullmatch(self.plain):
             self.translate = False
-        self.depth = 0 if self.is_piece else 1 + max((one.depth for one in nodes), default=0)
+        self.depth = 0 if self.is_piece else 1 + max((node.depth for node in nodes), default=0)
         self.inline = close is not None and self.depth <= MAX_DEPTH
-        all_inline = all(one.inline for one in nodes)
+        all_inline = all(node.inline for node in nodes)
         if not self.like_html:
-            self.inline &= all_inline and (self.has_words or sum(one.name != "" for one in nodes) < 2)
+            self.inline &= all_inline and (self.has_words or sum(node.name != "" for node in nodes) < 2)
         elif self.name not in OPAQUE:
             self.inline &= self.name in INLINE and (self.is_piece or all_inline)
 
@@ -371,10 +372,12 @@ def _end_of_raw_text(html, name, place):
 
 def _attributes(text):
     """The attributes of a tag of HTML: a dict; of several with the same name, the first counts."""
-    found = {}
+    attributes = {}
     for name, value in _ATTRIBUTE.findall(text):
-        found.setdefault(name.lower(), entities.unescape(value[1:-1] if value[:1] in ("'", '"') else value))
-    return found
+        value = value[1:-1] if value[:1] in ("'", '"') else value
+        value = re.sub(_ENTITY, lambda match: entities.unescape(match[0]), value, flags=re.IGNORECASE)
+        attributes.setdefault(name.lower(), value)
+    return attributes
 
 
 def _with_values(tag, change):
@@ -495,12 +498,12 @@ def _xml_tree(xml, source_language=None):
 def _written(root):
     parts, nodes = [], [root]
     while nodes:
-        one = nodes.pop()
-        if isinstance(one, str):
-            parts.append(one)
+        part = nodes.pop()
+        if isinstance(part, str):
+            parts.append(part)
         else:
-            parts.append(one.open)
-            nodes += [one.close or "", *reversed(one.contents)]
+            parts.append(part.open)
+            nodes += [part.close or "", *reversed(part.contents)]
     return "".join(parts)
 
 
@@ -559,15 +562,15 @@ def _sources(root, target_language):
                     yield source
                 group = [run]
             else:
-                inside += [one for one in group if isinstance(one, _Node)]
+                inside += [part for part in group if isinstance(part, _Node)]
             contents += group
         node.contents = contents
-        nodes += [(one, translate, is_foreign) for one in reversed(inside)]
+        nodes += [(part, translate, is_foreign) for part in reversed(inside)]
 
 
-def _joins(parent, one):
+def _joins(parent, part):
     """Whether a part of the contents of an element can stand inside a text there."""
-    return isinstance(one, str) or (one.inline and (one.like_html or parent.has_words))
+    return isinstance(part, str) or (part.inline and (part.like_html or parent.has_words))
 
 
 def _set_language(node, language):
@@ -580,22 +583,22 @@ def _source(run, is_literal, target_language):
     text, raw, pieces, tree = [], [], [], _Inline(run, 0)
 
     def walk(contents, inline):
-        for one in contents:
-            if isinstance(one, str):
-                for character, written in zip(one, one, strict=True) if is_literal else _characters(one):
+        for part in contents:
+            if isinstance(part, str):
+                for character, written in zip(part, part, strict=True) if is_literal else _characters(part):
                     text.append(character)
                     raw.append(written)
                 continue
-            child = _Inline(one, len(text), len(inline.children))
+            child = _Inline(part, len(text), len(inline.children))
             inline.children.append(child)
             if child.is_break:
                 text.extend(LINE_BREAK)
                 raw.extend(LINE_BREAK)
             elif child.is_open:
-                _set_language(one, target_language)
-                walk(one.contents, child)
+                _set_language(part, target_language)
+                walk(part.contents, child)
             else:
-                pieces.append(one)
+                pieces.append(part)
             child.end = len(text)
 
     walk(run.contents, tree)
@@ -712,7 +715,7 @@ class _Target:
         self._known = [i for i, origin in enumerate(self.origins) if origin is not None]
         known = [self.origins[i] for i in self._known]
         self._highest_before = list(itertools.accumulate(known, max))
-        self._lowest_behind = list(itertools.accumulate(reversed(known), min))[::-1]
+        self._lowest_after = list(itertools.accumulate(reversed(known), min))[::-1]
         self._words = [word.span() for word in re.finditer(r"\w+", self.text)]
 
     def _written(self, source, i):
@@ -746,9 +749,9 @@ class _Target:
     def between(self, begin):
         """Two places, and whether all between them are alike; all others separate more characters from their side.
 
-        The side of a character is before or behind `begin` of the source.
+        The side of a character is before or after `begin` of the source.
         """
-        counts = [bisect.bisect_left(one, begin) for one in (self._highest_before, self._lowest_behind)]
+        counts = [bisect.bisect_left(origins, begin) for origins in (self._highest_before, self._lowest_after)]
         return self._gap(counts[0])[0], self._gap(counts[1])[1], counts[0] == counts[1]
 
     def gap(self, place):
@@ -756,7 +759,7 @@ class _Target:
         return self._gap(bisect.bisect_left(self._known, place))
 
     def _gap(self, count):
-        """The same, behind the first `count` characters with an origin."""
+        """The same, after the first `count` characters with an origin."""
         return (
             self._known[count - 1] + 1 if count else 0,
             self._known[count] if count < len(self._known) else len(self.text),
@@ -771,8 +774,8 @@ class _Free:
 
     def near(self, begin, end):
         """The slice of the intervals that have a place from `begin` to `end`."""
-        first = bisect.bisect_left(self.intervals, begin, key=lambda one: one[1])
-        return slice(first, max(first, bisect.bisect_right(self.intervals, end, key=lambda one: one[0])))
+        first = bisect.bisect_left(self.intervals, begin, key=lambda interval: interval[1])
+        return slice(first, max(first, bisect.bisect_right(self.intervals, end, key=lambda interval: interval[0])))
 
     def take(self, begin, end):
         here = self.near(begin, end)
@@ -833,7 +836,7 @@ def _best_place(child, target, free, otherwise):
     """The free place with the most characters on that side of it on which they also were in the source."""
     first, last, all_alike = target.between(child.begin)
     here = free.near(first, last)
-    if here.start == here.stop:  # Then it is one of the nearest places before and behind.
+    if here.start == here.stop:  # Then it is one of the nearest places before and after.
         here = slice(max(here.start - 1, 0), here.stop + 1)
         nearest = free.intervals[here]
         first = min(target.gap(nearest[0][1])[0], nearest[-1][0])

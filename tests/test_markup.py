@@ -194,6 +194,7 @@ def test_what_is_not_translated_stays_as_it_was_written(html):
         ('<p translate="NO">a b <b translate>c d</b></p>', '<p translate="NO">a b <b translate>d c</b></p>'),
         ("<p class='x notranslate'>a b</p>",) * 2,
         ("<code translate=yes>c d</code>", "<code translate=yes>d c</code>"),
+        (f"<p translate='&#110;o' title='&#{'9' * 5000};'>a b</p>",) * 2,
         ("<li translate=no>a b<li>c d", "<li translate=no>a b<li>d c"),
         # The number of an annotation stays behind its word.
         ('a b<sup><a href="#1">[1]</a></sup>', 'b a<sup><a href="#1">[1]</a></sup>'),
