@@ -111,7 +111,7 @@ def test_an_empty_translation_has_no_words(golden):
     sizes = {"num_layers": 1, "num_heads": 1, "hidden_dim": 8, "intermediate_dim": 8}
     model = Transformer(golden.tokenizer.vocabulary_size, **sizes, output_bias=True)
     (bias,) = [weight for weight in model.weights if weight.name == "output_bias"]
-    bias.assign(np.where(np.arange(len(bias)) == END_TOKEN_ID, 100.0, 0.0))
+    bias.assign(np.where(np.arange(bias.shape[0]) == END_TOKEN_ID, 100.0, 0.0))
     translator = Translator(model, golden.tokenizer, jit_compile=False)
     translator.calibration = CALIBRATION
     (found,) = translator.translate(golden.texts[:1], return_confidence=True)
