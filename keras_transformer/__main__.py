@@ -202,7 +202,7 @@ def _translate_flags(one):
         "--format",
         choices=("text", "html", "xml"),
         default="text",
-        help="html or xml: translate a document and keep its markup; needs lxml (default: text)",
+        help="html or xml: translate a document and keep its markup (default: text)",
     )
     one.add_argument(
         "--glossary",

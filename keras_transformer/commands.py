@@ -4,6 +4,7 @@ Each one imports what it needs, so that a mistake in the flags is reported at on
 """
 
 import contextlib
+import functools
 import json
 import math
 import os
@@ -195,6 +196,7 @@ def translate(arguments):
 def _translate_document(arguments):
     from tqdm import tqdm
 
+    from keras_transformer.markup import declared_encoding
     from keras_transformer.text import read_text
 
     others = {"--scores": arguments.scores, "--alignments": arguments.alignments, "--prefix": arguments.prefix}
@@ -204,7 +206,8 @@ def _translate_document(arguments):
     if received:
         name = "--document" if arguments.document else f"--format {arguments.format}"
         raise ValueError(f"{name} writes one text, so it takes none of {', '.join(others)}. Received: {received[0]}.")
-    text = read_text(arguments.input)
+    encoding_of = functools.partial(declared_encoding, is_html=arguments.format == "html")
+    text = read_text(arguments.input, None if arguments.format == "text" else encoding_of)
     translator = _load(arguments)
     if arguments.format != "text":
         translate_markup = translator.translate_html if arguments.format == "html" else translator.translate_xml

@@ -61,8 +61,8 @@ def lines(file, name):
             data = file.read1(READ_SIZE)
         except (OSError, EOFError, zlib.error) as error:  # For example a gzip file that is cut off.
             raise DataError(f"Cannot read {name} after line {count:,}: {_reason(error)}.") from error
-        if first and data.startswith(_UTF_16):
-            raise DataError(f"{name} is UTF-16, not UTF-8. Convert it, for example with: iconv -f UTF-16 -t UTF-8.")
+        if first:
+            _check_no_utf_16(data, name)
         first = False
         *whole, rest = (rest + data).split(b"\n")
         if not data and (rest or skipping):
@@ -146,11 +146,16 @@ def _reason(error):
     return getattr(error, "strerror", None) or str(error).rstrip(".")
 
 
-def read_text(path=None):
-    """The whole text of a file, or of standard input, unchanged but for a byte order mark.
+def read_text(path=None, encoding_of=None):
+    """The whole text of a file, or of standard input, unchanged.
+
+    Args:
+        path: Defaults to None: standard input.
+        encoding_of: a function from bytes to the name of their encoding. Defaults to None: UTF-8; a byte order mark is
+            left out.
 
     Raises:
-        DataError: the file cannot be read, or is not UTF-8; the message names the line.
+        DataError: the file cannot be read, or is not in its encoding; the message names the line.
     """
     name = path or "standard input"
     with open_input(path) as file:
@@ -158,14 +163,23 @@ def read_text(path=None):
             data = _unpacked(file).read()
         except (OSError, EOFError, zlib.error) as error:
             raise DataError(f"Cannot read {name}: {_reason(error)}.") from error
+    if not encoding_of:
+        _check_no_utf_16(data, name)
+    encoding = encoding_of(data) if encoding_of else "utf-8-sig"
     try:
-        return data.decode("utf-8-sig")
+        return data.decode(encoding)
     except UnicodeDecodeError as error:
         line, byte = data.count(b"\n", 0, error.start) + 1, data[error.start]
+        encoding = "UTF-8" if encoding.startswith("utf-8") else f"{encoding}, its encoding"
         raise DataError(
-            f"{name}, line {line}: not UTF-8 (byte {byte:#04x}). Convert it, for example with: iconv -f ISO-8859-1 "
-            "-t UTF-8."
+            f"{name}, line {line}: not {encoding} (byte {byte:#04x}). Convert it, for example with: iconv -f "
+            "ISO-8859-1 -t UTF-8."
         ) from error
+
+
+def _check_no_utf_16(data, name):
+    if data.startswith(_UTF_16):
+        raise DataError(f"{name} is UTF-16, not UTF-8. Convert it, for example with: iconv -f UTF-16 -t UTF-8.")
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer import decoding, sentences
+from keras_transformer import decoding, markup, sentences
 from keras_transformer.compiled import (
     COMPILE_AFTER,
     COMPILE_AFTER_IDLE,
@@ -27,7 +27,6 @@ from keras_transformer.compiled import (
 )
 from keras_transformer.confidence import WORD, Calibration, Confidence, right_words, word_log_probs
 from keras_transformer.ensemble import Ensemble
-from keras_transformer.markup import token_spans
 from keras_transformer.model import Transformer
 from keras_transformer.placeholders import Glossary, has_words, protect, protect_target, restored
 from keras_transformer.runs import Run
@@ -333,36 +332,34 @@ class Translator:
         return found if return_sentences else found.text
 
     def translate_html(self, html, **kwargs):
-        """Translates an HTML document or fragment; see `keras_transformer.markup`.
+        """Translates an HTML document or fragment; see `keras_transformer.markup.translate_html`.
 
         Text is translated as `translate_text` does; each inline element goes to the words that the model aligns with
-        its words. Attributes, comments, scripts, styles, `code`, `pre` and elements with `translate="no"` do not
-        change. Needs lxml: `pip install "keras_transformer[html]"`.
+        its words. All else stays as it was written: attributes, entities, comments, scripts, `code`, `pre`, elements
+        with `translate="no"` or another `lang`.
 
         Args:
-            html: a string. A fragment, unless it begins with `<!doctype`, `<html>`, `<head>` or `<body>`.
+            html: a string.
             **kwargs: `target_language` and `SearchSettings` for `translate`.
 
         Returns:
             A string.
         """
-        from keras_transformer.markup import translate_html
-
-        return self._translate_markup(translate_html, html, kwargs)
+        return self._translate_markup(markup.translate_html, html, kwargs)
 
     def translate_xml(self, xml, **kwargs):
         """Translates an XML document as `translate_html` does; see `keras_transformer.markup.translate_xml`."""
-        from keras_transformer.markup import translate_xml
-
-        return self._translate_markup(translate_xml, xml, kwargs)
+        return self._translate_markup(markup.translate_xml, xml, kwargs)
 
     def _translate_markup(self, function, text, kwargs):
-        from keras_transformer.markup import aligned_translations
-
         if self.glossary:
             raise ValueError("Markup is translated without a glossary. Received: a translator with one. Leave it out.")
         _check_whole_text(kwargs)
-        return function(text, functools.partial(aligned_translations, self, **kwargs))
+        language = kwargs.get("target_language") or self.target_language
+        if not language and self.run:
+            language = self.run.config().data.target_language
+        translate = functools.partial(markup.aligned_translations, self, **kwargs)
+        return function(text, translate, self.source_language, language)
 
     def split_text(self, text):
         """The separators and sentences of a text, in turn; every sentence fits into `max_source_length`."""
@@ -536,7 +533,7 @@ class Translator:
         for i, row in zip(places, rows, strict=True):
             one = translations[i]
             ids = [token for token in one.token_ids if token != END_TOKEN_ID]
-            spans = token_spans(self.target_tokenizer, ids, one.text, one.parts)
+            spans = markup.token_spans(self.target_tokenizer, ids, one.text, one.parts)
             results[i] = word_log_probs(one.text, spans, row.tolist())
         return results
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_transformer import Translator
+from keras_transformer import Transformer, Translator
 from keras_transformer.__main__ import main
 from keras_transformer.confidence import (
     Calibration,
@@ -15,6 +15,7 @@ from keras_transformer.confidence import (
 )
 from keras_transformer.markup import token_spans
 from keras_transformer.runs import Run
+from keras_transformer.tokenizers import END_TOKEN_ID
 
 CALIBRATION = Calibration(a=0.7, b=1.0, d=-1.0, num_words=10, right=0.5)
 
@@ -104,6 +105,19 @@ def test_confidences_of_translations(golden):
     assert CALIBRATION(log_probs) == pytest.approx([c for _, _, c in words], abs=1e-4)
     assert [row[0].confidence for row in rows[1:3]] == [(1.0, []), (1.0, [])]
     assert all(row.confidence for row in rows[3])
+
+
+def test_an_empty_translation_has_no_words(golden):
+    """Also of a text with words: the end token comes first."""
+    sizes = {"num_layers": 1, "num_heads": 1, "hidden_dim": 8, "intermediate_dim": 8}
+    model = Transformer(golden.tokenizer.vocabulary_size, **sizes, output_bias=True)
+    (bias,) = [weight for weight in model.weights if weight.name == "output_bias"]
+    bias.assign(np.where(np.arange(bias.shape[0]) == END_TOKEN_ID, 100.0, 0.0))
+    translator = Translator(model, golden.tokenizer, jit_compile=False)
+    translator.calibration = CALIBRATION
+    (found,) = translator.translate(golden.texts[:1], return_confidence=True)
+    assert (found.text, found.token_ids, found.confidence) == ("", (END_TOKEN_ID,), (1.0, []))
+    assert translator.judged_words(golden.texts[:1], ["a"]) == ([], [])
 
 
 def test_wrong_words_are_less_sure(golden):

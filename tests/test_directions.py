@@ -232,7 +232,6 @@ def test_tags_align_with_nothing(two_way, sides):
     assert min(attention.alignment()) >= 1
     word = sides[1][0].split()[0]
     html = f"<p><b>{word}</b>{sides[1][0][len(word) :]}</p>"
-    pytest.importorskip("lxml")
     translated = two_way.translator.translate_html(html, target_language="en")
     assert translated.count("<b>") == 1 and translated.replace("<b>", "").replace("</b>", "") == f"<p>{sides[0][0]}</p>"
 

@@ -82,7 +82,7 @@ HEAVY = {
     "sentences": {"regex", "tensorflow"},
     "placeholders": {"regex", "tensorflow"},
     "confidence": {"regex"},
-    "markup": {"lxml"},
+    "markup": set(),
     "runs": set(),
     "phrasebook_lexicon": set(),
     "phrasebook_grammar": set(),
