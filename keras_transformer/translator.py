@@ -29,7 +29,7 @@ from keras_transformer.confidence import WORD, Calibration, Confidence, right_wo
 from keras_transformer.ensemble import Ensemble
 from keras_transformer.markup import token_spans
 from keras_transformer.model import Transformer
-from keras_transformer.placeholders import Glossary, has_words, protect, protect_target, restored
+from keras_transformer.placeholders import Glossary, has_words, lost, protect, protect_target, restored
 from keras_transformer.runs import Run
 from keras_transformer.search import NGRAM_OF_LOOPS, SearchSettings, has_loop, placeholders_of, search
 from keras_transformer.settings import one_of
@@ -246,8 +246,13 @@ class Translator:
             # Few rows: XLA's compilation for another search would not pay.
             found.update(self._search(again, sources, forced, without, num_hypotheses, jit_compile=False))
         for i, hypotheses in found.items():
+            translations = [restored(one.text, parts[i], source=protected[i].text) for one in hypotheses]
+            missing = [parts[i] and lost(texts[i], text, glossaries[i]) for text in translations]
             shared = {"truncated": truncated[i], "parts": parts[i]}
-            results[i] = [one._replace(text=restored(one.text, parts[i]), **shared) for one in hypotheses]
+            results[i] = [
+                one._replace(text=text, lost=lacks, **shared)
+                for one, text, lacks in zip(hypotheses, translations, missing, strict=True)
+            ]
         return list(map(_Found, sources, truncated, results))
 
     def _search(self, rows, sources, forced, settings, num_hypotheses, jit_compile):

@@ -108,13 +108,13 @@ def test_the_graph_does_the_same():
     def graph(texts, others):
         masked, parts = placeholders.graph_protect(texts)
         target = placeholders.graph_protect_target(others, parts)
-        whole = placeholders.graph_restored(masked, parts)
+        whole = placeholders.graph_restored(masked, parts, masked)
         return (
             masked,
             parts,
             target,
             whole,
-            placeholders.graph_restored(target, parts),
+            placeholders.graph_restored(target, parts, masked),
             placeholders.graph_has_words(masked),
         )
 
@@ -126,8 +126,8 @@ def test_the_graph_does_the_same():
         assert strings[0].decode() == mine.text
         assert strings[1] == [*mine.parts, *[""] * (8 - len(mine.parts))]
         assert strings[2].decode() == target
-        assert strings[3].decode() == restored(*mine)
-        assert strings[4].decode() == restored(target, mine.parts)
+        assert strings[3].decode() == restored(*mine, source=mine.text)
+        assert strings[4].decode() == restored(target, mine.parts, source=mine.text)
         assert has_words == placeholders.has_words(mine.text)
 
 
