@@ -29,7 +29,15 @@ from keras_transformer.confidence import WORD, Calibration, Confidence, right_wo
 from keras_transformer.ensemble import Ensemble
 from keras_transformer.markup import token_spans
 from keras_transformer.model import Transformer
-from keras_transformer.placeholders import Glossary, has_words, lost, protect, protect_target, restored
+from keras_transformer.placeholders import (
+    NUM_PLACEHOLDERS,
+    Glossary,
+    has_words,
+    lost,
+    protect,
+    protect_target,
+    restored,
+)
 from keras_transformer.runs import Run
 from keras_transformer.search import NGRAM_OF_LOOPS, SearchSettings, has_loop, placeholders_of, search
 from keras_transformer.settings import one_of
@@ -187,7 +195,8 @@ class Translator:
         Returns:
             A list with one string or `Translation` per text. If `num_hypotheses` is above 1, a list of lists of them,
             best first. If a text has more tokens than `max_source_length`, only its beginning is translated. Then
-            `Translation.truncated` is True; if strings are returned, there is a warning.
+            `Translation.truncated` is True; if strings are returned, there is a warning. So there is if a translation
+            lacks a part that must not change: `Translation.lost`.
         """
         settings = self.settings.replace(**settings)
         self.check_shortlist(settings)
@@ -208,6 +217,7 @@ class Translator:
             results = self._add_confidence(sources, results)
         if not (return_scores or return_attention or return_confidence):
             self._warn_of_truncated(truncated)
+            _warn_of_lost(hypotheses[0] for hypotheses in results)
             results = [[hypothesis.text for hypothesis in hypotheses] for hypotheses in results]
         return results if num_hypotheses > 1 else [hypotheses[0] for hypotheses in results]
 
@@ -335,6 +345,8 @@ class Translator:
         _check_whole_text(kwargs)
         parts = self.split_text(text)
         found = self.join_text(parts, self.stream_sentences(parts, **kwargs))
+        if not return_sentences:
+            _warn_of_lost(sentence.translation for sentence in found.sentences)
         return found if return_sentences else found.text
 
     def translate_html(self, html, **kwargs):
@@ -803,6 +815,17 @@ def _check_unicode(name, text):
             f"`{name}` must be valid Unicode. Received: half of a surrogate pair, {text[error.start]!r}, at "
             f"{error.start} of {reprlib.repr(text)}. Replace it: text.encode(errors='replace').decode()."
         ) from error
+
+
+def _warn_of_lost(translations):
+    places = {place: one.lost for place, one in enumerate(translations) if one.lost}
+    if places:
+        place, lost = next(iter(places.items()))
+        warnings.warn(
+            f"{len(places):,} translations lack parts that must not change: a vocabulary has {NUM_PLACEHOLDERS} "
+            f"placeholders. The first is that of sentence {place}. Received: {', '.join(lost)}. Shorten the text.",
+            stacklevel=3,
+        )
 
 
 def _check_whole_text(kwargs):
