@@ -50,7 +50,7 @@ KEPT = (
     "</?[\\p{L}\\p{N}][^<> \n]*(?: [^<>=\n]*=[^<>\n]*| ?/)?>",
     # Variables, and whole ICU messages: "{n, plural, one {# coat} other {# coats}}".
     rf"\{{[^{{}},\n]{{1,60}},[ \n]*(?:plural|select|selectordinal|choice)[ \n]*,{_BRACES}\}}",
-    r"[$%#@]?\{\{?[^{}\n]{0,60}\}?\}|\[\[[^\[\]\n]{1,60}\]\]",
+    r"[$%#@]?\{\{?[^{}⟦⟧\n]{0,60}\}?\}|\[\[[^\[\]\n]{1,60}\]\]",
     r"\$\([A-Za-z0-9_.]{1,60}\)|\$\[[A-Za-z0-9_.]{1,60}\]|\$[A-Za-z_][A-Za-z0-9_]*\$?",
     # "%PRODUCTNAME"; printf and strftime, also "%1$-5.2lf", "%(name)s", "%<PRIu64>" and a "%%" behind them; Qt's "%1".
     r"%[A-Z][A-Z0-9_]+%?",
