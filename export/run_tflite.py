@@ -91,7 +91,8 @@ class TFLiteTranslator:
         numbers = {self.settings["end_token_id"] + 1 + i: part for i, part in enumerate(parts)}
         parts = [part if i in ids else "" for i, part in numbers.items()]  # The rest was cut.
         hypotheses = self.translate_ids(ids, beam)
-        return [(placeholders.restored(self._decoded(target, row), parts), score) for row, score in hypotheses]
+        hypotheses = [(self._decoded(target, row), score) for row, score in hypotheses]
+        return [(placeholders.restored(one, parts, source=text), score) for one, score in hypotheses]
 
     def _tagged(self, token_ids):
         """Token ids behind the tag of the target language; none if there are none."""

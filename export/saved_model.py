@@ -189,7 +189,7 @@ class _Signatures:
         ids, text, parts = self._source(text, target_language)
         token_ids, empty, outputs = self._best(ids, text)
         translation = tf.where(empty, text, self.target_tokenizer.graph_detokenize(token_ids))
-        return {"translation": self._restored(translation, parts), **outputs}
+        return {"translation": self._restored(translation, parts, text), **outputs}
 
     def translate_document(self, text, target_language=None):
         def fits(sentences):
@@ -210,8 +210,8 @@ class _Signatures:
         texts = self.target_tokenizer.graph_detokenize(tf.reshape(hypotheses, [-1, tf.shape(hypotheses)[-1]]))
         texts = tf.where(empty[:, None], text[:, None], tf.reshape(texts, tf.shape(scores)))
         if parts is not None:
-            parts = tf.repeat(parts, self.num_hypotheses, axis=0)
-            texts = tf.reshape(self._restored(tf.reshape(texts, [-1]), parts), tf.shape(scores))
+            parts, text = (tf.repeat(x, self.num_hypotheses, axis=0) for x in (parts, text))
+            texts = tf.reshape(self._restored(tf.reshape(texts, [-1]), parts, text), tf.shape(scores))
         return {"hypotheses": tf.where(scores < decoding.NO_HYPOTHESIS, "", texts), "scores": scores}
 
     def translate_ids(self, token_ids):
@@ -287,8 +287,8 @@ class _Signatures:
         ids = self.source_tokenizer.graph_tokenize(text)
         return ids, tf.where(parts[:, 0] == "", "", text), parts
 
-    def _restored(self, text, parts):
-        return text if parts is None else graph_restored(text, parts)
+    def _restored(self, text, parts, source):
+        return text if parts is None else graph_restored(text, parts, source)
 
     def _best(self, ids, text=None):
         """Ragged token ids -> token ids (B, L) of the best hypothesis, empty (B,), and the other outputs."""

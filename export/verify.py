@@ -119,7 +119,8 @@ def verify_saved_model(path, translator):
         token_ids = own["tokenize"]["token_ids"]
         check("tokenize", ids[i], token_ids, token_ids[token_ids != PAD_TOKEN_ID].tolist() == ids[i])
         back = own["detokenize"]["text"].decode()
-        check("detokenize", translations[i], back, untranslated or translations[i] == restored(back, parts[i]))
+        back = restored(back, parts[i], source=protect(text, translator.num_placeholders).text)
+        check("detokenize", translations[i], back, untranslated or translations[i] == back)
         check("score", log_probs[i], own["score"], close(log_probs[i], own["score"]["log_prob"]))
     if problems:
         raise ExportError(f"{path} does not give the translator's answers:\n  " + "\n  ".join(problems))
@@ -195,7 +196,7 @@ def verify_tflite(folder, translator):
                 text_of_model = text if not protected.parts else protected.text.encode()
                 answer, score = in_strings(text_of_model, num_beams > 1, reference.target_language)
                 if text == string.encode():  # Otherwise no Python string is equal, and it only has to be answered.
-                    answers["translator_text.tflite"] = restored(answer, wanted.parts), score
+                    answers["translator_text.tflite"] = restored(answer, wanted.parts, source=protected.text), score
             if wanted.text and not wanted.token_ids:  # Nothing but placeholders: it is not translated.
                 continue
             for name, (translation, score) in answers.items():

@@ -33,7 +33,7 @@ from keras_transformer.config import CLEANING, ConfigError, section_settings
 from keras_transformer.datasets import corpus_text
 from keras_transformer.encoding import encoded_in
 from keras_transformer.runs import Run
-from keras_transformer.text import EMPTY_LINE, DataError, about_line, lines, over_long
+from keras_transformer.text import EMPTY_LINE, DataError, about_line, lines, problem_of
 
 # Number of lines that are translated together: enough to fill batches of similar lengths.
 CHUNK_SIZE = 2048
@@ -187,8 +187,8 @@ class _Translate(beam.DoFn):
         path, (number, chunk) = element
         translations = None if chunk is None else self.translator.translate(chunk)
         for place, translation in enumerate(translations or ()):
-            if translation.truncated:
-                yield _error(path, number + place + 1, *over_long(self.translator.longest))
+            if problem := problem_of(translation, self.translator.longest):
+                yield _error(path, number + place + 1, *problem)
         yield _name(path), (number, translations and [translation.text for translation in translations])
 
 

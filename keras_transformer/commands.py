@@ -187,7 +187,7 @@ def translate(arguments):
                 for hypothesis in hypotheses:
                     print(_row(hypothesis, arguments), file=output)
                 count += 1
-                problems.add_line(count, line, hypotheses[0].truncated and translator.max_source_length)
+                problems.add_line(count, line, hypotheses[0], translator.max_source_length)
             output.flush()
             progress.update(len(chunk))
     return int(problems.summary())
@@ -197,7 +197,7 @@ def _translate_document(arguments):
     from tqdm import tqdm
 
     from keras_transformer.markup import declared_encoding
-    from keras_transformer.text import read_text
+    from keras_transformer.text import Problems, problem_of, read_text
 
     others = {"--scores": arguments.scores, "--alignments": arguments.alignments, "--prefix": arguments.prefix}
     others["--confidence"] = arguments.confidence
@@ -221,7 +221,11 @@ def _translate_document(arguments):
             translations.append(translation)
             progress.update()
         output.write(translator.join_text(parts, translations).text)
-    return 0
+    problems = Problems(arguments.input or "standard input")
+    for number, translation in enumerate(translations):
+        if problem := problem_of(translation, translator.max_source_length):
+            problems.add("".join(parts[: 2 * number + 1]).count("\n") + 1, *problem)
+    return int(problems.summary())
 
 
 def _row(translation, arguments):
@@ -324,15 +328,15 @@ def score(arguments):
 
 def _score_text(arguments, translator, text):
     from keras_transformer.scoring import corpus_scores
-    from keras_transformer.text import Problems, over_long
+    from keras_transformer.text import Problems, problem_of
 
     numbers = [number for number, pair in enumerate(text.lines, 1) if all(pair)]
     sources, references = zip(*text.pairs, strict=True)
     translations = translator.translate(sources, target_language=text.target_language, return_scores=True)
     problems = Problems(text.name)
     for number, translation in zip(numbers, translations, strict=True):
-        if translation.truncated:
-            problems.add(number, *over_long(translator.max_source_length))
+        if problem := problem_of(translation, translator.max_source_length):
+            problems.add(number, *problem)
     problems.summary()
     texts = [translation.text for translation in translations]
 

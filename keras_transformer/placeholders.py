@@ -29,45 +29,72 @@ CUT, BEGIN, END = "\x01", "\x02", "\x03"
 _NOT_IN_ADDRESSES = ' \t\r\n\u00a0\u3000<>"“”„«»`{}'
 _UNITS = (
     "km/h|km²|km|cm²|cm|mm²|mm|µm|nm|m²|m³|m/s|kg|mg|µg|g|ml|dl|cl|hl|l|ms|min|kHz|MHz|GHz|Hz|kWh|kW|MW|mAh|"
-    "kB|KB|MB|GB|TB|kbit|Mbit|°C|°F|°|%|‰|hPa|kJ|kcal|dB|px|€|\\$|£|¥|m"
+    "kB|KB|MB|GB|TB|kbit|Mbit|°C|°F|°|%%?|‰|hPa|kJ|kcal|dB|px|€|\\$|£|¥|m"
 )
 _EMOJI = "\U0001f000-\U0001faff\u2600-\u27bf\u2b05-\u2b55\u231a-\u23ff"
 # Signs that are emoji if U+FE0F follows: arrows and the like.
 _SIGNS = "\u203c\u2049\u2122\u2139\u2194-\u2199\u21a9\u21aa\u24c2\u25aa-\u25c0\u25fb-\u25fe\u2934\u2935\u3030\u303d"
 # What belongs to the emoji before it: joiners, variants, the signs behind a joiner, and the tags of a flag.
 _MORE = "\ufe0f\u200d\u20e3\u2194\u2195\U000e0020-\U000e007f"
-_NUMBER = "[0-9]+(?:[.,:][0-9]+){0,5}"  # Bounded, so that a long list of numbers does not take long.
+# Bounded repetitions, so that a long list of numbers or a message without an end does not take long.
+_NUMBER = "[0-9]+(?:[.,:/–-][0-9]+){0,5}"
+_BRACES = r"(?:[^{}]|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\})*"  # Pairs of braces, up to four deep.
+_FILE = r"[\p{L}\p{N}._@+~-]"
 KEPT = (
     PLACEHOLDER.replace("(", "(?:"),  # So that nobody can write a placeholder.
-    f"(?:https?|ftp)://[^{_NOT_IN_ADDRESSES}]*[^{_NOT_IN_ADDRESSES}.,;:!?)\\]'…]",
+    f"[a-z][a-z0-9+.-]{{1,20}}://[^{_NOT_IN_ADDRESSES}]*[^{_NOT_IN_ADDRESSES}.,;:!?)\\]'…]",
     f"www\\.[A-Za-z0-9-]+\\.[^{_NOT_IN_ADDRESSES}]*[^{_NOT_IN_ADDRESSES}.,;:!?)\\]'…]",
-    r"[\p{L}0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+",
+    r"[\p{L}0-9._%+-]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+",
     "`[^`\n]+`",
-    r"</?[A-Za-z][^<>\n]*>",
-    r"\$?\{\{?[^{}\n]{0,60}\}?\}",
-    r"%\([A-Za-z_][A-Za-z0-9_]*\)[a-z]",
-    r"%(?:[0-9]+\$)?[0-9]*(?:\.[0-9]+)?[sdifuxX@]",
+    # Tags; with a space only if they have an attribute: "a<b and c>d" has none.
+    "</?[\\p{L}\\p{N}][^<> \n]*(?: [^<>=\n]*=[^<>\n]*| ?/)?>",
+    # Variables, and whole ICU messages: "{n, plural, one {# coat} other {# coats}}".
+    rf"\{{[^{{}},\n]{{1,60}},[ \n]*(?:plural|select|selectordinal|choice)[ \n]*,{_BRACES}\}}",
+    r"[$%#@]?\{\{?[^{}⟦⟧\n]{0,60}\}?\}|\[\[[^\[\]\n]{1,60}\]\]",
+    r"\$\([A-Za-z0-9_.]{1,60}\)|\$\[[A-Za-z0-9_.]{1,60}\]|\$[A-Za-z_][A-Za-z0-9_]*\$?",
+    # "%PRODUCTNAME"; printf and strftime, also "%1$-5.2lf", "%(name)s", "%<PRIu64>" and a "%%" behind them; Qt's "%1".
+    r"%[A-Z][A-Z0-9_]+%?",
+    r"%(?:\([^() \n]{1,60}\)|[0-9]+\$)?[-+0#']*(?:[0-9]+|\*)?(?:\.(?:[0-9]+|\*)?)?(?:hh?|ll?|[qjztLw])?"
+    r"(?:[A-Za-z@]|<PRI[A-Za-z0-9]+>)(?:%%)?",
+    r"%%|%L?[0-9]{1,2}%{0,2}",
+    r"\\[nrt]",
     r"[@#][\p{L}_][\p{L}\p{N}_]+",
     f"[€$£¥] ?{_NUMBER}",
     f"{_NUMBER}[ \u00a0\u202f]?(?:{_UNITS})",
-    "[0-9]{4,}",
+    # Telephone numbers; versions, dates and the like, of three numbers or more; times; long numbers.
+    r"\+[0-9]{1,3}(?:[ ./-]?(?:\([0-9]+\)|[0-9]{2,})){2,6}",
+    r"[vV]?[0-9]+(?:[-./:][0-9]+){2,20}(?:[.,][0-9]+)?(?:[-+.]?[A-Za-z]+[0-9]+(?:[:.+-][0-9]+)*Z?)?",
+    "[0-9]+:[0-9]+|[0-9]{4,}(?:[-./][0-9]+)?|[0-9]+[-/][0-9]{4,}",
+    # Paths.
+    rf"(?:~|\.\.?)?(?:/{_FILE}*[\p{{L}}\p{{N}}_-])+/?|[A-Z]:\\(?:{_FILE}|\\)*",
     f"(?:[0-9#*]\ufe0f?\u20e3|[{_SIGNS}]\ufe0f|[{_EMOJI}])(?:[{_EMOJI}{_MORE}]|[{_SIGNS}]\ufe0f|[0-9#*]\ufe0f?\u20e3)*",
 )
 NO_MARKS = (f"[{CUT}{BEGIN}{END}]", " ")
 RULES = (
     NO_MARKS,
     (f"({'|'.join(KEPT)})", f"{BEGIN}\\1{END}"),
-    # Not part of a longer word: "100%increase", "5 men", "A4711".
-    (f"{BEGIN}([0-9%][^{BEGIN}{END}]*){END}([\\p{{L}}\\p{{N}}])", "\\1\\2"),
-    (f"([\\p{{L}}\\p{{N}}]){BEGIN}([0-9%][^{BEGIN}{END}]*){END}", "\\1\\2"),
+    # Not part of a longer word: "100%increase", "5 men", "A4711", "and/or".
+    (f"{BEGIN}([0-9vV+][^{BEGIN}{END}]*){END}([\\p{{L}}\\p{{N}}])", "\\1\\2"),
+    (f"([\\p{{L}}\\p{{N}}]){BEGIN}((?:[0-9vV]|[A-Z]:)[^{BEGIN}{END}]*){END}", "\\1\\2"),
+    (f"([\\p{{L}}\\p{{N}}.…!?)}}>’”»*_%<-]|\\]){BEGIN}([~./][^{BEGIN}{END}]*){END}", "\\1\\2"),
     (f"[{BEGIN}{END}]", CUT),
 )
 # Every part that is kept has one of these. Most sentences have none, and this is found much faster.
-_MAY_BE_KEPT = f"[⟦@`<{{%#€$£¥0-9\ufe0f\u20e3{_EMOJI}{CUT}{BEGIN}{END}]|://|www\\."
+_MAY_BE_KEPT = f"[⟦@`<{{%#€$£¥0-9/\\\\\ufe0f\u20e3{_EMOJI}{CUT}{BEGIN}{END}]|www\\.|\\[\\["
 # A text of nothing but placeholders and signs is not translated: there are no words.
 NO_WORDS = r"[^\p{L}\p{N}]*"
 MARK_PLACEHOLDERS = (PLACEHOLDER, f"{CUT}\\1{CUT}")
 NO_PLACEHOLDERS = (PLACEHOLDER, "[\\1]")
+# A part gets a space where it would touch one of these and touched none in the source. Languages without spaces have
+# no letters of two cases.
+_CASED = r"\p{Lu}\p{Ll}\p{N}"
+TOUCHED = (f"[{_CASED}.…%⟧]", f"[{_CASED}⟦]")
+APART = (
+    (f"{END}{BEGIN}", " "),
+    (f"([{_CASED}.…%]){BEGIN}", "\\1 "),
+    (f"{END}([.,:;!?]?)([{_CASED}])", "\\1 \\2"),
+    (f"[{BEGIN}{END}]", ""),
+)
 
 
 class Protected(NamedTuple):
@@ -84,7 +111,8 @@ class Protected(NamedTuple):
 
 def specification():
     """The rules as JSON takes them; web/src/placeholders.js reads them."""
-    return {"rules": RULES, "mark": [MARK_PLACEHOLDERS], "other": [NO_PLACEHOLDERS], "no_words": NO_WORDS, "cut": CUT}
+    pairs = {"rules": RULES, "mark": [MARK_PLACEHOLDERS], "other": [NO_PLACEHOLDERS], "apart": APART}
+    return {**pairs, "touched": TOUCHED, "no_words": NO_WORDS, "cut": CUT, "begin": BEGIN, "end": END}
 
 
 def placeholder(number):
@@ -122,13 +150,15 @@ def protect(text, count=NUM_PLACEHOLDERS, glossary=None):
     return Protected("".join(found), tuple(parts))
 
 
-def restored(text, parts, complete=True):
+def restored(text, parts, complete=True, source=""):
     """A translation with its parts in the places of the placeholders.
 
     Args:
         text: a string.
         parts: of `protect`; an empty one is not in the source that the model got.
         complete: whether parts that the translation lacks come at its end. Defaults to True.
+        source: the text of `protect`. A part that touched no letter, digit or full stop there gets a space where it
+            would touch one. Defaults to "": no spaces are added.
 
     Example:
         >>> restored("Liebe ⟦0⟧!", ("{name}",))
@@ -136,11 +166,26 @@ def restored(text, parts, complete=True):
     """
     if not parts:
         return text
-    found = _replaced(text, MARK_PLACEHOLDERS).split(CUT)
+    for name in map(placeholder, range(len(parts) if source else 0)):
+        before, behind = (_compiled(pattern).search(source) for pattern in (TOUCHED[0] + name, name + TOUCHED[1]))
+        text = text.replace(name, (not before) * BEGIN + name + (not behind) * END)
+    found = _replaced(text, *APART, MARK_PLACEHOLDERS).split(CUT)
     numbers = [int(number) for number in found[1::2]]
     found[1::2] = [parts[number] if number < len(parts) else "" for number in numbers]
     missing = [f" {part}" for i, part in enumerate(parts) if part and complete and i not in numbers]
     return "".join(found + missing)
+
+
+def lost(text, translation, glossary=None):
+    """A tuple of the parts of a text that must not change and that its translation does not have.
+
+    Example:
+        >>> lost("{n} of {total}", "{total}")
+        ('{n}',)
+    """
+    pieces = glossary.cut(text)[::2] if glossary else [text]
+    parts = Counter(part for piece in pieces for part in _kept(piece)[1::2])
+    return tuple((parts - Counter(_kept(translation)[1::2])).elements()) if parts else ()
 
 
 def has_words(text):
@@ -393,10 +438,15 @@ def graph_protect(text, count=NUM_PLACEHOLDERS):
     return tf.ensure_shape(masked, [None]), found[:, 1::2].to_tensor("", shape=[None, count])
 
 
-def graph_restored(text, parts):
-    """`restored` of strings (B,) with the parts (B, count) of `graph_protect`."""
+def graph_restored(text, parts, source):
+    """`restored` of strings (B,) with the texts (B,) and the parts (B, count) of `graph_protect`."""
     import tensorflow as tf
 
+    for name in map(placeholder, range(parts.shape[1])):
+        for pattern, marked in ((TOUCHED[0] + name, BEGIN + name), (name + TOUCHED[1], name + END)):
+            touches = tf.strings.regex_full_match(source, f"(?s).*{pattern}.*")
+            text = tf.where(touches, text, _graph_replaced(text, (name, marked)))
+    text = _graph_replaced(text, *APART)
     found = tf.strings.split(_graph_replaced(text, MARK_PLACEHOLDERS), CUT)
     place = tf.ragged.range(found.row_lengths())
     odd = tf.where(place.flat_values % 2 == 1)

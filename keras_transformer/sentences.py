@@ -13,13 +13,16 @@ import functools
 
 import regex
 
-# Marks. A text that has these characters gets spaces instead.
-CUT, BEGIN, END, WRAP, ITEM = "\x01", "\x02", "\x03", "\x04", "\x05"
+# Marks. A text that has these characters gets spaces instead. TAG stands for the ">>" of a language tag.
+CUT, BEGIN, END, WRAP, ITEM, TAG = "\x01", "\x02", "\x03", "\x04", "\x05", "\x06"
 
 TO_CUTS = (f"[{BEGIN}{END}]", CUT)
 
 SPACE = "[ \t\r\x04\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]"
 LETTER = r"\p{L}"
+# Line feed, vertical tab, form feed, next line, and the separators of lines and paragraphs.
+LINE_END = "[\n\v\f\x85\u2028\u2029]"
+IN_LINE = LINE_END.replace("[", "[^")
 # Ends of sentences before a space: Latin, Greek, Arabic, Devanagari, Armenian, Ethiopic, Burmese, Khmer.
 STOP = "[.!?…‼⁇⁈⁉‽;؟۔।॥։።፧።။៕]".replace(";", "\u037e")
 WIDE_STOP = "[。！？｡]"  # Chinese and Japanese put no space behind them.
@@ -66,16 +69,18 @@ def rules(language=None):
     """
     no_letter = r"[^\p{L}\p{N}]"
     found = [
+        (">>([A-Za-z][A-Za-z0-9_-]{1,20}<<)", f"{TAG}\\1"),  # No quoted mail.
         # Line breaks. A line that begins with a bullet is an item.
-        (f"\n([ \t>]*)({BULLET}[ \t]+)", f"\n\\1{ITEM}\\2"),
-        (f"([^\n]{{{WRAPPED_FROM}}})\n", f"\\1{WRAP}"),
-        (f"{WRAP}([ \t\r>]*[\n{ITEM}])", "\n\\1"),  # ... but an empty line or an item begins a new sentence,
+        (f"({LINE_END}[ \t>]*)({BULLET}[ \t]+)", f"\\1{ITEM}\\2"),
+        (f"({IN_LINE}{{{WRAPPED_FROM}}})\n", f"\\1{WRAP}"),
+        # ... but an empty line, an item or a tag begins a new sentence,
+        (f"{WRAP}([ \t\r>]*(?:{LINE_END}|[{ITEM}{TAG}]))", "\n\\1"),
         (f":{WRAP}([ \t]*>)", ":\n\\1"),  # ... and so does a quoted mail.
         # Where a sentence may end.
         (f"({STOP}{CLOSE}*)({SPACE})", f"\\1{CUT}\\2"),
         (f"({WIDE_STOP}+{WIDE_CLOSE}*)", f"\\1{CUT}"),
         # A space is missing: "It rained.We went home." Addresses and names of files have no capital and word there.
-        (f"([ \n{CUT}{WRAP}\"'“„(]{LETTER}*\\p{{Ll}}{{2}}[.!?])(\\p{{Lu}}{LETTER}*[ ,;:!?\n])", f"\\1{CUT}\\2"),
+        (f"((?:{LINE_END}|[ {CUT}{WRAP}\"'“„(]){LETTER}*\\p{{Ll}}{{2}}[.!?])(\\p{{Lu}}{LETTER}*(?:{LINE_END}|[ ,;:!?]))", f"\\1{CUT}\\2"),
         # Where it does not end: before a small letter or a comma,
         (f"{CUT}((?:{SPACE}|>)+(?:{OPEN} ?)*[\\p{{Ll}},;:)])", "\\1"),
         # ... behind an abbreviation or an initial,
@@ -90,9 +95,10 @@ def rules(language=None):
     prefix = f"(?:[ \t\r>\u00a0\u3000]*(?:{ITEM}{BULLET}[ \t]+)?)"
     found += [
         # The separators.
-        (f"{CUT}?({SPACE}*(?:\n{prefix})+)|{CUT}((?:{WRAP}[ \t\r>]*|{SPACE})*)", f"{END}\\1\\2{BEGIN}"),
+        (f"{CUT}?({SPACE}*(?:{LINE_END}{prefix})+)|{CUT}((?:{WRAP}[ \t\r>]*|{SPACE})*)", f"{END}\\1\\2{BEGIN}"),
         (ITEM, ""),
         (WRAP, "\n"),
+        (TAG, ">>"),
         # What has no letter and no digit belongs to the separator: there is nothing to translate.
         (f"{BEGIN}([^{BEGIN}{END}{LETTER}\\p{{N}}]*){END}", "\\1"),
         TO_CUTS,
@@ -101,7 +107,7 @@ def rules(language=None):
 
 
 # Before the rules: marks in a text become spaces. Behind them: line breaks in a sentence become spaces.
-NO_MARKS = ("[\x01-\x05]", " ")
+NO_MARKS = ("[\x01-\x06]", " ")
 UNWRAP = ("[ \t\r]*\n[ \t\r>]*", " ")
 # Line breaks around the text give the rules a beginning and an end. Of what they make, these characters are cut off:
 # "\x01\n" at the beginning and "\n\n\x01" at the end.
@@ -143,7 +149,7 @@ def split(text, language=None):
 
     Returns:
         A list of strings, separators and sentences in turn. The first and the last one are separators and may be empty.
-        Together they are the text, in which U+0001 to U+0005 became spaces.
+        Together they are the text, in which U+0001 to U+0006 became spaces.
 
     Example:
         >>> split("- I met Dr. Ross. He left!\\n")
@@ -206,7 +212,7 @@ def _cut_in_two(sentence):
 
 
 def without_marks(text):
-    """A text in which U+0001 to U+0005 became spaces."""
+    """A text in which U+0001 to U+0006 became spaces."""
     return _replaced(text, NO_MARKS)
 
 

@@ -222,12 +222,12 @@ class Problems:
         self.name = name
         self.counts = {}
 
-    def add_line(self, number, line, limit=None):
-        """Adds the problem of `Line` number `number`, if any; `limit` is the model's limit if the line was cut."""
+    def add_line(self, number, line, translation, limit):
+        """Adds the problem of `Line` number `number` and its `Translation`, if any; `limit` is the model's limit."""
         if line.problem:
             self.add(number, line.problem, EMPTY_LINE)
-        elif limit:
-            self.add(number, *over_long(limit))
+        elif problem := problem_of(translation, limit):
+            self.add(number, *problem)
 
     def add(self, number, what, done):
         """Adds a problem, `what`, of line `number`; `done` says what was done. Problems are counted by `done`."""
@@ -242,6 +242,11 @@ class Problems:
         return bool(self.counts)
 
 
-def over_long(limit):
-    """`what` and `done` of `Problems.add`, for a line with more tokens than the model takes."""
-    return f"more than {limit} tokens", "only its beginning was translated"
+def problem_of(translation, limit):
+    """`what` and `done` of `Problems.add` for a `Translation`, or None; `limit` is the model's limit of tokens."""
+    if translation.truncated:
+        return f"more than {limit} tokens", "only its beginning was translated"
+    if translation.lost:
+        names = ", ".join(map(repr, translation.lost[:5])) + ", ..." * (len(translation.lost) > 5)
+        return f"not in the translation: {names}", "a part that must not change was lost"
+    return None

@@ -64,6 +64,8 @@ class Translation(NamedTuple):
             translated.
         parts: what the placeholders 0, 1, ... among `token_ids` stand for; see `keras_transformer.placeholders`.
         confidence: `keras_transformer.confidence.Confidence`, if it was requested.
+        lost: parts of the source that must not change and that the translation does not have. There are some if the
+            source has more of them than the vocabulary has placeholders. Without placeholders, nothing is looked for.
     """
 
     text: str
@@ -73,6 +75,7 @@ class Translation(NamedTuple):
     truncated: bool = False
     parts: tuple = ()
     confidence: object = None
+    lost: tuple = ()
 
 
 class SentenceTranslation(NamedTuple):

@@ -28,7 +28,15 @@ from keras_transformer.compiled import (
 from keras_transformer.confidence import WORD, Calibration, Confidence, right_words, word_log_probs
 from keras_transformer.ensemble import Ensemble
 from keras_transformer.model import Transformer
-from keras_transformer.placeholders import Glossary, has_words, protect, protect_target, restored
+from keras_transformer.placeholders import (
+    NUM_PLACEHOLDERS,
+    Glossary,
+    has_words,
+    lost,
+    protect,
+    protect_target,
+    restored,
+)
 from keras_transformer.runs import Run
 from keras_transformer.search import NGRAM_OF_LOOPS, SearchSettings, has_loop, placeholders_of, search
 from keras_transformer.settings import one_of
@@ -186,7 +194,8 @@ class Translator:
         Returns:
             A list with one string or `Translation` per text. If `num_hypotheses` is above 1, a list of lists of them,
             best first. If a text has more tokens than `max_source_length`, only its beginning is translated. Then
-            `Translation.truncated` is True; if strings are returned, there is a warning.
+            `Translation.truncated` is True; if strings are returned, there is a warning. So there is if a translation
+            lacks a part that must not change: `Translation.lost`.
         """
         settings = self.settings.replace(**settings)
         self.check_shortlist(settings)
@@ -207,6 +216,7 @@ class Translator:
             results = self._add_confidence(sources, results)
         if not (return_scores or return_attention or return_confidence):
             self._warn_of_truncated(truncated)
+            _warn_of_lost(hypotheses[0] for hypotheses in results)
             results = [[hypothesis.text for hypothesis in hypotheses] for hypotheses in results]
         return results if num_hypotheses > 1 else [hypotheses[0] for hypotheses in results]
 
@@ -245,8 +255,13 @@ class Translator:
             # Few rows: XLA's compilation for another search would not pay.
             found.update(self._search(again, sources, forced, without, num_hypotheses, jit_compile=False))
         for i, hypotheses in found.items():
+            translations = [restored(one.text, parts[i], source=protected[i].text) for one in hypotheses]
+            missing = [parts[i] and lost(texts[i], text, glossaries[i]) for text in translations]
             shared = {"truncated": truncated[i], "parts": parts[i]}
-            results[i] = [one._replace(text=restored(one.text, parts[i]), **shared) for one in hypotheses]
+            results[i] = [
+                one._replace(text=text, lost=lacks, **shared)
+                for one, text, lacks in zip(hypotheses, translations, missing, strict=True)
+            ]
         return list(map(_Found, sources, truncated, results))
 
     def _search(self, rows, sources, forced, settings, num_hypotheses, jit_compile):
@@ -329,6 +344,8 @@ class Translator:
         _check_whole_text(kwargs)
         parts = self.split_text(text)
         found = self.join_text(parts, self.stream_sentences(parts, **kwargs))
+        if not return_sentences:
+            _warn_of_lost(sentence.translation for sentence in found.sentences)
         return found if return_sentences else found.text
 
     def translate_html(self, html, **kwargs):
@@ -795,6 +812,17 @@ def _check_unicode(name, text):
             f"`{name}` must be valid Unicode. Received: half of a surrogate pair, {text[error.start]!r}, at "
             f"{error.start} of {reprlib.repr(text)}. Replace it: text.encode(errors='replace').decode()."
         ) from error
+
+
+def _warn_of_lost(translations):
+    places = {place: one.lost for place, one in enumerate(translations) if one.lost}
+    if places:
+        place, lost = next(iter(places.items()))
+        warnings.warn(
+            f"{len(places):,} translations lack parts that must not change: a vocabulary has {NUM_PLACEHOLDERS} "
+            f"placeholders. The first is that of sentence {place}. Received: {', '.join(lost)}. Shorten the text.",
+            stacklevel=3,
+        )
 
 
 def _check_whole_text(kwargs):

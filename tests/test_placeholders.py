@@ -30,6 +30,14 @@ VECTORS = [
     ("@user #topic #3", "⟦0⟧ ⟦1⟧ #3", ["@user", "#topic"]),
     ("Nobody can write ⟦1⟧ or ⟦77⟧", "Nobody can write ⟦0⟧ or ⟦1⟧", ["⟦1⟧", "⟦77⟧"]),
     ("{a}{b}{c}{d}{e}{f}{g}{h}{i}⟦0⟧", "⟦0⟧⟦1⟧⟦2⟧⟦3⟧⟦4⟧⟦5⟧⟦6⟧⟦7⟧{i}[0]", [f"{{{x}}}" for x in "abcdefgh"]),
+    ("%d%% of %-5.2f, %ld %zu %.*s %<PRIu64>", "⟦0⟧ of ⟦1⟧, ⟦2⟧ ⟦3⟧ ⟦4⟧ ⟦5⟧", "%d%% %-5.2f %ld %zu %.*s %<PRIu64>".split()),
+    ("%dx%d pixels, v%s, page/%d", "⟦0⟧x⟦1⟧ pixels, v⟦2⟧, page/⟦3⟧", ["%d", "%d", "%s", "%d"]),
+    ("%{a} #{b} $c $d$ [[e]] $(F) %1 %NAME", " ".join(f"⟦{i}⟧" for i in range(8)), "%{a} #{b} $c $d$ [[e]] $(F) %1 %NAME".split()),
+    ("<0>my sister</0> <1/>, a<b and c>d", "⟦0⟧my sister⟦1⟧ ⟦2⟧, a<b and c>d", ["<0>", "</0>", "<1/>"]),
+    ("You have {n, plural, one {# coat} other {# coats}}.", "You have ⟦0⟧.", ["{n, plural, one {# coat} other {# coats}}"]),
+    ("2024-01-31 at 12:30, +49 30 123456, v1.2.3-rc1", "⟦0⟧ at ⟦1⟧, ⟦2⟧, ⟦3⟧", ["2024-01-31", "12:30", "+49 30 123456", "v1.2.3-rc1"]),
+    ("/usr/bin/x or C:\\dir, 00:00:01,000 --> 2", "⟦0⟧ or ⟦1⟧, ⟦2⟧ --> 2", ["/usr/bin/x", "C:\\dir", "00:00:01,000"]),
+    ("and/or he/she, 24/7, 1,234.5, A/B, -ed", "and/or he/she, 24/7, 1,234.5, A/B, -ed", []),
     ("", "", []),
 ]
 ATOMS = [part for text, _, _ in VECTORS for part in text.split(" ")]
@@ -108,13 +116,13 @@ def test_the_graph_does_the_same():
     def graph(texts, others):
         masked, parts = placeholders.graph_protect(texts)
         target = placeholders.graph_protect_target(others, parts)
-        whole = placeholders.graph_restored(masked, parts)
+        whole = placeholders.graph_restored(masked, parts, masked)
         return (
             masked,
             parts,
             target,
             whole,
-            placeholders.graph_restored(target, parts),
+            placeholders.graph_restored(target, parts, masked),
             placeholders.graph_has_words(masked),
         )
 
@@ -126,8 +134,8 @@ def test_the_graph_does_the_same():
         assert strings[0].decode() == mine.text
         assert strings[1] == [*mine.parts, *[""] * (8 - len(mine.parts))]
         assert strings[2].decode() == target
-        assert strings[3].decode() == restored(*mine)
-        assert strings[4].decode() == restored(target, mine.parts)
+        assert strings[3].decode() == restored(*mine, source=mine.text)
+        assert strings[4].decode() == restored(target, mine.parts, source=mine.text)
         assert has_words == placeholders.has_words(mine.text)
 
 
@@ -142,6 +150,34 @@ def test_the_graph_does_the_same():
 )
 def test_restored(text, parts, wanted):
     assert restored(text, parts) == wanted
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "wanted"),
+    [
+        ("Mail to a@b.org.", "Ende.⟦0⟧Dann", "Ende. a@b.org Dann"),
+        ("Use %s of 5 %", "⟦1⟧⟦0⟧", "5 % %s"),
+        ("A %s", "%⟦0⟧", "% %s"),  # "%%s" would be a literal "%s".
+        ("<b>bold</b>", "⟦0⟧fett⟦1⟧", "<b>fett</b>"),
+        ("{a} now", "现在⟦0⟧是", "现在{a}是"),
+    ],
+)
+def test_a_part_does_not_touch_what_it_did_not_touch_in_the_source(source, translation, wanted):
+    text, parts = protect(source)
+    assert restored(translation, parts, source=text) == wanted
+    graph = placeholders.graph_restored(tf.constant([translation]), placeholders.graph_protect([source])[1], [text])
+    assert graph.numpy()[0].decode() == wanted
+
+
+def test_a_part_that_a_translation_lacks_is_reported(translator):
+    text = "the dog " + " ".join(f"{{p{i}}}" for i in range(10))
+    (found,) = translator.translate([text], return_scores=True)
+    missing = tuple(part for part in ("{p8}", "{p9}") if part not in found.text)
+    assert found.lost == missing != ()
+    with pytest.warns(UserWarning, match=r"1 translations lack parts .* Received: .*\{p9\}\. Shorten the text"):
+        translator.translate([text])
+    assert placeholders.lost("Save %s", "%%s") == ("%s",)
+    assert placeholders.lost("coat {n}", "{n}", Glossary({"coat": "Mantel"})) == ()
 
 
 def test_a_pair_keeps_what_both_sides_have():

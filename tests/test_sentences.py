@@ -27,6 +27,7 @@ ALPHABET = [
     "str",
 ]
 ALPHABET += ["\x01", "\x02", "\x03", "\x04", "\x05", "e\u0301", "\u2028", "שלום ", "\x00"]
+ALPHABET += ["\x06", "\v", "\f", "\x85", "\u2029", ">>deu<<", ">>"]
 
 
 def in_graph(texts, language=None):

@@ -267,16 +267,16 @@ def test_placeholders_in_javascript_are_those_of_python(opened, tmp_path):
         const rules = new Placeholders(specification, 8);
         return texts.map((text) => {
             const found = rules.protect(text), other = found.text.replace("⟦0⟧", "");
-            return [found.text, found.parts, ...[found.text, other].map((one) => rules.restored(one, found.parts)),
-                rules.restored(other, found.parts, false), rules.hasWords(found.text)];
+            return [found.text, found.parts, ...[found.text, other].map((one) => rules.restored(one, found)),
+                rules.restored(other, found, false), rules.hasWords(found.text)];
         });
     }"""
     found = opened(tmp_path).evaluate(code, [placeholders.specification(), texts])
     for text, row in zip(texts, found, strict=True):
         masked, parts = placeholders.protect(text)
         other = masked.replace("⟦0⟧", "", 1)
-        wanted = [placeholders.restored(one, parts) for one in (masked, other)]
-        wanted += [placeholders.restored(other, parts, complete=False), placeholders.has_words(masked)]
+        wanted = [placeholders.restored(one, parts, source=masked) for one in (masked, other)]
+        wanted += [placeholders.restored(other, parts, False, masked), placeholders.has_words(masked)]
         assert row == [masked, list(parts), *wanted]
 
 

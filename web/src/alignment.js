@@ -94,7 +94,7 @@ function originsOf(source, text, sourceSpans, targetSpans, scores) {
 export async function alignedTranslation(model, text, language) {
   const parts = model.split(text), found = [];
   for (const sentence of parts.filter((_, i) => i % 2)) {
-    const { ids, parts: kept, unchanged } = model.encode(sentence, language);
+    const { ids, kept, unchanged } = model.encode(sentence, language);
     const search = ids.length > 1 && unchanged === null;
     const best = search ? (await model.translate(ids, kept))[0] : { ids: [], text: unchanged ?? "" };
     const attention = best.ids.length ? await model.attention(ids, best.ids, kept) : null;

@@ -12,8 +12,9 @@ export class Placeholders {
    * @param specification what Python's `specification` returns; another value is an error
    * @param {number} count number of placeholders of the vocabulary
    */
-  constructor({ rules, mark, other, no_words, cut }, count) {
-    Object.assign(this, { rules: rules.map(pair), mark: mark.map(pair), other: other.map(pair), cut, count });
+  constructor({ rules, mark, other, apart, touched, no_words, cut, begin, end }, count) {
+    Object.assign(this, { rules: rules.map(pair), mark: mark.map(pair), other: other.map(pair), apart: apart.map(pair) });
+    Object.assign(this, { touched, cut, begin, end, count });
     this.noWords = new RegExp(`^(?:${no_words})$`, "u");
   }
 
@@ -28,11 +29,15 @@ export class Placeholders {
     return { text: pieces.join(""), parts };
   }
 
-  /** A translation with its parts; those that it lacks come at its end, unless `complete` is false. */
-  restored(text, parts, complete = true) {
+  /** A translation with the parts of what `protect` returned; those that it lacks come at its end, if `complete`. */
+  restored(text, { text: source, parts }, complete = true) {
     if (parts.length === 0) return text;
+    for (const name of parts.map((_, i) => `⟦${i}⟧`)) {
+      const touches = [this.touched[0] + name, name + this.touched[1]].map((pattern) => new RegExp(pattern, "u").test(source));
+      text = text.replaceAll(name, (touches[0] ? "" : this.begin) + name + (touches[1] ? "" : this.end));
+    }
     const numbers = new Set();
-    const pieces = replaced(text, this.mark).split(this.cut).map((piece, i) => {
+    const pieces = replaced(text, [...this.apart, ...this.mark]).split(this.cut).map((piece, i) => {
       if (i % 2 === 0) return piece;
       numbers.add(Number(piece));
       return parts[Number(piece)] ?? "";

@@ -50,8 +50,8 @@ export class Translator {
    *
    * @param {string} sentence
    * @param {string} [language] one of `settings.languages`, whose tag comes first
-   * @returns `{ids, parts, unchanged}`: the token ids, the end token last; the parts that placeholders stand for; and
-   *   the sentence if it has nothing to translate, else null.
+   * @returns `{ids, kept, unchanged}`: the token ids, the end token last; the sentence with placeholders and the parts
+   *   that they stand for; and the sentence if it has nothing to translate, else null.
    */
   encode(sentence, language = this.settings.target_language) {
     const { text, parts } = this.placeholders.protect(this.sentences.plain(sentence));
@@ -60,7 +60,8 @@ export class Translator {
     const ids = [...tagged.slice(0, this.longest), this.settings.end_token_id];
     const present = parts.map((part, i) => (ids.includes(this.settings.end_token_id + 1 + i) ? part : ""));
     const words = parts.length === 0 || this.placeholders.hasWords(text);
-    return { ids, parts: present, unchanged: words ? null : this.placeholders.restored(text, parts) };
+    const unchanged = words ? null : this.placeholders.restored(text, { text, parts });
+    return { ids, kept: { text, parts: present }, unchanged };
   }
 
   /** Separators and sentences of a text, in turn. Every sentence fits into the model. */
@@ -74,8 +75,8 @@ export class Translator {
   }
 
   /** The text of token ids; with `complete`, parts that are not among them come at its end. */
-  decode(ids, parts = [], complete = false) {
-    return this.placeholders.restored(this.target.decode(ids), parts, complete);
+  decode(ids, kept = NOTHING_KEPT, complete = false) {
+    return this.placeholders.restored(this.target.decode(ids), kept, complete);
   }
 
   /** Greedy search as an async iterator of ids, to show a translation while it is made. */
@@ -106,7 +107,7 @@ export class Translator {
   }
 
   /** The translations of a text, best first: `{ids, text, score}`. */
-  async translate(sourceIds, parts = []) {
+  async translate(sourceIds, kept = NOTHING_KEPT) {
     const beam = "translate_beam" in this.#model.signatures;
     const found = await this.#run(beam ? "translate_beam" : "translate", { token_ids: this.#sourceTensor(sourceIds) });
     const ids = (beam ? found.hypothesis_ids : found.translation_ids).toTypedArray();
@@ -114,7 +115,7 @@ export class Translator {
     const length = this.settings.target_length;
     const rows = Array.from(scores, (score, i) => {
       const row = Array.from(ids.subarray(i * length, (i + 1) * length)).filter((id) => id !== this.settings.pad_token_id);
-      return { ids: row, text: this.decode(row, parts, true), score };
+      return { ids: row, text: this.decode(row, kept, true), score };
     });
     free(found);
     return rows.filter((row) => row.score > this.settings.no_hypothesis_score);
@@ -126,7 +127,7 @@ export class Translator {
    * @returns `{source, target, layers, heads, tags, scores}`: pieces, numbers, and `scores[layer][head][t]`, a
    *   Float32Array with one weight per source piece. The first `tags` source pieces are language tags.
    */
-  async attention(sourceIds, targetIds, parts = []) {
+  async attention(sourceIds, targetIds, { parts } = NOTHING_KEPT) {
     const { source_length, target_length, pad_token_id } = this.settings;
     const target = new Int32Array(target_length).fill(pad_token_id);
     target.set(targetIds);
@@ -156,7 +157,7 @@ export class Translator {
    *
    * @returns `[[begin, end, confidence], ...]`; nothing if the model was exported without a calibration
    */
-  async words(sourceIds, { ids, text }, parts) {
+  async words(sourceIds, { ids, text }, kept) {
     const { confidence, target_length, pad_token_id, end_token_id } = this.settings;
     if (!confidence || ids.length === 0) return [];
     const target = new Int32Array(target_length).fill(pad_token_id);
@@ -167,7 +168,7 @@ export class Translator {
     const spans = [];
     for (const i of ids.filter((id) => id !== end_token_id).keys()) {
       const begin = spans.at(-1)?.[1] ?? 0;
-      spans.push([begin, Math.max(begin, this.decode(ids.slice(0, i + 1), parts).length)]);
+      spans.push([begin, Math.max(begin, this.decode(ids.slice(0, i + 1), kept).length)]);
     }
     const words = [];
     for (const { 0: word, index } of text.matchAll(WORD)) {
@@ -193,6 +194,7 @@ export class Translator {
   }
 }
 
+const NOTHING_KEPT = { text: "", parts: [] };
 const WORD = /[\p{L}\p{N}][\p{L}\p{N}\p{M}'’-]*/gu;
 
 function calibrated({ a, b, d }, logProb) {

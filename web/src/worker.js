@@ -40,7 +40,7 @@ const requests = {
     };
     progress({ parts });
     for (const [index, sentence] of sentencesOf(parts).entries()) {
-      const { ids, parts: kept, unchanged } = model.encode(sentence, language);
+      const { ids, kept, unchanged } = model.encode(sentence, language);
       if (parts.length <= 2 * STREAMED + 1 && unchanged === null) {
         await timed("greedy", async () => {
           const tokens = [];
