@@ -80,7 +80,11 @@ def rules(language=None):
         (f"({STOP}{CLOSE}*)({SPACE})", f"\\1{CUT}\\2"),
         (f"({WIDE_STOP}+{WIDE_CLOSE}*)", f"\\1{CUT}"),
         # A space is missing: "It rained.We went home." Addresses and names of files have no capital and word there.
-        (f"((?:{LINE_END}|[ {CUT}{WRAP}\"'“„(]){LETTER}*\\p{{Ll}}{{2}}[.!?])(\\p{{Lu}}{LETTER}*(?:{LINE_END}|[ ,;:!?]))", f"\\1{CUT}\\2"),
+        (
+            f"((?:{LINE_END}|[ {CUT}{WRAP}\"'“„(]){LETTER}*\\p{{Ll}}{{2}}[.!?])"
+            f"(\\p{{Lu}}{LETTER}*(?:{LINE_END}|[ ,;:!?]))",
+            f"\\1{CUT}\\2",
+        ),
         # Where it does not end: before a small letter or a comma,
         (f"{CUT}((?:{SPACE}|>)+(?:{OPEN} ?)*[\\p{{Ll}},;:)])", "\\1"),
         # ... behind an abbreviation or an initial,
