@@ -5,7 +5,7 @@
     from keras_transformer.export.serving.client import RestClient
     print(RestClient("http://127.0.0.1:8501").translate(["A dog runs through the snow."]))
 
-`RestClient` needs `requests`; `GrpcClient` needs `tensorflow-serving-api`: `pip install "keras_transformer[serving]"`.
+`RestClient` needs the package `requests`, and `GrpcClient` needs `tensorflow-serving-api`.
 """
 
 import argparse
