@@ -57,7 +57,8 @@ class MultiHeadAttention(DenseLayers):
             is called with several tensors, Keras fills it with the mask that the tensor carries. Queries attend to keys
             where both `value_mask` and `key_mask` are True. The output carries `query_mask`. In self-attention
             `query_mask` is also the mask of the keys, unless `value_mask` or `key_mask` is given.
-        attention_mask: boolean (T, S), (B, T, S) or (B, N, T, S), True = attend.
+        attention_mask: boolean (T, S), (B, T, S) or (B, N, T, S), True = attend. Only padding masks hide values that
+            are not finite: 0 * NaN is NaN, so a key that some query sees must be finite for all of them.
         return_attention_scores: whether to return the attention scores too. Defaults to False.
         training: whether dropout is active.
         use_causal_mask: whether position t sees only positions up to t. Defaults to False.
@@ -66,7 +67,7 @@ class MultiHeadAttention(DenseLayers):
 
     Returns:
         (B, T, D), or that and the attention scores (B, N, T, S). If all keys of a query are masked, its attention
-        scores and its context are zeros, never NaN.
+        scores and its context are zeros, never NaN. What padding holds, even NaN or infinity, changes nothing.
 
     Raises:
         ValueError: for sequences that do not have three axes, masks that do not fit them, and calls of another kind
@@ -158,23 +159,28 @@ class MultiHeadAttention(DenseLayers):
         mask: Tensor | None = None,
     ):
         self._check_call(query, value, key, query_mask, value_mask, key_mask, attention_mask, mask)
+        value_mask = _both(value_mask, key_mask)  # Of keys and values.
         if value is None:
             # Keras fills `query_mask` with the mask that the tensor carries; an explicit `mask` replaces it.
-            query_mask = query_mask if mask is None else mask
-            value_mask = _both(mask, value_mask)
-            if value_mask is None and key_mask is None:
+            query_mask, value_mask = query_mask if mask is None else mask, _both(mask, value_mask)
+            padding_mask = query_mask
+            if value_mask is None:
                 value_mask = query_mask
+            elif query_mask is not None:
+                padding_mask = ops.logical_or(query_mask, value_mask)
             causal_mask = masks.causal_mask(ops.shape(query)[1]) if use_causal_mask else None
+            query = masks.without_padding(query, padding_mask)
             query, key, value = self._split(self.query_key_value_dense(query), self._dims)
         else:
             causal_mask = masks.causal_mask(ops.shape(query)[1], ops.shape(value)[1]) if use_causal_mask else None
-            (query,) = self._split(self.query_dense(query), self._dims[:1])
+            value = masks.without_padding(value, value_mask)
+            (query,) = self._split(self.query_dense(masks.without_padding(query, query_mask)), self._dims[:1])
             if key is None:
                 key, value = self._split(self.key_value_dense(value), self._dims[1:])
             else:
-                (key,) = self._split(self.key_dense(key), self._dims[1:2])
+                (key,) = self._split(self.key_dense(masks.without_padding(key, value_mask)), self._dims[1:2])
                 (value,) = self._split(self.value_dense(value), self._dims[2:])
-        attention_mask = masks.combine(_both(value_mask, key_mask), attention_mask, causal_mask)
+        attention_mask = masks.combine(value_mask, attention_mask, causal_mask)
         # Keras has fused attention on JAX only. It has no dropout, does not return scores, does not take float16 on
         # CPUs, and needs one width for keys and values.
         plain = return_attention_scores or (training and self.dropout) or self.compute_dtype == "float16"
@@ -287,12 +293,12 @@ class MultiHeadAttention(DenseLayers):
     def project_value(self, value, value_mask):
         """Keys (B * N, H, S) and values (B * N, S, H) of (B, S, D'), computed once per sentence for `cross_step`.
 
-        Values are zero where the padding mask (B, S) is False, so that a sentence of padding only has no effect.
+        Both are zero where the padding mask (B, S) is False, so that a sentence of padding only has no effect.
         """
         self._check_built_by(CROSS)
         length = ops.shape(value)[1]
-        key, value = self._split(self.key_value_dense(value), self._dims[1:])
-        value = ops.where(value_mask[:, :, None, None], value, ops.zeros_like(value))
+        keys_and_values = masks.without_padding(self.key_value_dense(value), value_mask)
+        key, value = self._split(keys_and_values, self._dims[1:])
         key = ops.reshape(ops.transpose(key, (0, 2, 3, 1)), (-1, self.key_dim, length))
         return key, ops.reshape(ops.swapaxes(value, 1, 2), (-1, length, self.value_dim))
 

@@ -24,7 +24,7 @@ from keras_transformer.base import (
     rate,
     shape_of,
 )
-from keras_transformer.masks import check_attention_mask, check_padding_mask
+from keras_transformer.masks import check_attention_mask, check_padding_mask, combine, without_padding
 
 _DENSE_ARGS = """kernel_initializer: of every dense layer. Defaults to `"glorot_uniform"`.
         bias_initializer: of every dense layer. Defaults to `"zeros"`.
@@ -45,6 +45,7 @@ class FeedForward(DenseLayers):
 
     Call arguments:
         inputs: (..., D).
+        mask: padding mask (...), True = real. Keras fills it with the mask that the inputs carry.
 
     Returns:
         (..., D).
@@ -79,8 +80,8 @@ class FeedForward(DenseLayers):
     def compute_output_shape(self, inputs_shape: Shape):
         return tuple(inputs_shape)
 
-    def call(self, inputs: Tensor):
-        return self.output_dense(self.intermediate_dense(inputs))
+    def call(self, inputs: Tensor, mask: Tensor | None = None):
+        return self.output_dense(self.intermediate_dense(without_padding(inputs, mask)))
 
     def get_config(self):
         return {
@@ -232,20 +233,20 @@ class EncoderBlock(_Block):
         encoder_sequence_mask: Tensor | None = None,
     ):
         self._check_call(encoder_sequence, mask, attention_mask, encoder_sequence_mask)
-        x = encoder_sequence
+        padding_mask = encoder_sequence_mask if mask is None else mask
+        x = without_padding(encoder_sequence, padding_mask)
         update = self.self_attention(
             self._enter(x, self.self_attention_norm),
-            query_mask=encoder_sequence_mask,
-            attention_mask=attention_mask,
+            # Not as `mask`: padding is zero already, and the layer would make it so once more.
+            attention_mask=combine(padding_mask, attention_mask),
             return_attention_scores=return_attention_scores,
             training=training,
             use_causal_mask=use_causal_mask,
-            mask=mask,
         )
         update, scores = update if return_attention_scores else (update, None)
         x = self._leave(x, update, self.self_attention_norm, training)
         x = self._feed_forward(x, training)
-        carry_mask(x, encoder_sequence_mask if mask is None else mask)
+        carry_mask(x, padding_mask)
         return (x, scores) if return_attention_scores else x
 
     def _check_call(self, encoder_sequence, mask=None, attention_mask=None, encoder_sequence_mask=None, **_):
@@ -333,15 +334,14 @@ class DecoderBlock(_Block):
             "mask": mask,
         }
         self._check_call(decoder_sequence, encoder_sequence, **masks)
-        x, scores = decoder_sequence, ()
+        padding_mask = decoder_sequence_mask if mask is None else mask
+        x, scores = without_padding(decoder_sequence, padding_mask), ()
         update = self.self_attention(
             self._enter(x, self.self_attention_norm),
-            query_mask=decoder_sequence_mask,
-            attention_mask=decoder_attention_mask,
+            attention_mask=combine(padding_mask, decoder_attention_mask),
             return_attention_scores=return_attention_scores,
             training=training,
             use_causal_mask=use_causal_mask,
-            mask=mask,
         )
         if return_attention_scores:
             update, *scores = update
@@ -360,7 +360,7 @@ class DecoderBlock(_Block):
                 scores = (*scores, cross_scores)
             x = self._leave(x, update, self.cross_attention_norm, training)
         x = self._feed_forward(x, training)
-        carry_mask(x, decoder_sequence_mask if mask is None else mask)
+        carry_mask(x, padding_mask)
         return (x, *scores) if return_attention_scores else x
 
     def _check_call(self, decoder_sequence, encoder_sequence=None, **given):

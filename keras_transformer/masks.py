@@ -47,7 +47,7 @@ def causal_mask(length: int | Tensor, value_length: int | Tensor | None = None) 
     """
     positions = ops.arange(length, dtype="int32")
     value_positions = positions if value_length is None else ops.arange(value_length, dtype="int32")
-    return (positions[:, None] >= value_positions[None, :])[None]
+    return ops.expand_dims(positions, (0, 2)) >= value_positions
 
 
 def combine(padding_mask: Tensor | None, *attention_masks: Tensor | None) -> Tensor | None:
@@ -65,14 +65,35 @@ def combine(padding_mask: Tensor | None, *attention_masks: Tensor | None) -> Ten
         [[True, False, False], [True, True, False], [True, True, False]]
     """
     masks = [ops.convert_to_tensor(mask, dtype="bool") for mask in attention_masks if mask is not None]
-    masks = [mask[_NEW_AXES[len(mask.shape)]] for mask in masks]
+    masks = [ops.expand_dims(mask, _NEW_AXES[len(mask.shape)]) for mask in masks]
     if padding_mask is not None:
-        masks = [ops.convert_to_tensor(padding_mask, dtype="bool")[:, None, None, :], *masks]
+        masks = [ops.expand_dims(ops.convert_to_tensor(padding_mask, dtype="bool"), (1, 2)), *masks]
     return reduce(ops.logical_and, masks) if masks else None
 
 
-# The index that gives an attention mask four axes, by the number of axes it has.
-_NEW_AXES = {2: (None, None), 3: (slice(None), None), 4: (...,)}
+# The axes that an attention mask lacks, by the number of axes it has. Not `mask[:, None]`: LiteRT has no built-in
+# operation for a new axis in an index of a tensor whose size is not known.
+_NEW_AXES = {2: (0, 1), 3: (1,), 4: ()}
+
+
+def without_padding(x: Tensor, padding_mask: Tensor | None) -> Tensor:
+    """x with zeros in place of what padding holds, so that a product with it is zero: 0 * NaN and 0 * inf are not.
+
+    Args:
+        x: (B, L, D).
+        padding_mask: (B, L), `True` = real token. `None`: all tokens are real.
+
+    Returns:
+        (B, L, D). The gradient at padding is exactly zero.
+
+    Example:
+        >>> np.asarray(without_padding(np.array([[[1.0], [np.nan]]]), [[True, False]])).tolist()
+        [[[1.0], [0.0]]]
+    """
+    if padding_mask is None:
+        return x
+    real = ops.expand_dims(ops.convert_to_tensor(padding_mask, dtype="bool"), -1)
+    return ops.where(real, x, ops.zeros((), x.dtype))
 
 
 def check_padding_mask(name: str, mask: Tensor | None, sequence_shape: Shape) -> None:

@@ -149,25 +149,25 @@ LAYERS = {
 every_layer = pytest.mark.parametrize(("cls", "settings", "shapes"), LAYERS.values(), ids=LAYERS)
 
 
-def weight_gradients(layer, *args):
-    """Path of every trainable weight -> its gradient of sum(output * constants), or None."""
+def weight_gradients(layer, *args, real=True, **kwargs):
+    """Path of every trainable weight -> its gradient of sum(output * constants) where `real`, or None."""
 
     def loss(output):
-        return ops.sum(ops.cast(output, "float32") * random(*output.shape, seed=99))
+        return ops.sum(ops.where(real, ops.cast(output, "float32"), 0.0) * random(*output.shape, seed=99))
 
     weights = [w.value for w in layer.trainable_variables]
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 
         with tf.GradientTape() as tape:
-            value = loss(layer(*args))
+            value = loss(layer(*args, **kwargs))
         gradients = tape.gradient(value, weights)
         gradients = [g if g is None else tf.convert_to_tensor(g) for g in gradients]
     else:
         import jax
 
         others = [w.value for w in layer.non_trainable_variables]
-        gradients = jax.grad(lambda weights: loss(layer.stateless_call(weights, others, *args)[0]))(weights)
+        gradients = jax.grad(lambda weights: loss(layer.stateless_call(weights, others, *args, **kwargs)[0]))(weights)
     paths = [w.path for w in layer.trainable_variables]
     return {path: g if g is None else to_numpy(g) for path, g in zip(paths, gradients, strict=True)}
 
@@ -336,6 +336,29 @@ def test_the_values_and_the_amount_of_padding_change_nothing(cls, settings, shap
     np.testing.assert_allclose(
         run(longer, [np.pad(mask, ((0, 0), (0, 4))) for mask in real]), expected, atol=tolerance, rtol=tolerance
     )
+
+
+@every_sequence_layer
+@pytest.mark.parametrize("held", [np.nan, np.inf, 1e38])
+def test_padding_may_hold_anything_forward_and_backward(cls, settings, shapes, held):
+    """A score of zero does not hide what padding holds: 0 * NaN and 0 * inf are NaN."""
+    layer = cls(**settings)
+    inputs = sample(shapes)
+    layer(*inputs)
+    randomize(layer)
+    real = [np.arange(shape[1]) < np.array([[shape[1] - 2], [shape[1] - 3]]) for shape in shapes]
+    names = [f"{name}_mask" for name in inspect.signature(layer.call).parameters]
+    masks = {"mask": real[0]} if len(shapes) == 1 else dict(zip(names, real, strict=False))
+
+    def run(inputs):
+        output = to_numpy(layer(*inputs, **masks))[real[0]]
+        return [output, *weight_gradients(layer, *inputs, real=real[0][..., None], **masks).values()]
+
+    expected = run(inputs)
+    assert all(np.isfinite(array).all() for array in expected)
+    inputs = [np.where(mask[..., None], x, np.float32(held)) for x, mask in zip(inputs, real, strict=True)]
+    for array, expected_array in zip(run(inputs), expected, strict=True):
+        np.testing.assert_array_equal(array, expected_array)
 
 
 @every_layer_of_one_sequence
