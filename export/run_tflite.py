@@ -11,17 +11,19 @@ import argparse
 import importlib
 import json
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
 
 
 class TFLiteTranslator:
-    """A translator in one file.
+    """A translator in one file. Threads can share it; they take turns.
 
     Args:
         path: `translator.tflite`, with `translator.json` and the tokenizers beside it.
-        num_threads: Defaults to 1; one sentence is too little work for several threads.
+        num_threads: Defaults to 1; one sentence is too little work for several threads. A server gets more from one
+            translator for each of its own threads.
         target_language: of a model of several directions, one of `languages` in `translator.json`. Defaults to None:
             the one that was chosen at the export.
 
@@ -46,6 +48,7 @@ class TFLiteTranslator:
             self.interpreter = Interpreter(str(path), num_threads=num_threads)
             names = self.interpreter.get_signature_list()
             self._runners = {name: self.interpreter.get_signature_runner(name) for name in names}
+            self._lock = threading.Lock()  # Two threads in one interpreter write into the same memory and crash.
             shape = tuple(self._runners["translate"].get_input_details()["token_ids"]["shape"])
         except (ValueError, RuntimeError, KeyError) as error:
             raise ValueError(f"{path} cannot be used as an exported translator: {_one_line(error)}") from error
@@ -95,7 +98,7 @@ class TFLiteTranslator:
         return [(placeholders.restored(one, parts, source=text), score) for one, score in hypotheses]
 
     def _tagged(self, token_ids):
-        """Token ids behind the tag of the target language; none if there are none."""
+        """Token ids with the target-language tag before them; an empty list stays empty."""
         return self._tag + token_ids if token_ids else []
 
     def _decoded(self, target, token_ids):
@@ -104,6 +107,10 @@ class TFLiteTranslator:
 
     def _protected(self, text):
         """The text with placeholders, and what they stand for."""
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"The text must be Unicode, without lone surrogates. Received: {text[:40]!r}.") from error
         count = self.settings.get("num_placeholders", 0)
         return _beside("placeholders").protect(text, count) if count else (text, ())
 
@@ -128,20 +135,32 @@ class TFLiteTranslator:
         return words and len(ids) >= self.settings["source_length"]
 
     def translate_ids(self, token_ids, beam=True):
-        """Pairs (token ids, score) of the token ids of one text, best first."""
+        """Pairs (token ids, score) of the token ids of one text, best first.
+
+        Raises:
+            ValueError: the model finds no translation at all, as one with damaged weights does.
+        """
         length, end = self.settings["source_length"], self.settings["end_token_id"]
         token_ids = [i for i in token_ids if i != end][: length - 1]
         padded = np.full((1, length), self.settings["pad_token_id"], np.int32)
         padded[0, : len(token_ids) + 1] = [*token_ids, end]
-        if beam and "translate_beam" in self._runners:
-            outputs = self._runners["translate_beam"](token_ids=padded)
+        beam = beam and "translate_beam" in self._runners
+        with self._lock:
+            outputs = self._runners["translate_beam" if beam else "translate"](token_ids=padded)
+        if beam:
             hypotheses, scores = outputs["hypothesis_ids"][0], outputs["scores"][0]
         else:
-            outputs = self._runners["translate"](token_ids=padded)
             hypotheses, scores = outputs["translation_ids"], outputs["score"]
         rows = zip(hypotheses.tolist(), scores.tolist(), strict=True)
         padding, least = self.settings["pad_token_id"], self.settings["no_hypothesis_score"]
-        return [([i for i in row if i != padding], score) for row, score in rows if score > least]
+        pairs = [([i for i in row if i != padding], score) for row, score in rows if score > least]
+        if not pairs:
+            scores = ", ".join(map(str, scores.tolist()))
+            raise ValueError(
+                f"A model gives every text a translation above {least:g}; the weights of this one may be damaged. "
+                f"Received: {scores}. Export it again."
+            )
+        return pairs
 
 
 def _beside(name):

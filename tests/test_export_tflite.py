@@ -5,6 +5,8 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -44,6 +46,27 @@ def test_the_runner_translates_as_python_does(golden, exported, num_beams):
         translation, score = translator.translate(text, beam=num_beams > 1)[0]
         assert translation == wanted.text
         assert score == pytest.approx(wanted.score, rel=1e-3, abs=1e-4)
+
+
+def test_threads_share_a_translator(golden, exported):
+    """LiteRT releases Python's lock while it computes, and two threads in one interpreter crash the process."""
+    translator, inside = TFLiteTranslator(exported / "translator.tflite"), threading.Lock()
+
+    def watched(runner):
+        def call(**inputs):
+            assert inside.acquire(blocking=False), "two threads in one interpreter"
+            try:
+                return runner(**inputs)
+            finally:
+                inside.release()
+
+        return call
+
+    translator._runners = {name: watched(runner) for name, runner in translator._runners.items()}
+    texts = golden.texts * 3
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda text: translator.translate(text)[0][0], texts))
+    assert found == golden.translator.translate(texts)
 
 
 def test_the_copied_runner_translates_a_text_as_python_does(golden, exported, tmp_path):
@@ -215,6 +238,22 @@ def test_the_command_says_what_quantisation_costs(golden, tmp_path, capsys):
     assert not (tmp_path / "out" / "translator_text.tflite").exists()
     assert re.search(r"int8: \d+% of made-up sentences are translated as in Python\.", output.err)
     assert re.search(r"int8: BLEU [\d.]+, Python [\d.]+, [+-][\d.]+ \(\d+ sentences of .+\)", output.err)
+
+
+def test_a_model_without_finite_scores_says_so(exported, tmp_path, capsys):
+    """As random weights in int8 files: a translator finds something for every text, so nothing is a damaged file."""
+    shutil.copytree(exported, tmp_path, dirs_exist_ok=True)
+    changed(no_hypothesis_score=1.0)(tmp_path / "translator.json")  # No score is so high.
+    assert main([str(tmp_path / "translator.tflite"), "a"]) == 2
+    assert re.search(
+        r"^error: .* weights .* damaged\. Received: .*\. Export it again\.$", capsys.readouterr().err, re.M
+    )
+
+
+def test_text_that_is_not_unicode_is_an_error(exported, capsys):
+    """Python keeps bytes of an argument that are not UTF-8 as lone surrogates, which SentencePiece cannot take."""
+    assert main([str(exported / "translator.tflite"), "\udcff cat"]) == 2
+    assert "without lone surrogates. Received: '\\udcff cat'." in capsys.readouterr().err
 
 
 def test_what_lies_beside_the_file_says_what_it_needs(golden, exported):
