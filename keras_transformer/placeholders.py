@@ -44,7 +44,7 @@ KEPT = (
     PLACEHOLDER.replace("(", "(?:"),  # So that nobody can write a placeholder.
     f"[a-z][a-z0-9+.-]{{1,20}}://[^{_NOT_IN_ADDRESSES}]*[^{_NOT_IN_ADDRESSES}.,;:!?)\\]'…]",
     f"www\\.[A-Za-z0-9-]+\\.[^{_NOT_IN_ADDRESSES}]*[^{_NOT_IN_ADDRESSES}.,;:!?)\\]'…]",
-    r"[\p{L}0-9._%+-]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+",
+    r"[\p{L}0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+",
     "`[^`\n]+`",
     # Tags; with a space only if they have an attribute: "a<b and c>d" has none.
     "</?[\\p{L}\\p{N}][^<> \n]*(?: [^<>=\n]*=[^<>\n]*| ?/)?>",

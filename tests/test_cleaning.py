@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 
 import pytest
 from texts import write
@@ -139,7 +140,8 @@ def test_training_text_is_cleaned_as_files_are(tmp_path):
 def test_corpora_of_flags_and_of_files_are_the_same(tmp_path):
     flags = RunConfig.make({"train": [["a.en", "a.de"], ["b.en", "b.de", "weight=2.5", "name=news"]]})
     file = json.loads(json.dumps(flags.to_dict()))["data"]["train"]
-    assert file[1] == {"source": "b.en", "target": "b.de", "name": "news", "direction": None, "weight": 2.5}
+    paths = {"source": os.path.abspath("b.en"), "target": os.path.abspath("b.de")}
+    assert file[1] == {**paths, "name": "news", "direction": None, "weight": 2.5}
     assert RunConfig.make({"train": file}) == flags
     moved = [{**one, "source": f"elsewhere/{one['source']}"} for one in file]
     assert flags.resumed({"train": moved}).data.train[0]["source"] == "elsewhere/a.en"
@@ -160,5 +162,7 @@ def test_corpora_of_flags_and_of_files_are_the_same(tmp_path):
     ],
 )
 def test_corpora_of_another_form_are_an_error(corpus, message):
-    with pytest.raises(ConfigError, match=f"`train` must be SOURCE TARGET, and may have name=NAME.*{message}"):
+    with pytest.raises(
+        ConfigError, match=f"`train` must be SOURCE TARGET, optionally followed by name=NAME.*{message}"
+    ):
         RunConfig.make({"train": [corpus]})

@@ -368,7 +368,7 @@ def old_run(folder):
         (["--hidden-dim", "9", "--num-heads", "3"], "`hidden_dim` must be an even number"),
         (["--activation", "rele"], "rele"),
         (["--train-source", "a.en"], "Own files come in pairs"),
-        (["--train-target", "none"], "Cannot read none: No such file"),
+        (["--train-target", "none"], "/none: No such file"),
         (["--num-beams", "0"], "`num_beams` must be at least 1"),
         (["--config", "missing.json"], "Cannot read the config file missing.json"),
         (["--vocabulary-size", "100000"], "`vocabulary_size` is too large for this text"),
@@ -770,7 +770,7 @@ def test_ctrl_c_leaves_a_usable_run(tmp_path, monkeypatch, capsys):
         def on_train_batch_end(self, batch, logs=None):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("keras_transformer.training.TimeLeft", Interrupt)
+    monkeypatch.setattr("keras_transformer.training.TimeLeft", lambda minutes: Interrupt())
     with pytest.raises(SystemExit, match="130"):
         train_keras.main(train_flags(tmp_path, tmp_path / "run"))
     said = f"Interrupted. Resume with:\n  python -m keras_transformer train --run-dir {tmp_path / 'run'} --resume\n"

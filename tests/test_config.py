@@ -59,7 +59,8 @@ def other_value(section, f):
         value = next(choice for choice in choices if choice != f.default)
         return value, value
     number = 0.375 if all(rule.holds(0.375) for rule in f.metadata["rules"]) else 1.375
-    return {int: ("13", 13), float: (str(number), number), str: ("abc", "abc")}[kind(section, f)]
+    text = "/abc" if f.metadata["path"] else "abc"
+    return {int: ("13", 13), float: (str(number), number), str: (text, text)}[kind(section, f)]
 
 
 def write(path, content):

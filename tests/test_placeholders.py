@@ -450,3 +450,14 @@ def test_the_golden_run(golden):
     text = golden.texts[0]
     found = golden.translator.translate([f"{text} {{name}}", f"{{name}} {text}"])
     assert all(translation.count("{name}") == 1 for translation in found)
+
+
+def test_the_rules_fit_into_the_memory_of_re2(capfd):
+    """TensorFlow's RE2 takes a slow way for a pattern that is too large, and prints a line for each text.
+
+    A bounded repetition such as `\\p{L}{1,64}` makes a pattern 64 times as large.
+    """
+    placeholders.graph_protect(
+        tf.constant(["My sister is buying {count} coats for 5 kg at https://x.org and in Aachen: %d%%."])
+    )
+    assert "out of memory" not in capfd.readouterr().err

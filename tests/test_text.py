@@ -11,6 +11,9 @@ from texts import names, write
 
 from keras_transformer import text
 from keras_transformer.text import DataError, Line, Problems, decoded, lines, read_lines
+from keras_transformer.translations import Translation
+
+WHOLE = Translation("", 0.0)
 
 
 def flat(content, name="a.txt"):
@@ -189,8 +192,8 @@ def test_standard_input_is_unpacked_like_a_file(compress):
 def test_problems_are_printed_at_first_and_counted_to_the_end(capsys):
     problems = Problems("a.txt")
     for number in range(1, 30):
-        problems.add_line(number, Line("", "not UTF-8") if number % 2 else Line("a"), limit=None)
-    problems.add_line(30, Line("long"), limit=128)
+        problems.add_line(number, Line("", "not UTF-8") if number % 2 else Line("a"), WHOLE, 128)
+    problems.add_line(30, Line("long"), WHOLE._replace(truncated=True), 128)
     assert problems.summary() is True
     *printed, empty, cut = capsys.readouterr().err.splitlines()
     assert printed[0] == "a.txt, line 1: not UTF-8; an empty line is written."
@@ -201,6 +204,6 @@ def test_problems_are_printed_at_first_and_counted_to_the_end(capsys):
 
 def test_without_problems_nothing_is_printed(capsys):
     problems = Problems("a.txt")
-    problems.add_line(1, Line("a"))
+    problems.add_line(1, Line("a"), WHOLE, 128)
     assert problems.summary() is False
     assert capsys.readouterr().err == ""
