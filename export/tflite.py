@@ -17,7 +17,7 @@ from keras_transformer import decoding, placeholders
 from keras_transformer.caches import FixedCache
 from keras_transformer.export import ExportError, check_exportable
 from keras_transformer.export.saved_model import graph_functions, mask_empty_inputs
-from keras_transformer.export.verify import verify_tflite
+from keras_transformer.export.verify import SHARE, verify_tflite
 from keras_transformer.files import new_folder
 from keras_transformer.markup import INLINE, OPAQUE
 from keras_transformer.search import LENGTH_MARGIN, search
@@ -118,8 +118,8 @@ def export_tflite(
             "`text_file` needs unigram tokenizers without byte fallback: others do not exist as TFLite operations. "
             f"Received: text_file=True, tokenizer {', '.join(sorted(kinds))}."
         )
-    settings = settings.within(target_length)
-    with new_folder(path, overwrite) as temporary:
+    settings, facts = settings.within(target_length), {}
+    with new_folder(path, overwrite, facts) as temporary:
         tokenizers = save_tokenizers(temporary, translator.tokenizers)
         metadata = {
             "source_length": source_length,
@@ -151,8 +151,8 @@ def export_tflite(
                 functions = device_functions(translator, settings, source_length, target_length, texts)
                 file = convert(translator.model, functions, quantize, custom=texts)
                 (temporary / name).write_bytes(_with_metadata(file, content))
-        same = verify_tflite(temporary, translator)
-    return path, same
+        facts[SHARE] = verify_tflite(temporary, translator)
+    return path, facts[SHARE]
 
 
 def device_functions(translator, settings, source_length, target_length, texts=False):

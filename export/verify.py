@@ -16,6 +16,7 @@ import tensorflow as tf
 from keras_transformer import decoding
 from keras_transformer.export import ExportError
 from keras_transformer.export.run_tflite import TFLiteTranslator
+from keras_transformer.files import check_unchanged
 from keras_transformer.placeholders import protect, restored
 from keras_transformer.scoring import corpus_scores
 from keras_transformer.search import SearchSettings
@@ -34,6 +35,9 @@ ODD = (
     *("a {b} 5 kg a https://x.org/a?b a ⟦1⟧ %s".encode(), b"{a}{b}{c}{d}{e}{f}{g}{h} a {i}", b"word " * 300 + b"{x}"),
     *(b"caf\xe9 \xff\xfe", b"word " * 3000, b"x" * 20_000),
 )
+# In `export.json` of TFLite files: the share of sentences that they translated as Python at the export. Quantised files
+# round differently on other processors, so later the share may be this much lower.
+SHARE, MARGIN = "equal_translations", 0.1
 
 
 def sentences(translator, count=24, seed=0):
@@ -50,6 +54,40 @@ def sentences(translator, count=24, seed=0):
 def longest_target(translator):
     """The maximum number of tokens of a target in the signature `score`, the end token included."""
     return translator.model.max_length or 2 * translator.max_source_length
+
+
+def verify(path, translator):
+    """Compares the files of an export with their hashes in `export.json`, and its answers with the translator.
+
+    Args:
+        path: the folder of an export, of a SavedModel the version folder.
+        translator: the `keras_transformer.translator.Translator` that it was made from.
+
+    Yields:
+        For each model that was found right its folder, the share of translations that are the same, and a line about
+        it. The share is 1 for what is not quantised.
+
+    Raises:
+        FileError: a file is missing, has changed or was added.
+        ExportError: an answer differs.
+    """
+    path, manifest = Path(path), check_unchanged(path)
+    if (path / "models.json").is_file():  # A page.
+        for model in json.loads((path / "models.json").read_text(encoding="utf-8"))["models"]:
+            yield from verify(path / model["folder"], translator)
+    elif (path / "translator.json").is_file():
+        share = verify_tflite(path, translator)
+        if share < manifest[SHARE] - MARGIN:
+            raise ExportError(
+                f"{path} must translate as many made-up sentences as Python does as at the export, {manifest[SHARE]:.0%}. "
+                f"Received: {share:.0%}. Name the run that was exported, or export it again."
+            )
+        yield path, share, f"{path} translates {share:.0%} of made-up sentences as Python does."
+    elif (path / "metadata.json").is_file():
+        count = verify_saved_model(path, translator)
+        yield path, 1.0, f"{path} gives Python's answers: {count} sentences, every signature."
+    else:
+        yield path, 1.0, f"{path} has the files of the export. Translations of CTranslate2 are not compared."
 
 
 def verify_saved_model(path, translator):

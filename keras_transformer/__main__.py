@@ -332,7 +332,7 @@ def _export_targets(targets):
     one.add_argument("--port", type=int, default=8000, metavar="N", help="port of --serve (default: 8000)")
 
     one = _command(targets, "verify", commands.verify, "compare an export with the run it was made from")
-    one.add_argument("path", help="version folder of a SavedModel, such as RUN/export/saved_model/1, or TFLite folder")
+    one.add_argument("path", help="folder of an export; of a SavedModel the version folder, RUN/export/saved_model/1")
     one.add_argument("run", help="folder of the trained run")
 
 

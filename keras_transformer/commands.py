@@ -507,14 +507,10 @@ def _print_loss_by_quantization(name, same, folder, translator, run):
 
 
 def verify(arguments):
-    translator, path = _load(arguments), Path(arguments.path)
-    from keras_transformer.export.verify import verify_saved_model, verify_tflite
+    translator = _load(arguments)
+    from keras_transformer.export import verify
 
-    if (path / "translator.json").is_file():
-        same = verify_tflite(path, translator)
-        _print_loss_by_quantization(path.name, same, path, translator, arguments.run)
-        print(f"{path} translates {same:.0%} of made-up sentences as {arguments.run} does.")
-        return 0
-    count = verify_saved_model(path, translator)
-    print(f"{path} gives the answers of {arguments.run}: {count} sentences, every signature.")
+    for folder, same, line in verify.verify(arguments.path, translator):
+        _print_loss_by_quantization(folder.name, same, folder, translator, arguments.run)
+        print(line)
     return 0

@@ -2,12 +2,13 @@
 
 A file that a command writes replaces a regular file of that name, as `>` in a shell does, but only when it is complete.
 A folder that a command writes replaces only a folder that such a command wrote and that contains nothing else. Each of
-these folders has a list of its files, `MANIFEST`.
+these folders has a list of its files with their hashes, `MANIFEST`.
 """
 
 import contextlib
 import errno
 import fcntl
+import hashlib
 import io
 import json
 import os
@@ -15,7 +16,7 @@ import shutil
 import stat
 from pathlib import Path
 
-# A file in every folder that `new_folder` wrote: the names of its files, and their total size in bytes.
+# A file in every folder that `new_folder` wrote: the names of its files and their SHA-256, and facts about the folder.
 MANIFEST = "export.json"
 # Paths of files that this process already has open: they are written to, not replaced.
 _OPEN_FILES = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
@@ -157,12 +158,13 @@ def write_json(path, content):
 
 
 @contextlib.contextmanager
-def new_folder(path, overwrite=False):
+def new_folder(path, overwrite=False, facts=None):
     """A temporary folder that replaces `path` when the block ends without an error, and is removed otherwise.
 
     Args:
         path: the folder to write. It may exist if it is empty.
         overwrite: whether to replace a folder that this function wrote. Defaults to False.
+        facts: what `MANIFEST` shall say about the folder, by name; the block may add to it. Defaults to nothing.
 
     Yields:
         The path of the temporary folder, which is empty.
@@ -180,9 +182,8 @@ def new_folder(path, overwrite=False):
         path.parent.mkdir(parents=True, exist_ok=True)
         with _working_folder(temporary):
             yield temporary
-            files = sorted(str(file.relative_to(temporary)) for file in temporary.rglob("*") if not file.is_dir())
-            size = _num_bytes(temporary, files)
-            write_json(temporary / MANIFEST, {"made_by": "keras_transformer", "bytes": size, "files": files})
+            files = {name: _sha256(temporary / name) for name in foreign_files(temporary)}
+            write_json(temporary / MANIFEST, {"made_by": "keras_transformer", **(facts or {}), "files": files})
             _check_replaceable(path, overwrite)  # Again: it may have changed while this was written.
             if path.exists():
                 path.rename(old)
@@ -295,17 +296,47 @@ def foreign_files(folder):
     return [name for name in names if name not in own]
 
 
-def _is_complete(folder):
-    """Whether a folder has all files of its manifest, in full size."""
+def check_unchanged(folder):
+    """What the manifest of an exported folder says.
+
+    Raises:
+        FileError: the folder has no hashes, or its files are not those that were written.
+    """
+    folder = Path(folder)
     manifest = _manifest(folder)
-    try:
-        return bool(manifest) and _num_bytes(folder, manifest["files"]) == manifest.get("bytes")
-    except OSError:  # A file is missing.
-        return False
+    if manifest is None:
+        raise FileError(
+            f"{folder} is not an export: it has no {MANIFEST}, the list of its files. Pass the folder of an export, "
+            "or of a SavedModel the version folder."
+        )
+    if not isinstance(manifest["files"], dict):
+        raise FileError(f"{folder} has no hashes of its files: an earlier version exported it. Export it again.")
+    changes = [f"{name} {what}" for name, what in _changes(folder, manifest)]
+    changes += [f"{name} was added" for name in foreign_files(folder)]
+    if changes:
+        more = f", and {len(changes) - 1} more" if len(changes) > 1 else ""
+        raise FileError(f"The files of {folder} are not those of the export: {changes[0]}{more}. Export it again.")
+    return manifest
 
 
-def _num_bytes(folder, files):
-    return sum((folder / name).lstat().st_size for name in files)
+def _changes(folder, manifest):
+    """Names of files of a manifest that are not as they were written, and what is different."""
+    for name, digest in manifest["files"].items():
+        if not (folder / name).is_file():
+            yield name, "is missing"
+        elif _sha256(folder / name) != digest:
+            yield name, "has changed"
+
+
+def _sha256(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _is_complete(folder):
+    """Whether a folder has all files of its manifest, unchanged."""
+    manifest = _manifest(folder)
+    return bool(manifest) and isinstance(manifest["files"], dict) and not any(_changes(folder, manifest))
 
 
 def _manifest(folder):
@@ -314,6 +345,6 @@ def _manifest(folder):
         content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         names = content["files"]
         is_own = content["made_by"] == "keras_transformer" and all(isinstance(name, str) for name in names)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return content if is_own else None

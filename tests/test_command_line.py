@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -285,10 +286,17 @@ def test_export_prints_the_folder_it_wrote(golden, tmp_path, capsys):
 def test_verify_says_whether_an_export_gives_the_answers_of_a_run(golden, tmp_path, capsys):
     exported = golden.run_dir / "export" / "saved_model" / "1"
     assert main(["export", "verify", str(exported), str(golden.run_dir)]) == 0
-    assert "gives the answers of" in capsys.readouterr().out
-    with pytest.raises(SystemExit):
-        main(["export", "verify", str(tmp_path), str(golden.run_dir)])
-    assert "is not an exported SavedModel: it has no metadata.json" in capsys.readouterr().err
+    assert "gives Python's answers: " in capsys.readouterr().out
+    changed = shutil.copytree(exported, tmp_path / "changed")
+    weights = changed / "variables" / "variables.data-00000-of-00001"
+    weights.write_bytes(weights.read_bytes()[:-9] + bytes(9))
+    for folder, message in (
+        (tmp_path, "is not an export: it has no export.json"),
+        (changed, f"{weights.name} has changed"),
+    ):
+        with pytest.raises(SystemExit):
+            main(["export", "verify", str(folder), str(golden.run_dir)])
+        assert message in capsys.readouterr().err
 
 
 # Help and mistakes.

@@ -20,8 +20,8 @@ from keras_transformer.__main__ import main as keras_transformer_main
 from keras_transformer.export import ExportError, run_tflite
 from keras_transformer.export.run_tflite import TFLiteTranslator, main
 from keras_transformer.export.tflite import export_tflite
-from keras_transformer.export.verify import tflite_reference, verify_tflite
-from keras_transformer.files import FileError
+from keras_transformer.export.verify import SHARE, tflite_reference, verify, verify_tflite
+from keras_transformer.files import MANIFEST, FileError, new_folder
 from keras_transformer.model import Transformer
 from keras_transformer.search import LENGTH_MARGIN
 from keras_transformer.tokenizers import END_TOKEN_ID, START_TOKEN_ID, Tokenizer
@@ -216,16 +216,33 @@ def test_the_file_does_not_store_empty_caches(exported):
 @pytest.mark.slow
 def test_an_exported_folder_is_verified_later(golden, exported, tmp_path, capsys):
     assert keras_transformer_main(["export", "verify", str(exported), str(golden.run_dir)]) == 0
-    assert capsys.readouterr().out.startswith(f"{exported} translates 100% of made-up sentences")
+    assert capsys.readouterr().out == f"{exported} translates 100% of made-up sentences as Python does.\n"
     other = shutil.copytree(exported, tmp_path / "other")
     settings = json.loads((other / "translator.json").read_text())
     settings["settings"]["max_length"] = 2  # Not what the file was made with.
     (other / "translator.json").write_text(json.dumps(settings))
     with pytest.raises(ExportError, match="does not give the translator's answers"):
         verify_tflite(other, golden.translator)
+    with new_folder(tmp_path / "quantised", facts={SHARE: 0.9}) as quantised:
+        shutil.copytree(other, quantised, ignore=shutil.ignore_patterns(MANIFEST), dirs_exist_ok=True)
+        changed(quantize="int8")(quantised / "translator.json")
+    with pytest.raises(ExportError, match=r"as at the export, 90%\. Received: [0-7]?\d%"):
+        list(verify(tmp_path / "quantised", golden.translator))
     (other / "translator.tflite").unlink()
     with pytest.raises(ExportError, match=r"must be an exported translator\.tflite"):
         verify_tflite(other, golden.translator)
+
+
+def test_an_exchanged_tokenizer_is_found(golden, exported, tmp_path):
+    """No translation shows it: ids are compared, and the file that takes strings has a tokenizer of its own."""
+    other = shutil.copytree(exported, tmp_path / "other")
+    tokenizer = other / "tokenizer.spm"
+    tokenizer.write_bytes(tokenizer.read_bytes().replace(b"a", b"e"))
+    with pytest.raises(FileError, match=r"other are not those of the export: tokenizer\.spm has changed\."):
+        list(verify(other, golden.translator))
+    tokenizer.write_bytes((exported / "tokenizer.spm").read_bytes())
+    manifest = json.loads((other / MANIFEST).read_text())
+    assert manifest[SHARE] == 1 and manifest.keys() == {"made_by", SHARE, "files"}
 
 
 @pytest.mark.slow

@@ -8,11 +8,20 @@ import subprocess
 import sys
 import threading
 import time
+from hashlib import sha256
 
 import pytest
 
 from keras_transformer import files
-from keras_transformer.files import MANIFEST, FileError, cached_folder, foreign_files, new_folder, output_file
+from keras_transformer.files import (
+    MANIFEST,
+    FileError,
+    cached_folder,
+    check_unchanged,
+    foreign_files,
+    new_folder,
+    output_file,
+)
 
 
 def names(folder):
@@ -156,7 +165,7 @@ def test_a_folder_appears_when_it_is_complete(tmp_path):
         (temporary / "file").write_text("new")
         assert not path.exists()
     assert names(path) == [MANIFEST, "file"]
-    assert json.loads((path / MANIFEST).read_text())["files"] == ["file"]
+    assert json.loads((path / MANIFEST).read_text())["files"] == {"file": sha256(b"new").hexdigest()}
     assert names(tmp_path / "a") == ["b"]
 
 
@@ -217,6 +226,40 @@ def test_what_somebody_has_put_into_an_export_is_kept(tmp_path):
     (path / "deep" / "notes.txt").unlink()
     (path / "link").unlink()
     write(path, overwrite=True)
+
+
+def test_a_folder_that_is_not_as_it_was_written_is_an_error(tmp_path):
+    path = tmp_path / "a"
+    write(path)
+    assert check_unchanged(path)["made_by"] == "keras_transformer"
+    manifest, file = (path / MANIFEST).read_text(), path / "deep" / "file"
+    cases = {
+        "a is not an export: it has no export.json": lambda: (path / MANIFEST).unlink(),
+        "a has no hashes of its files: an earlier": lambda: (path / MANIFEST).write_text(
+            '{"made_by": "keras_transformer", "bytes": 3, "files": ["deep/file"]}'
+        ),
+        r"a are not those of the export: deep/file has changed\. Export": lambda: file.write_text("old"),
+        r"export: deep/file is missing, and 1 more\. Export": lambda: file.rename(path / "other"),
+        r"export: link was added\. Export": lambda: (path / "link").symlink_to("deep"),
+    }
+    for message, change in cases.items():
+        change()
+        with pytest.raises(FileError, match=message):
+            check_unchanged(path)
+        for left in ("link", "other"):
+            (path / left).unlink(missing_ok=True)
+        (path / MANIFEST).write_text(manifest)
+        file.write_text("new")
+    check_unchanged(path)
+
+
+def test_a_folder_of_an_earlier_version_is_replaced(tmp_path):
+    """Its manifest lists names only."""
+    path = tmp_path / "a"
+    write(path, content="old")
+    (path / MANIFEST).write_text('{"made_by": "keras_transformer", "bytes": 3, "files": ["deep/file"]}')
+    write(path, overwrite=True)
+    assert check_unchanged(path) and (path / "deep" / "file").read_text() == "new"
 
 
 def test_a_file_is_not_replaced_by_a_folder(tmp_path):
@@ -301,6 +344,7 @@ def test_a_cached_folder_is_written_once_and_again_when_something_of_it_is_missi
         lambda: None,
         lambda: (path / "file").unlink(),
         lambda: (path / "file").write_text("who"),  # The end of a copy is missing.
+        lambda: (path / "file").write_text("while"),
         lambda: (path / "file").unlink() or (path / MANIFEST).unlink(),
         lambda: path.rename(tmp_path / "elsewhere"),
     ]
