@@ -26,6 +26,7 @@ def message_class():
         "TrainerSpec": [
             ("model_type", 3, "int"),
             ("vocab_size", 4, "int"),
+            ("treat_whitespace_as_suffix", 24, "bool"),
             ("byte_fallback", 35, "bool"),
             *((f"{name}_id", 40 + i, "int") for i, name in enumerate(special)),
             *((f"{name}_piece", 45 + i, "bytes") for i, name in enumerate(special)),

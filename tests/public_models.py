@@ -44,8 +44,13 @@ def random_weights(model, seed=0):
     return model
 
 
-def transformers_folder(folder, spm=None, separate=False, dtype="float32", pickle=False, tags=(), **config):
-    """A `MarianMTModel` and its files in `folder`; returns the model and its tokenizer."""
+def transformers_folder(
+    folder, spm=None, separate=False, dtype="float32", pickle=False, tags=(), start_logit=0.0, generation=(), **config
+):
+    """A `MarianMTModel` and its files in `folder`; returns the model and its tokenizer.
+
+    The start token's logit is always `start_logit`; `generation` changes the settings of the search.
+    """
     import torch
     from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
@@ -74,9 +79,9 @@ def transformers_folder(folder, spm=None, separate=False, dtype="float32", pickl
         **config,
     }
     model = random_weights(MarianMTModel(MarianConfig(**settings)).eval())
-    model.generation_config.update(
-        num_beams=4, max_length=40, bad_words_ids=[[start]], forced_eos_token_id=None, length_penalty=1.0
-    )
+    model.final_logits_bias[0, start] = start_logit
+    search = {"num_beams": 4, "max_length": 40, "bad_words_ids": [[start]], "length_penalty": 1.0}
+    model.generation_config.update(**{**search, "forced_eos_token_id": None, **dict(generation)})
     model = model.to(getattr(torch, dtype))
     model.save_pretrained(folder)
     if pickle:

@@ -15,10 +15,14 @@ from keras_transformer import importing
 from keras_transformer.__main__ import main
 from keras_transformer.embeddings import positional_encoding
 from keras_transformer.importing import ModelImportError, vocabulary
+from keras_transformer.importing.reading import EMBEDDING
 from keras_transformer.tokenizers import END_TOKEN_ID, START_TOKEN_ID, SentencePieceTokenizer, TokenizerError
 from keras_transformer.translator import Translator, pad
 
 torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+safetensors = pytest.importorskip("safetensors.numpy")
+load_file, save_file = safetensors.load_file, safetensors.save_file
 SOURCES = ["The cat is on the table.", "My sister buys a red coat tomorrow.", "Hello?", "a"]
 
 
@@ -52,8 +56,10 @@ def assert_same_logits(model, tokenizer, imported):
         "encoder_token_ids": pad(translator_of(imported).encode_sources(SOURCES)),
         "decoder_token_ids": np.vectorize(new_ids(space).get)(decoder_ids).astype("int32"),
     }
-    theirs = space.written | (np.arange(len(space.rows)) == START_TOKEN_ID)
-    assert theirs.sum() == model.config.decoder_vocab_size
+    counts = imported.original.start_counts
+    assert counts == (not model.generation_config.renormalize_logits)
+    theirs = space.written | ((np.arange(len(space.rows)) == START_TOKEN_ID) & counts)
+    assert theirs.sum() == model.config.decoder_vocab_size - (not counts)
     np.testing.assert_allclose(
         np.asarray(imported.model(inputs))[..., theirs], expected[..., space.rows[theirs]], atol=1e-4
     )
@@ -70,6 +76,9 @@ VARIANTS = {
     "half precision": {"dtype": "float16"},
     "bfloat16": {"dtype": "bfloat16"},
     "pytorch_model.bin": {"pickle": True},
+    # As in models of Marian: its start token was never trained, so that it may have most of the probability.
+    "likely start": {"start_logit": 12.0},
+    "likely start, renormalized": {"start_logit": 12.0, "generation": {"renormalize_logits": True}},
 }  # fmt: skip
 
 
@@ -78,7 +87,7 @@ def some_slow(names, *quick):
     return [pytest.param(name, marks=[] if name in quick else pytest.mark.slow) for name in names]
 
 
-@pytest.mark.parametrize("variant", some_slow(VARIANTS, "as OPUS-MT"))
+@pytest.mark.parametrize("variant", some_slow(VARIANTS, "as OPUS-MT", "likely start, renormalized"))
 def test_logits_and_translations_are_those_of_transformers(variant, tmp_path):
     model, tokenizer = transformers_folder(tmp_path / "model", **VARIANTS[variant])
     imported = importing.read("opus-mt", tmp_path / "model")
@@ -108,6 +117,42 @@ def test_logits_and_translations_are_those_of_transformers(variant, tmp_path):
             assert [" ".join(translation.text.split()) for translation in ours] == [
                 " ".join(x.split()) for x in decoded
             ]
+
+
+LENGTHS = {
+    "lengths": {"max_length": 12, "min_length": 10},
+    "new tokens": {"max_new_tokens": 9, "min_new_tokens": 7, "max_length": 30},
+}
+
+
+@pytest.mark.parametrize("name", LENGTHS)
+def test_lengths_of_translations_are_those_of_generate_with_its_own_settings(name, tmp_path):
+    """In transformers, lengths count the start token, and limit translations alone: all of a source is read."""
+    generation = {**LENGTHS[name], "early_stopping": "never", "num_beams": 2}
+    model, tokenizer = transformers_folder(tmp_path / "model", generation=generation)
+    imported = importing.read("opus-mt", tmp_path / "model")
+    space = imported.spaces[1]
+    translator = translator_of(imported, max_length_ratio=99.0, max_source_length=imported.config.data.max_length)
+    texts = [" ".join(SOURCES), *SOURCES]
+    assert len(translator.encode_sources(texts)[0]) > 20
+    lengths = set()
+    for bias in (0, 9):  # With the second, the end is as early as it may be.
+        model.final_logits_bias[0, 0] += bias
+        translator.model.decoder_embedding.bias.assign_add(
+            bias * np.eye(len(space.rows), dtype="float32")[END_TOKEN_ID]
+        )
+        with torch.no_grad():
+            expected = model.generate(**tokenizer(texts, return_tensors="pt", padding=True)).tolist()
+        for row, one in zip(expected, translator.translate(texts, return_scores=True), strict=True):
+            row = row[1:]
+            row = row[: row.index(0) + 1] if 0 in row else row
+            assert [int(space.rows[i]) for i in one.token_ids] == row
+            lengths.add(len(row))
+    assert lengths >= {10, 11} if name == "lengths" else lengths >= {8, 9}
+    assert imported.config.data.max_length == model.config.max_position_embeddings == 128
+    (line,) = [line for line in importing.report(imported) if line.startswith("lengths: ")]
+    assert line.startswith("lengths: the first 128 tokens of a source are read; ")
+    assert line.endswith(f"3.0 tokens per source token and 16 more, but at most {generation.get('max_new_tokens', 11)}")
 
 
 MARIAN = {
@@ -209,8 +254,38 @@ def test_ids_of_5000_strings_are_those_of_the_original(name):
         assert [text.decode() for text in graph] == tokenizer.detokenize(rows)
 
 
-def test_language_tags_are_read_at_the_beginning_of_a_source(tmp_path):
-    transformers_folder(tmp_path / "model", tags=[">>deu<<", ">>nld<<"])
+def test_a_run_of_unknown_characters_that_the_list_has_is_one_token():
+    """SentencePiece gives a run of unknown characters as one piece, which the original looks up."""
+    models = [vocabulary.parse(trained(0), "model")]
+    tokens = ["</s>", "<unk>", *joint_tokens(models)[2:-1], "中", "中国", "国", "catx", "x", "<pad>"]
+    tokens = list(dict.fromkeys(tokens))
+    space = vocabulary.id_space(tokens, 1, 0, len(tokens) - 1, models)
+    tokenizer = SentencePieceTokenizer(vocabulary.rewritten(models[0], space))
+    original = importing.Original({}, None, (tokens,), ((trained(0), ""),), (1,), (0,), None, {}, 99)
+    texts = ["The cat is in 中国.", "中国", "中", "a catx"]
+    assert importing.different_ids(importing.Imported(None, [tokenizer], None, [space], original), texts) == [[]]
+    assert "中国" in tokenizer.pieces(tokenizer.tokenize(texts[:1])[0])
+    assert tokenizer.graph_tokenize(texts).to_list() == tokenizer.tokenize(texts)
+
+
+def test_tokens_that_are_no_pieces_get_other_names(tmp_path):
+    """Pieces must be unique and not empty; transformers loads such lists."""
+    space = vocabulary.id_space(["</s>", "<unk>", "", "\u2581", "<s>", "<s>\u2581", "<pad>"], 1, 0, 6, [])
+    assert len(set(space.pieces)) == len(space.pieces) == 8 and all(space.pieces)
+    model = vocabulary.parse(trained(0), "model")
+    tokens = [*joint_tokens([model], pad=False), "\u2581>>deu<<"]
+    with pytest.raises(TokenizerError, match=r"must stay different as pieces.*two that become '▁>>deu<<'"):
+        vocabulary.rewritten(model, vocabulary.id_space(tokens, 1, 0, None, [model]), "read")
+    spaces_last = trained(0, treat_whitespace_as_suffix=True)
+    with pytest.raises(TokenizerError, match="a space must be the beginning of a piece"):
+        vocabulary.parse(spaces_last, "source.spm")
+
+
+@pytest.mark.parametrize("symbols", ["", ">>deu<<,>>nld<<"])
+def test_language_tags_are_read_at_the_beginning_of_a_source(symbols, tmp_path):
+    """Also if they are symbols of the SentencePiece file."""
+    spm = [trained(0, user_defined_symbols=symbols), trained(1)]
+    transformers_folder(tmp_path / "model", spm=spm, tags=[">>deu<<", ">>nld<<"])
     imported = importing.read("opus-mt", tmp_path / "model")
     source, target = imported.tokenizers
     with_tag, without = source.tokenize([">>nld<< The cat is here.", "The cat is here."])
@@ -284,8 +359,29 @@ def test_the_command_writes_a_run(tmp_path, capsys):
 
 def change_json(name, **changes):
     def change(folder):
-        content = json.loads((folder / name).read_text())
+        content = json.loads((folder / name).read_text()) if (folder / name).exists() else {}
         (folder / name).write_text(json.dumps({**content, **changes}))
+
+    return change
+
+
+def without(name, key):
+    def change(folder):
+        content = json.loads((folder / name).read_text())
+        del content[key]
+        (folder / name).write_text(json.dumps(content))
+
+    return change
+
+
+def change_weights(**changes):
+    """Functions of arrays by their names, with _ for the dots."""
+
+    def change(folder):
+        arrays = load_file(folder / "model.safetensors")
+        for name, array in arrays.items():
+            arrays[name] = np.ascontiguousarray(changes.get(name.replace(".", "_"), lambda x: x)(array))
+        save_file(arrays, folder / "model.safetensors", {"format": "pt"})
 
     return change
 
@@ -319,12 +415,51 @@ BROKEN = {
     "not JSON": (write("config.json", b"{"), "config.json cannot be read: it is damaged"),
     "a list": (write("vocab.json", b"[]"), "it must be a JSON object"),
     "holes": (write("vocab.json", b'{"</s>": 0, "<unk>": 2}'), "ids 0, 1, 2, ... once each"),
-    "no start": (change_json("config.json", decoder_start_token_id=9999), "decoder_start_token_id must be an id"),
+    "no start": (
+        change_json("generation_config.json", decoder_start_token_id=9999),
+        "decoder_start_token_id must be an id",
+    ),
     "no unknown": (change_tokens("<unk>", "else"), "must have the token '<unk>'"),
     "cut weights": (cut_off("model.safetensors"), "model.safetensors cannot be read: it is damaged"),
     "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "has no weights: neither"),
     "cut tokenizer": (cut_off("source.spm"), "source.spm is not a SentencePiece model"),
     "no tokenizer": (lambda folder: (folder / "target.spm").unlink(), "has no target.spm"),
+    "no sizes": (without("config.json", "d_model"), "config.json .* d_model must be a whole number above 0.*: None"),
+    "text": (change_json("config.json", encoder_layers="2"), "encoder_layers must be a whole number above 0"),
+    "null": (change_json("config.json", attention_dropout=None), r"attention_dropout must be a number in \[0, 1\)"),
+    "a switch": (change_json("config.json", scale_embedding=None), "scale_embedding must be true or false"),
+    "heads": (change_json("config.json", encoder_attention_heads=3, decoder_attention_heads=3), "d_model must be even"),
+    "beams": (change_json("generation_config.json", num_beams=1000), "generation_config.json .* `num_beams` must be"),
+    "length": (change_json("generation_config.json", max_length="9"), "max_length must be a whole number"),
+    "no length": (change_json("generation_config.json", max_length=1), "generation_config.json .*`max_length` must be"),
+    "two ends": (
+        change_json("generation_config.json", eos_token_id=[0, 5]),
+        "eos_token_id must be 0, the id of '</s>'",
+    ),
+    "two starts": (change_json("generation_config.json", decoder_start_token_id=[5]), "decoder_start_token_id must be"),
+    "null id": (write("vocab.json", b'{"</s>": 0, "<unk>": null}'), "ids 0, 1, 2, ... once each"),
+    "NUL": (change_tokens("\u2581the", "a\0"), r"U\+0000. Received: 'a\\x00'"),
+    "surrogate": (change_tokens("\u2581the", "\ud83d"), r"valid Unicode.*'\\ud83d'"),
+    "short bias": (change_weights(final_logits_bias=lambda x: x[:, :600]), r"final_logits_bias must have the shape"),
+    "short layer": (
+        change_weights(model_decoder_layers_0_fc1_weight=lambda x: x[:5]),
+        r"fc1.weight must have the shape \(11, 16\). Received: \(5, 16\)",
+    ),
+    "other names": (
+        lambda folder: save_file({"module.x": np.zeros(2)}, folder / "model.safetensors"),
+        "lack model.shared.weight.*Received: module.x",
+    ),
+    "pointer": (
+        write("source.spm", b"version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 7\n"),
+        "source.spm is a pointer of Git LFS.*git lfs pull",
+    ),
+    "other tokenizer": (change_json("tokenizer_config.json", tokenizer_class="My"), "one of .*MarianTokenizer.*: My"),
+    "languages": (change_json("tokenizer_config.json", source_lang=["en"]), "source_lang and target_lang must be text"),
+    "another reader": (change_json("config.json", model_type="m2m_100"), "Import it as m2m-100 or nllb"),
+    "cache": (
+        lambda folder: ((folder / "snapshots" / "abc").mkdir(parents=True), (folder / "config.json").unlink()),
+        "a folder of the Hugging Face cache.*snapshots/abc",
+    ),
 }
 
 
@@ -354,6 +489,9 @@ MARIAN_BROKEN = {
     "highway": ({"transformer-postprocess": "dhn"}, "transformer-preprocess, -postprocess"),
     "wide decoder": ({"transformer-decoder-dim-ffn": 99}, "the same transformer-dim-ffn"),
     "gelu": ({"transformer-ffn-activation": "geglu"}, "the activation must be one of"),
+    "heads": ({"transformer-heads": 3}, "dim-emb must be even, at least 4 and divisible"),
+    "depth": ({"enc-depth": None}, "enc-depth must be a whole number above 0"),
+    "other width": ({"dim-emb": 18}, "Wemb must have the shape"),
 }
 
 
@@ -367,16 +505,68 @@ def test_a_marian_model_that_cannot_be_expressed_is_refused_by_name(name, tmp_pa
 
 def test_settings_that_are_not_carried_over_are_named(whole, tmp_path):
     shutil.copytree(whole, tmp_path / "model")
-    change_json("generation_config.json", early_stopping=True, bad_words_ids=[[5]])(tmp_path / "model")
+    without_effect = {"num_beam_groups": 1, "do_sample": False, "suppress_tokens": [], "forced_eos_token_id": 0}
+    changes = {**without_effect, "early_stopping": True, "bad_words_ids": [[5]], "forced_bos_token_id": 0}
+    change_json("generation_config.json", **changes, begin_suppress_tokens=[7])(tmp_path / "model")
     imported = importing.read("opus-mt", tmp_path / "model")
-    notes = [line for line in importing.report(imported) if line.startswith("note: ")]
-    assert notes[0].startswith("note: bad_words_ids is not carried over: [[5]]") and "early_stopping=True" in notes[1]
+    notes = {line for line in importing.report(imported) if line.startswith("note: ")}
+    values = {"early_stopping": True, "bad_words_ids": [[5]], "forced_bos_token_id": 0, "begin_suppress_tokens": [7]}
+    expected = {f"note: {name} is not carried over: {value}." for name, value in values.items()}
+    assert notes > expected and len(notes) == 5
+    assert "the start token <pad> counts in the softmax" in (notes - expected).pop()
     marian_folder(tmp_path / "marian")
     decoder = tmp_path / "marian" / "decoder.yml"
     decoder.write_text(decoder.read_text().replace("- model.npz", "- model.npz\n- other.npz") + "word-penalty: 0.5\n")
     (tmp_path / "marian" / "other.npz").write_bytes(b"")
     notes = importing.read("opus-mt", tmp_path / "marian").original.notes
     assert "an ensemble of 2 models; only model.npz is read" in notes[0] and "word-penalty" in notes[1]
+
+
+def names_of(folder, rename):
+    arrays = load_file(folder / "model.safetensors")
+    save_file({rename(name): array for name, array in arrays.items()}, folder / "model.safetensors", {"format": "pt"})
+
+
+def stale_index(folder):
+    (folder / "model.safetensors.index.json").write_text('{"weight_map": {"a": "model-00001-of-00002.safetensors"}}')
+
+
+def of_parameters(folder):
+    arrays = load_file(folder / "model.safetensors")
+    parameters = {name: torch.nn.Parameter(torch.tensor(array)) for name, array in arrays.items()}
+    torch.save(parameters, folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+
+
+LAYOUTS = {
+    **{
+        name: lambda folder, name=name: names_of(folder, lambda x: name if x == "model.shared.weight" else x)
+        for name in EMBEDDING[1:]
+    },
+    "without the head": lambda folder: names_of(folder, lambda name: name.removeprefix("model.")),
+    "stale index": stale_index,
+    "parameters": of_parameters,
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_all_layouts_that_transformers_reads_give_the_same_weights(name, whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "model")
+    LAYOUTS[name](tmp_path / "model")
+    theirs = transformers.MarianMTModel.from_pretrained(tmp_path / "model")
+    expected, found = (importing.read("opus-mt", folder) for folder in (whole, tmp_path / "model"))
+    for a, b in zip(expected.model.get_weights(), found.model.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    embeddings = np.asarray(found.model.encoder_embedding.token_embedding.embeddings)
+    matrix = theirs.get_input_embeddings().weight.detach().numpy()
+    np.testing.assert_array_equal(embeddings, found.spaces[0].take(matrix))
+
+
+def test_vocabularies_of_two_sides_need_two_lists(tmp_path):
+    transformers_folder(tmp_path / "model", separate=True)
+    (tmp_path / "model" / "target_vocab.json").unlink()
+    with pytest.raises(ModelImportError, match=r"has no target_vocab\.json.*vocabularies of their own\. Download it"):
+        importing.read("opus-mt", tmp_path / "model")
 
 
 def test_pickled_code_is_not_executed(whole, tmp_path):
@@ -408,11 +598,3 @@ def test_vocabularies_of_marian_keep_words_that_yaml_reads_as_other_values(tmp_p
     from keras_transformer.importing.opus_mt import _marian_vocabulary
 
     assert _marian_vocabulary(path) == ["</s>", "<unk>", "no", "1.5", "null", "\x85", "~", '"', "0x10"]
-
-
-def test_the_start_token_of_the_original_counts_in_its_softmax():
-    """The original forbids its start token after the softmax: its logit is part of every log probability."""
-    space = vocabulary.id_space(["</s>", "<unk>", "a", "<pad>"], 1, 0, 3, [])
-    bias = space.bias(np.array([1.0, 2.0, 3.0, 0.5]), start_bias=0.5)
-    np.testing.assert_array_equal(bias, np.array([vocabulary.NEVER, 2.0, 0.5, 1.0, 3.0], "float32"))
-    assert bias[START_TOKEN_ID] == 0.5

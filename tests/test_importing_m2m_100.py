@@ -343,8 +343,17 @@ BROKEN = {
     "untied": (change_json("config.json", tie_word_embeddings=False), "tie_word_embeddings must be true"),
     "other languages": (change_json("tokenizer_config.json", language_codes="wmt21"), "Received: wmt21"),
     "no vocabulary": (lambda folder: (folder / "vocab.json").unlink(), "M2M-100 has vocab.json, NLLB has tokenizer"),
-    "no tokenizer": (lambda folder: (folder / "sentencepiece.bpe.model").unlink(), "has no sentencepiece.bpe.model"),
+    "no tokenizer": (
+        lambda folder: (folder / "sentencepiece.bpe.model").unlink(),
+        "has no sentencepiece.*Copy it from",
+    ),
     "too deep": (change_json("config.json", encoder_layers=3), "lack model.encoder.layers.2"),
+    # SMaLL-100 has the files of M2M-100, but its encoder reads the target's token.
+    "other tokenizer": (change_json("tokenizer_config.json", tokenizer_class="SMALL100Tokenizer"), "SMALL100Tokenizer"),
+    "own tokenizer": (
+        lambda folder: (folder / "tokenization_small100.py").touch(),
+        "Received: tokenization_small100.py",
+    ),
 }
 
 

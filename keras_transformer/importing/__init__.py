@@ -15,7 +15,7 @@ import numpy as np
 from keras_transformer.config import FAMILIES, DataConfig, ModelConfig, RunConfig, TokenizerConfig
 from keras_transformer.importing import vocabulary
 from keras_transformer.runs import Run
-from keras_transformer.search import SearchSettings
+from keras_transformer.search import LENGTH_MARGIN, SearchSettings
 from keras_transformer.tokenizers import END_TOKEN_ID, SentencePieceTokenizer
 
 
@@ -38,6 +38,8 @@ class Original(NamedTuple):
         languages: language codes of source and target, or None.
         source_tag: the tag of the source language, such as `>>en<<`, which the encoder reads first; every translation
             then begins with the tag of its language. Defaults to None: tags are read at the beginning of a source.
+        start_counts: whether the start token counts in the softmax, though no translation contains it. Defaults to
+            False.
         notes: sentences about what was left out.
     """
 
@@ -52,6 +54,7 @@ class Original(NamedTuple):
     max_length: int
     languages: tuple = (None, None)
     source_tag: str | None = None
+    start_counts: bool = False
     notes: tuple = ()
 
 
@@ -117,7 +120,17 @@ def read(family, folder, trim=False, corpus=(None, None), **languages):
         raise ModelImportError(f"`family` must be one of {tuple(FAMILIES)}. Received: {family!r}.")
     folder = Path(folder)
     if not folder.is_dir():
-        raise ModelImportError(f"{folder} is not a folder. Download all files of the model into one folder.")
+        name = folder if len(folder.parts) == 2 else Path("OWNER/NAME")  # Of a model at Hugging Face.
+        raise ModelImportError(
+            f"{folder} is not a folder. Download all files of the model into one folder: "
+            f"hf download {name} --local-dir {name.name}"
+        )
+    if (folder / "snapshots").is_dir() and not (folder / "config.json").is_file():
+        inside = sorted(map(str, (folder / "snapshots").iterdir()))
+        raise ModelImportError(
+            f"{folder} is a folder of the Hugging Face cache: a model is in a folder of its snapshots. "
+            f"Received: {folder.name}. Choose one: {', '.join(inside) or 'there is none'}."
+        )
     original = importlib.import_module(f"keras_transformer.importing.{FAMILIES[family]}").read(folder, **languages)
     parsed = [vocabulary.parse(*model) for model in original.models]
     joint = original.tokens[0] is original.tokens[1]
@@ -206,11 +219,7 @@ def _model(original, spaces):
     decoder = model.decoder_embedding
     if not decoder.tie_weights:
         decoder.token_embedding.reverse_embeddings.assign(target.take(weights.output_kernel).T)
-    start_bias = vocabulary.NEVER
-    if original.start not in (None, original.end[1]):
-        # The original counts this token in its softmax.
-        start_bias = 0.0 if weights.output_bias is None else float(np.ravel(weights.output_bias)[original.start])
-    decoder.bias.assign(target.bias(weights.output_bias, start_bias))
+    decoder.bias.assign(target.bias(weights.output_bias, original.start_counts))
     for blocks, arrays in zip((model.encoder_blocks, model.decoder_blocks), weights.blocks, strict=True):
         for block, array in zip(blocks, arrays, strict=True):
             _set_block(block, array)
@@ -240,13 +249,13 @@ def _set_block(block, arrays):
 def _set_dense(layer, *pairs):
     """Matrices (D, n) and biases (n,), side by side."""
     layer.kernel.assign(np.concatenate([matrix for matrix, _ in pairs], axis=1))
-    layer.bias.assign(np.concatenate([np.ravel(bias) for _, bias in pairs]))
+    layer.bias.assign(np.concatenate([bias for _, bias in pairs]))
 
 
 def _set_norm(layer, pair):
     gain, bias = pair
-    layer.gamma.assign(np.ravel(gain))
-    layer.beta.assign(np.ravel(bias))
+    layer.gamma.assign(gain)
+    layer.beta.assign(bias)
 
 
 def different_ids(imported, texts):
@@ -345,7 +354,12 @@ def report(imported):
     settings = imported.config.decoding
     lines.append(
         f"search: num_beams={settings.num_beams}, length_penalty={settings.length_penalty} "
-        f"({settings.length_penalty_type}), at most {settings.max_length_ratio} tokens per source token"
+        f"({settings.length_penalty_type})"
+    )
+    most = f", but at most {settings.max_length:,}" if settings.max_length else ""
+    lines.append(
+        f"lengths: the first {imported.config.data.max_length:,} tokens of a source are read; a translation has at "
+        f"most {settings.max_length_ratio} tokens per source token and {LENGTH_MARGIN} more{most}"
     )
     return lines + [f"note: {note}" for note in imported.original.notes]
 

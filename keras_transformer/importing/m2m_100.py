@@ -10,12 +10,13 @@ language.
 
 from keras_transformer.importing import ModelImportError, Original, Weights
 from keras_transformer.importing.reading import (
+    EMBEDDING,
     Arrays,
     by_id,
+    check_tokenizer,
     index_of,
     read_bytes,
     read_json,
-    read_vocabulary,
     transformers_architecture,
     transformers_blocks,
     transformers_config,
@@ -52,9 +53,24 @@ def read(folder, source_language=None, target_language=None):
     config = transformers_config(folder, "m2m_100", activation_function="relu", scale_embedding=True)
     if not config["tie_word_embeddings"]:
         raise unfit(folder / "config.json", "tie_word_embeddings must be true, as in M2M-100 and NLLB", False)
+    tokens, languages = _tokens(folder)
+    for flag, language in (("--source-language", source_language), ("--target-language", target_language)):
+        if language not in languages:
+            alike = [name for name in languages if language and name[:2] == language[:2]] or languages
+            more = f" and {len(languages) - len(alike[:8])} more" if len(languages) > len(alike[:8]) else ""
+            raise ModelImportError(
+                f"{flag} must be one of the model's languages: {', '.join(alike[:8])}{more}. "
+                f"Received: {language or 'none'}."
+            )
+    tokenizer = folder / "sentencepiece.bpe.model"
+    if not tokenizer.is_file():
+        raise ModelImportError(
+            f"{folder} has no {tokenizer.name}: transformers 5 does not save it. Copy it from the folder of the model "
+            "that this one was fine-tuned from."
+        )
     arrays = Arrays(folder, transformers_weights(folder))
-    names = "model.shared.weight", "lm_head.weight", *(f"model.{x}.embed_tokens.weight" for x in ("encoder", "decoder"))
-    embedding = arrays.take(*names)
+    size = config["d_model"]
+    embedding = arrays.take(*EMBEDDING, shape=(None, size))
     weights = Weights(
         embeddings=(embedding, embedding),
         output_kernel=None,
@@ -62,20 +78,17 @@ def read(folder, source_language=None, target_language=None):
         positions=None,
         blocks=transformers_blocks(arrays, config),
         norms=tuple(
-            tuple(arrays.take(f"model.{side}.layer_norm.{name}") for name in ("weight", "bias"))
+            tuple(arrays.take(f"model.{side}.layer_norm.{name}", shape=(size,)) for name in ("weight", "bias"))
             for side in ("encoder", "decoder")
         ),
     )
     positions = [f"model.{side}.embed_positions.weights" for side in ("encoder", "decoder")]
-    arrays.check_all_used(*names, *positions)
-    tokens, languages = _tokens(folder, len(embedding))
-    for flag, language in (("--source-language", source_language), ("--target-language", target_language)):
-        if language not in languages:
-            raise ModelImportError(
-                f"{flag} must be one of the model's languages: {', '.join(languages)}. Received: {language}."
-            )
-    size = config["d_model"]
-    tokenizer = folder / "sentencepiece.bpe.model"
+    arrays.check_all_used(*EMBEDDING, *positions)
+    if len(tokens) > len(embedding):
+        rule = f"it must have at most {len(embedding):,} tokens, the rows of the embedding"
+        raise unfit(folder, rule, f"{len(tokens):,}")
+    # Rows without a token get one that no text has.
+    tokens += [f"madeupword{i}" for i in range(len(embedding) - len(tokens))]
     return Original(
         architecture={
             **transformers_architecture(folder, config),
@@ -89,45 +102,35 @@ def read(folder, source_language=None, target_language=None):
         tokens=(tokens, tokens),
         models=((read_bytes(tokenizer), str(tokenizer)),) * 2,
         unknown=(index_of(tokens, "<unk>", folder),) * 2,
-        end=(index_of(tokens, "</s>", folder),) * 2,
         languages=(source_language, target_language),
         source_tag=f">>{source_language}<<",
-        **transformers_settings(folder, config, tokens, ignored=("forced_bos_token_id",)),
+        **transformers_settings(folder, config, (tokens, tokens), ignored=("forced_bos_token_id",)),
     )
 
 
-def _tokens(folder, size):
-    """The tokens by id, with tags such as `>>de<<` in place of the tokens of languages, and the languages.
-
-    Args:
-        folder: a `Path`.
-        size: number of rows of the embedding; rows without a token get one that no text has.
-    """
-    settings = read_json(folder / "tokenizer_config.json", optional=True)
+def _tokens(folder):
+    """The tokens by id, with tags such as `>>de<<` in place of the tokens of languages, and the languages."""
+    settings = check_tokenizer(folder, "M2M100Tokenizer", "NllbTokenizer", "TokenizersBackend", "PreTrainedTokenizer")
     if settings.get("language_codes", "m2m100") != "m2m100":
         path = folder / "tokenizer_config.json"
         raise unfit(path, "language_codes must be 'm2m100'", settings["language_codes"])
     if (folder / "vocab.json").is_file():
-        tokens = read_vocabulary(folder / "vocab.json", size)
+        tokens = by_id(folder / "vocab.json", read_json(folder / "vocab.json"))
         codes = {f"__{code}__": code for code in M2M_100_LANGUAGES.split()}
         tokens += [token for token in codes if token not in tokens]
     elif (folder / "tokenizer.json").is_file():
         path = folder / "tokenizer.json"
         content = read_json(path)
         try:
-            added = {one["content"]: int(one["id"]) for one in content["added_tokens"]}
-            tokens = by_id(path, {**content["model"]["vocab"], **added})
+            added = {one["content"]: one["id"] for one in content["added_tokens"]}
+            vocabulary = {**content["model"]["vocab"], **added}
         except (KeyError, TypeError, ValueError) as error:
-            if isinstance(error, ModelImportError):
-                raise
             raise unfit(path, "it must have model.vocab and added_tokens", type(error).__name__) from error
-        codes = {token: token for token in added if not token.startswith("<")}
+        tokens = by_id(path, vocabulary)
+        codes = {token: token for token in added if token.isidentifier()}
     else:
         raise ModelImportError(
             f"{folder} has no vocabulary: M2M-100 has vocab.json, NLLB has tokenizer.json. Download all files of the "
             "model into the folder."
         )
-    if len(tokens) > size:
-        raise unfit(folder, f"it must have at most {size:,} tokens, the rows of the embedding", f"{len(tokens):,}")
-    tokens = [f">>{codes[token]}<<" if token in codes else token for token in tokens]
-    return tokens + [f"madeupword{i}" for i in range(size - len(tokens))], list(codes.values())
+    return [f">>{codes[token]}<<" if token in codes else token for token in tokens], list(codes.values())

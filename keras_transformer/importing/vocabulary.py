@@ -8,6 +8,8 @@ its list. Where the original looks a piece up and finds none, it reads the unkno
 own here, with the weights of the unknown token.
 """
 
+import collections
+import itertools
 import re
 from typing import NamedTuple
 
@@ -56,12 +58,11 @@ class IdSpace(NamedTuple):
         taken[self.rows < 0] = 0
         return taken
 
-    def bias(self, original, start_bias=NEVER):
-        """The output bias (V,), from the original one or None."""
-        bias = np.zeros(len(self.rows), "float32") if original is None else self.take(np.ravel(original))
-        bias = np.where(self.written, bias, np.float32(NEVER))
-        bias[START_TOKEN_ID] = start_bias
-        return bias
+    def bias(self, original, start_counts=False):
+        """The output bias (V,), from the original one or None; `start_counts`: see `Original`."""
+        bias = np.zeros(len(self.rows), "float32") if original is None else self.take(original)
+        counts = self.written | ((np.arange(len(self.rows)) == START_TOKEN_ID) & start_counts)
+        return np.where(counts, bias, np.float32(NEVER))
 
 
 def id_space(tokens, unknown, end, start, models):
@@ -81,7 +82,7 @@ def id_space(tokens, unknown, end, start, models):
         piece for model in models for piece, _, kind in pieces_of(model) if kind in PRODUCED and piece not in known
     )
     rows = [-1, unknown, -1 if start is None else start, end, *others, *[unknown] * len(missing)]
-    pieces = [*SPECIAL, *(_unique(tokens[i]) for i in others), *missing]
+    pieces = [*SPECIAL, *(_unique(tokens[i], known | missing.keys()) for i in others), *missing]
     written = np.ones(len(rows), bool)
     written[[PAD_TOKEN_ID, START_TOKEN_ID]] = False
     written[len(rows) - len(missing) :] = False
@@ -116,9 +117,11 @@ def trimmed(space, model, texts=None, tags=False):
     return IdSpace([space.pieces[i] for i in kept], space.rows[kept], space.written[kept])
 
 
-def _unique(token):
+def _unique(token, others):
     """A token as a piece; a piece must be unique, not empty, and not one of the special ones."""
-    return token if token and token not in SPECIAL else f"{token}\u2581"
+    if token and token not in SPECIAL:
+        return token
+    return next(piece for n in itertools.count(1) if (piece := token + n * "\u2581") not in others)
 
 
 def parse(model, name):
@@ -135,6 +138,11 @@ def parse(model, name):
         raise TokenizerError(f"{name} is not a SentencePiece model, or is damaged: {error}.") from error
     if not parsed.pieces or parsed.trainer_spec.model_type not in (UNIGRAM, BPE):
         raise TokenizerError(f"{name} is not a SentencePiece model of type unigram or BPE, or is damaged.")
+    if parsed.trainer_spec.treat_whitespace_as_suffix:
+        raise TokenizerError(
+            f"{name} cannot be imported: a space must be the beginning of a piece, because exports read texts so. "
+            "Received: treat_whitespace_as_suffix=true."
+        )
     return parsed
 
 
@@ -155,6 +163,7 @@ def rewritten(model, space, tags=None):
     own = {piece: (score, kind) for piece, score, kind in pieces_of(model) if kind in (*PRODUCED, UNUSED)}
     # What SentencePiece gives to an unknown character.
     lowest = min((score for score, kind in own.values() if kind == NORMAL), default=0.0) - UNKNOWN_PENALTY
+    characters = set().union(*own)
     new = message_class()()
     new.CopyFrom(model)
     del new.pieces[:]
@@ -162,21 +171,31 @@ def rewritten(model, space, tags=None):
     for i, piece in enumerate(space.pieces):
         if i < len(SPECIAL):
             score, kind = 0.0, UNKNOWN if i == UNKNOWN_TOKEN_ID else CONTROL
-        elif piece in own:
-            score, kind = own[piece]
         elif tags == "hidden" and LANGUAGE_TAG.fullmatch(piece):
             score, kind = 0.0, CONTROL
         elif tags == "read" and LANGUAGE_TAG.fullmatch(piece):
             # With the best possible score, no other segmentation is chosen. SentencePiece begins a text with a space.
             piece, score, kind = f"\u2581{piece}", 0.0, NORMAL if unigram else USER_DEFINED
+        elif piece in own:
+            score, kind = own[piece]
         elif not model.trainer_spec.byte_fallback and (unigram or len(piece) == 1):
-            # Below the score of its characters alone. FastSentencepiece refuses pieces of the type `UNUSED`.
-            score, kind = len(piece) * lowest - (len(piece) > 1), NORMAL
+            # Below the score of its characters alone, if the file knows one of them; above it, if the original reads
+            # them as one unknown piece, which it finds in its list. FastSentencepiece refuses the type `UNUSED`.
+            score, kind = len(piece) * lowest, NORMAL
+            if len(piece) > 1:
+                score += 1.0 if characters.isdisjoint(piece) else -1.0
         else:  # BPE joins pieces by their scores, and splits unused ones again at the end.
             score, kind = lowest, UNUSED
             # tensorflow-text's BPE gives a character the id of an unused piece; with a space it is another piece.
             piece += "" if unigram or len(piece) > 1 else "\u2581"
         new.pieces.add(piece=piece.encode(), score=score, type=kind)
+    names = collections.Counter(piece.piece for piece in new.pieces)
+    if len(names) < len(new.pieces):
+        ((name, _),) = names.most_common(1)
+        raise TokenizerError(
+            "The tokens of the vocabulary must stay different as pieces of SentencePiece. "
+            f"Received: two that become {name.decode()!r}. Rename the one that no text needs."
+        )
     trainer = new.trainer_spec
     trainer.vocab_size = len(space.pieces)
     ids = {"pad": PAD_TOKEN_ID, "unk": UNKNOWN_TOKEN_ID, "bos": START_TOKEN_ID, "eos": END_TOKEN_ID}
