@@ -470,4 +470,4 @@ def unfit(path, rule, received, repair=""):
 
 
 def missing_package(name):
-    return ImportError(f'{name} is not installed. Try: pip install "keras_transformer[import]"')
+    return ImportError(f"{name} is not installed. Try: pip install {name}")
