@@ -315,6 +315,28 @@ def test_the_languages_are_those_of_transformers():
     assert M2M_100_LANGUAGES.split() == FAIRSEQ_LANGUAGE_CODES["m2m100"]
 
 
+def test_a_fine_tuned_model_needs_the_file_of_the_original(tmp_path):
+    """transformers 5 saves no SentencePiece file for NLLB. Tokens that were added are languages if they are names."""
+    from transformers import AutoTokenizer
+
+    folder, saved = tmp_path / "nllb", tmp_path / "saved"
+    model, _ = m2m_100_folder(folder, nllb=True)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.add_tokens(["tyv_Cyrl", "[BT]"], special_tokens=True)
+    model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
+    model.save_pretrained(saved)
+    tokenizer.save_pretrained(saved)
+    languages = {"source_language": "eng_Latn", "target_language": "tyv_Cyrl"}
+    with pytest.raises(ModelImportError, match=r"has no sentencepiece\.bpe\.model: transformers 5 does not save it"):
+        importing.read("nllb", saved, **languages)
+    shutil.copy(folder / "sentencepiece.bpe.model", saved)
+    assert importing.read("nllb", saved, **languages).original.languages == ("eng_Latn", "tyv_Cyrl")
+    with pytest.raises(ModelImportError, match=r"--target-language must be .* eng_Latn and 202 more\. Received: en\."):
+        importing.read("nllb", saved, source_language="eng_Latn", target_language="en")
+    with pytest.raises(ModelImportError, match=r"--target-language must be .*Received: \[BT\]"):
+        importing.read("nllb", saved, source_language="eng_Latn", target_language="[BT]")
+
+
 def test_weights_in_several_files(original, tmp_path):
     folder, model, _ = original
     shutil.copytree(folder, tmp_path / "model")

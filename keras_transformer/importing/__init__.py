@@ -361,7 +361,13 @@ def report(imported):
         f"lengths: the first {imported.config.data.max_length:,} tokens of a source are read; a translation has at "
         f"most {settings.max_length_ratio} tokens per source token and {LENGTH_MARGIN} more{most}"
     )
-    return lines + [f"note: {note}" for note in imported.original.notes]
+    notes, data = list(imported.original.notes), imported.config.data
+    if not all(imported.original.languages):
+        notes.append(
+            f"the folder does not name both languages: the run says {data.source_language}-{data.target_language}, "
+            "which decides how texts are split into sentences. Change both in the config.json of the run."
+        )
+    return lines + [f"note: {note}" for note in notes]
 
 
 def trim_report(whole, trimmed, texts=None, count=100):

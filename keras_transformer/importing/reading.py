@@ -232,8 +232,8 @@ def transformers_weights(folder):
             names = [name]
         elif index.is_file():
             files = read_json(index).get("weight_map")
-            if not isinstance(files, dict):
-                raise unfit(index, "it must have a weight_map", type(files).__name__)
+            if not isinstance(files, dict) or not files:
+                raise unfit(index, "it must have a weight_map with names", files)
             names = sorted({str(file).split("/")[-1] for file in files.values()})
         else:
             continue
