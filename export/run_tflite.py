@@ -8,7 +8,7 @@ Whole texts also need `regex` and keras_transformer/sentences.py, and models wit
 """
 
 import argparse
-import importlib
+import importlib.util
 import json
 import sys
 import threading
@@ -35,10 +35,9 @@ class TFLiteTranslator:
     """
 
     def __init__(self, path, num_threads=1, target_language=None):
-        try:
-            from ai_edge_litert.interpreter import Interpreter
-        except ImportError as error:
-            raise ImportError("LiteRT is not installed. Try: pip install ai-edge-litert") from error
+        check_litert()
+        from ai_edge_litert.interpreter import Interpreter
+
         path = Path(path)
         file = path.with_name("translator.json")
         if not path.is_file() or not file.is_file():
@@ -161,6 +160,12 @@ class TFLiteTranslator:
                 f"Received: {scores}. Export it again."
             )
         return pairs
+
+
+def check_litert():
+    """Raises an `ImportError` if LiteRT is not installed."""
+    if not importlib.util.find_spec("ai_edge_litert"):
+        raise ImportError("LiteRT is not installed. Try: pip install ai-edge-litert")
 
 
 def _beside(name):

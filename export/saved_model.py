@@ -18,7 +18,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer import decoding
+from keras_transformer import __version__, decoding
 from keras_transformer.compiled import BATCH_SIZES, FORWARD_ROWS
 from keras_transformer.export import check_exportable
 from keras_transformer.export.serving import server_environment
@@ -42,7 +42,7 @@ ROWS = BATCH_SIZES[-1]
 PARALLEL_BATCHES = 4
 # XLA compiles a search for each of `BATCH_SIZES` sentences and each of these numbers of tokens.
 XLA_LENGTHS = (32, 128)
-PACKAGES = ("keras_transformer", "tensorflow", "tensorflow-text", "keras")
+PACKAGES = ("tensorflow", "tensorflow-text", "keras")
 
 
 def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, jit_compile=False, **settings):
@@ -498,7 +498,7 @@ def _write_metadata(path, translator, settings, num_hypotheses, jit_compile):
     for array in translator.model.get_weights():
         weights.update(array.tobytes())
     metadata = {
-        "versions": {name: version(name) for name in PACKAGES},
+        "versions": {"keras_transformer": __version__, **{name: version(name) for name in PACKAGES}},
         "weights_sha256": weights.hexdigest(),
         "model": keras.saving.serialize_keras_object(translator.model)["config"],
         "settings": vars(settings),

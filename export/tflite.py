@@ -13,9 +13,10 @@ import tensorflow as tf
 from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
-from keras_transformer import decoding, placeholders
+from keras_transformer import __version__, decoding, placeholders
 from keras_transformer.caches import FixedCache
 from keras_transformer.export import ExportError, check_exportable
+from keras_transformer.export.run_tflite import check_litert
 from keras_transformer.export.saved_model import graph_functions, mask_empty_inputs
 from keras_transformer.export.verify import SHARE, verify_tflite
 from keras_transformer.files import new_folder
@@ -97,7 +98,9 @@ def export_tflite(
 
     Raises:
         ExportError: `path` cannot be written to, the settings cannot be exported, or the answers differ.
+        ImportError: LiteRT is not installed.
     """
+    check_litert()
     settings = translator.settings.replace(**{**settings, "avoid_loops": False})  # The graph searches once.
     check_exportable(translator, settings)
     if quantize not in QUANTIZATIONS:
@@ -119,6 +122,7 @@ def export_tflite(
             f"Received: text_file=True, tokenizer {', '.join(sorted(kinds))}."
         )
     settings, facts = settings.within(target_length), {}
+    data = translator.run and translator.run.config().data
     with new_folder(path, overwrite, facts) as temporary:
         tokenizers = save_tokenizers(temporary, translator.tokenizers)
         metadata = {
@@ -133,6 +137,7 @@ def export_tflite(
             "settings": vars(settings),
             "source_language": translator.source_language,
             "target_language": translator.target_language,
+            "translation_language": translator.target_language or (data and data.target_language),
             "languages": dict(translator.source_tokenizer.languages),
             "begins_with_tag": translator.begins_with_tag,
             "sentences": specification(translator.source_language),
@@ -142,7 +147,7 @@ def export_tflite(
             "length_margin": LENGTH_MARGIN,
             "confidence": translator.calibration and translator.calibration._asdict(),
             "no_hypothesis_score": decoding.NO_HYPOTHESIS,
-            "versions": {name: version(name) for name in ("keras_transformer", "tensorflow", "keras")},
+            "versions": {"keras_transformer": __version__, **{name: version(name) for name in ("tensorflow", "keras")}},
         }
         content = json.dumps(metadata, indent=2) + "\n"
         (temporary / "translator.json").write_text(content, encoding="utf-8")

@@ -79,8 +79,7 @@ def verify(path, translator):
         share = verify_tflite(path, translator)
         if share < manifest[SHARE] - MARGIN:
             raise ExportError(
-                f"{path} must translate as many made-up sentences as Python does as it did at the export, "
-                f"{manifest[SHARE]:.0%}. "
+                f"{path} must translate as many made-up sentences like Python as at the export, {manifest[SHARE]:.0%}. "
                 f"Received: {share:.0%}. Name the run that was exported, or export it again."
             )
         yield path, share, f"{path} translates {share:.0%} of made-up sentences as Python does."

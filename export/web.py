@@ -17,7 +17,8 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from keras_transformer.export import ExportError
-from keras_transformer.files import MANIFEST, FileError, cached_folder, new_folder
+from keras_transformer.export.run_tflite import check_litert
+from keras_transformer.files import MANIFEST, FileError, cached_folder, foreign_files, new_folder, sha256
 
 SOURCES = Path(__file__).parent.parent / "web"  # In the repository, and in an installed package.
 NODE_VERSION = 18  # The oldest Node.js that builds the page; Debian 12 and Ubuntu 24.04 have it.
@@ -27,6 +28,7 @@ NODE_VERSION = 18  # The oldest Node.js that builds the page; Debian 12 and Ubun
 NPM_CI = ["npm", "ci", "--include=dev", "--include=optional", "--ignore-scripts", "--no-audit", "--no-fund"]
 NPM_CI += ["--loglevel=error", "--prefer-offline"]
 NPM_CI += ["--fetch-retries=2", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"]
+SERVICE_WORKER = "service-worker.js"
 # The page may load files from its own address and run WebAssembly. `index.html` has the same policy, for other servers.
 POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; "
@@ -51,7 +53,9 @@ def export_web(translator, path, quantizations=("none", "int8"), overwrite=False
     Raises:
         ExportError: `path` cannot be written to, the tokenizer has no JavaScript form, the page cannot be built, or the
             answers differ from Python's.
+        ImportError: LiteRT is not installed.
     """
+    check_litert()  # Before the page is built.
     from keras_transformer.export.tflite import export_tflite
 
     path = Path(path)
@@ -71,7 +75,19 @@ def export_web(translator, path, quantizations=("none", "int8"), overwrite=False
             models.append({"name": name, "folder": folder, "bytes": size})
         content = {"name": translator.run.folder.name if translator.run else "untitled", "models": models}
         (temporary / "models.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        _complete_service_worker(temporary / SERVICE_WORKER, temporary / models[0]["folder"])
     return path, shares
+
+
+def _complete_service_worker(file, first_model):
+    """Writes into the service worker of a page which files it keeps, and a hash of all files: the version."""
+    folder = file.parent
+    hashes = {name: sha256(folder / name) for name in foreign_files(folder)}
+    others = [name for name in hashes if name.startswith("models/") and not (folder / name).is_relative_to(first_model)]
+    names = ["./", *(name for name in hashes if name not in others and Path(name).name not in (MANIFEST, file.name))]
+    version = hashlib.sha256(json.dumps(hashes).encode()).hexdigest()
+    constants = f"const VERSION = {json.dumps(version)};\nconst FILES = {json.dumps(names)};\n\n"
+    file.write_text(constants + file.read_text(encoding="utf-8"), encoding="utf-8")
 
 
 def model_folder(quantize):

@@ -182,7 +182,7 @@ def new_folder(path, overwrite=False, facts=None):
         path.parent.mkdir(parents=True, exist_ok=True)
         with _working_folder(temporary):
             yield temporary
-            files = {name: _sha256(temporary / name) for name in foreign_files(temporary)}
+            files = {name: sha256(temporary / name) for name in foreign_files(temporary)}
             write_json(temporary / MANIFEST, {"made_by": "keras_transformer", **(facts or {}), "files": files})
             _check_replaceable(path, overwrite)  # Again: it may have changed while this was written.
             if path.exists():
@@ -324,11 +324,12 @@ def _changes(folder, manifest):
     for name, digest in manifest["files"].items():
         if not (folder / name).is_file():
             yield name, "is missing"
-        elif _sha256(folder / name) != digest:
+        elif sha256(folder / name) != digest:
             yield name, "has changed"
 
 
-def _sha256(path):
+def sha256(path):
+    """The SHA-256 of a file, in hexadecimal digits."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

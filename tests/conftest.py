@@ -197,7 +197,7 @@ def opened(browser):
     def open_page(folder, address="", **context):
         site = server(folder)
         threading.Thread(target=site.serve_forever, daemon=True).start()
-        inside = browser.new_context(**context)
+        inside = browser.new_context(**{"service_workers": "block"} | context)  # They would keep 20 MB of each page.
         closing.extend([inside.close, site.shutdown, site.server_close])
         page = inside.new_page()
         page.set_default_timeout(60_000)

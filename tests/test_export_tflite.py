@@ -226,7 +226,7 @@ def test_an_exported_folder_is_verified_later(golden, exported, tmp_path, capsys
     with new_folder(tmp_path / "quantised", facts={SHARE: 0.9}) as quantised:
         shutil.copytree(other, quantised, ignore=shutil.ignore_patterns(MANIFEST), dirs_exist_ok=True)
         changed(quantize="int8")(quantised / "translator.json")
-    with pytest.raises(ExportError, match=r"as at the export, 90%\. Received: [0-7]?\d%"):
+    with pytest.raises(ExportError, match=r"like Python as at the export, 90%\. Received: [0-7]?\d%"):
         list(verify(tmp_path / "quantised", golden.translator))
     (other / "translator.tflite").unlink()
     with pytest.raises(ExportError, match=r"must be an exported translator\.tflite"):

@@ -256,6 +256,33 @@ def test_the_explorers_policy_forbids_what_is_not_its_own(golden, browser, tmp_p
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_explorer_can_be_read_on_every_shade(golden, browser, tmp_path, scheme):
+    """A contrast of 4.5 to 1 (WCAG 2.2, 1.4.3, with its relative luminance), and all content in a landmark."""
+    path = tmp_path / "explorer.html"
+    path.write_text(explorer(golden.translator, golden.texts[:1], "Attention"), encoding="utf-8")
+    page = browser.new_page(color_scheme=scheme)
+    page.goto(path.as_uri())
+    back, *cells = page.evaluate("""() => {
+        const colours = (one) => [getComputedStyle(one).color, getComputedStyle(one).backgroundColor];
+        const cell = document.querySelector("#grid td");
+        const shaded = (weight) => { shade(cell, weight); return colours(cell); };
+        return [colours(document.body), ...Array.from({ length: 201 }, (_, i) => shaded(i / 200))];
+    }""")
+    numbers = [[[float(x) for x in re.findall(r"[\d.]+", colour)] for colour in pair] for pair in (back, *cells)]
+
+    def luminance(colour):
+        linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in np.array(colour) / 255]
+        return np.dot(linear, [0.2126, 0.7152, 0.0722]) + 0.05
+
+    (_, behind), *pairs = numbers
+    for text, (*shade, alpha) in [(text, colour if len(colour) == 4 else [*colour, 1]) for text, colour in pairs]:
+        found = luminance(text), luminance(alpha * np.array(shade) + (1 - alpha) * np.array(behind))
+        assert max(found) / min(found) >= 4.5
+    assert page.locator("body > :not(main, script)").count() == 0
+    page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_explorer_is_no_wider_than_a_phone(golden, browser, tmp_path, scheme):
     path = tmp_path / "explorer.html"
     path.write_text(explorer(golden.translator, [*golden.texts[:2], "x" * 99], "Attention" * 9), encoding="utf-8")

@@ -221,7 +221,8 @@ def test_a_text_is_translated_sentence_by_sentence(golden, site, opened):
     assert f"\n\n- {translations[2][1].text}\n" in page.evaluate(shown)
     page.locator("#translation .sentence >> nth=0").press("Enter")
     assert page.inner_text("#chosen") == f"Sentence 1: {golden.texts[0]}"
-    page.locator("#translation .sentence >> nth=2").press("Enter")
+    page.locator("#translation .sentence >> nth=2").press("Space")  # Buttons react to both keys.
+    assert page.inner_text("#chosen") == f"Sentence 3: {golden.texts[2]}"
     assert page.locator("#hypotheses button").nth(1).get_attribute("aria-pressed") == "true"
     page.fill("#source", "")
     assert page.locator("#mirror .sentence").count() == 0
@@ -316,6 +317,15 @@ def test_markup_in_javascript_goes_where_it_goes_in_python(opened, tmp_path):
     assert [(fragments[i], found[i], wanted[i]) for i in different[:3]] == []
 
 
+# Pastes HTML and the same text without it; whether the page takes it.
+PASTE = """([html, text]) => {
+    const data = new DataTransfer();
+    for (const [type, content] of [["text/html", html], ["text/plain", text]]) data.setData(type, content);
+    const event = new ClipboardEvent("paste", { clipboardData: data, cancelable: true, bubbles: true });
+    return !document.getElementById("source").dispatchEvent(event);
+}"""
+
+
 def test_a_pasted_text_keeps_its_formatting(golden, site, opened):
     first, second, third = golden.texts[:3]
     word = first.split()[1]
@@ -325,14 +335,8 @@ def test_a_pasted_text_keeps_its_formatting(golden, site, opened):
     )
     page = opened(site)
     page.wait_for_selector("#translate:enabled")
-    paste = """([html, text]) => {
-        const data = new DataTransfer();
-        for (const [type, content] of [["text/html", html], ["text/plain", text]]) data.setData(type, content);
-        const event = new ClipboardEvent("paste", { clipboardData: data, cancelable: true, bubbles: true });
-        return !document.getElementById("source").dispatchEvent(event);
-    }"""
-    assert not page.evaluate(paste, [f"<meta charset=utf-8><span>{first}</span>", first])  # Nothing to keep.
-    assert page.evaluate(paste, [html, "as text"])
+    assert not page.evaluate(PASTE, [f"<meta charset=utf-8><span>{first}</span>", first])  # Nothing to keep.
+    assert page.evaluate(PASTE, [html, "as text"])
     page.wait_for_selector("body[data-state=done]")
     shown = "document.getElementById('rich-translation').shadowRoot.innerHTML"
     wanted = golden.translator.translate_html(html)
@@ -343,6 +347,102 @@ def test_a_pasted_text_keeps_its_formatting(golden, site, opened):
     page.wait_for_selector("#translation:not(.unfinished):has(.sentence)")
     assert page.input_value("#source") == "as text" and not page.is_visible("#rich-translation")
     assert page.errors == []
+
+
+def test_pasted_formatting_neither_covers_the_page_nor_hides_its_text(site, opened):
+    """Browsers put the computed styles of a page into what is copied from it, its fixed header and its black, too."""
+    page = opened(site, color_scheme="dark")
+    page.wait_for_selector("#translate:enabled")
+    html = (
+        "<a href='http://127.0.0.1:9/' style='position: fixed !important; inset: 0; opacity: 0'>a</a>"
+        "<p style='color: #000; background: #fff' onclick='x' id=y lang=fr><font color=#000>a <b>dog</b></font></p>"
+        # As Google Docs and others write bold words.
+        "<b style='font-weight: normal'>a <span style='font-weight: 700; color: #000'>cat</span></b>"
+        "<button popovertarget=p>a</button><div id=p popover>a</div>"
+    )
+    assert page.evaluate(PASTE, [html, "a"])
+    page.wait_for_selector("body[data-state=done]")
+    assert page.evaluate("document.getElementById('rich').shadowRoot.innerHTML") == (
+        '<a href="http://127.0.0.1:9/">a</a><p><font>a <b>dog</b></font></p>'
+        '<b style="font-weight: normal;">a <span style="font-weight: 700;">cat</span></b><button>a</button><div>a</div>'
+    )
+    colour = "(one) => getComputedStyle(one).color"
+    for place in ("#rich", "#rich-translation"):
+        assert page.locator(f"{place} p").first.evaluate(colour) == page.locator("body").evaluate(colour)
+    # Whatever gets into it: what is fixed there stays inside.
+    page.locator("#rich a").first.evaluate("(link) => (link.style = 'position: fixed; inset: -9999px')")
+    assert page.evaluate("document.elementFromPoint(innerWidth / 2, 5).closest('#rich')") is None
+
+
+def test_the_page_says_and_announces_its_languages(golden, site, opened):
+    page = opened(site)
+    translate(page, golden.texts[0])
+    assert [page.inner_text(f"label[for={side}]") for side in ("source", "translation")] == ["English", "German"]
+    language = "(one) => one.closest('[lang]').lang"
+    places = ["#source", "#translation .sentence", "#hypotheses span", "#attention thead th", "#attention tbody th"]
+    announced = [page.locator(place).first.evaluate(language) for place in places]
+    assert announced == ["en", "de", "de", "en", "de"]
+
+
+def test_a_page_that_does_not_know_its_languages_announces_none(site, opened, tmp_path):
+    folder = shutil.copytree(site, tmp_path / "site")
+    change(source_language=None, translation_language=None)(folder)
+    page = opened(folder)
+    page.wait_for_selector("#translate:enabled")
+    assert [page.inner_text(f"label[for={side}]") for side in ("source", "translation")] == ["Source", "Translation"]
+    assert [page.get_attribute(side, "lang") for side in ("#source", "#translation")] == ["", ""]
+
+
+def test_a_translation_of_another_text_is_marked_and_one_of_nothing_goes(golden, site, opened):
+    page = opened(site)
+    translate(page, golden.texts[0])
+    page.fill("#source", golden.texts[1])
+    assert page.inner_text("#status") == "The text has changed." and page.is_disabled("#copy")
+    assert "unfinished" in page.get_attribute("#translation", "class")
+    page.fill("#source", golden.texts[0])
+    assert page.inner_text("#status") == "Done." and page.is_enabled("#copy")
+    assert "unfinished" not in page.get_attribute("#translation", "class")
+    page.fill("#source", "")
+    page.wait_for_selector("#translation:empty")
+    assert page.inner_text("#status") == "Ready." and page.is_disabled("#copy") and page.is_hidden("#results")
+
+
+def test_a_page_opens_again_without_its_server(golden, site, browser):
+    """Playwright's own offline mode does not reach service workers, so the server ends."""
+    serving = server(site)
+    threading.Thread(target=serving.serve_forever, daemon=True).start()
+    page = browser.new_page()
+    page.goto("http://{}:{}/".format(*serving.server_address))
+    expected = translate(page, golden.texts[0])
+    page.evaluate("navigator.serviceWorker.ready")
+    serving.shutdown()
+    serving.server_close()
+    page.reload()
+    assert translate(page, golden.texts[0]) == expected
+    page.select_option("#model", index=1)  # Only the first model is kept.
+    page.wait_for_selector("#problem:visible")
+    assert "int8/translator.json could not be loaded" in page.inner_text("#problem")
+    page.close()
+
+
+def test_nothing_is_built_without_litert(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ai_edge_litert", None)
+    with pytest.raises(ImportError, match=r"LiteRT is not installed\. Try: pip install ai-edge-litert"):
+        export_web(None, tmp_path / "site")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_version_of_a_page_is_another_service_worker(site, tmp_path):
+    script = (site / "service-worker.js").read_text()
+    kept = json.loads(re.search(r"const FILES = (.*);", script)[1])
+    assert kept[0] == "./" and {"page.js", "models/float32/translator.tflite"} < set(kept)
+    assert all((site / name).exists() for name in kept) and not [name for name in kept if "int8" in name]
+    folder = shutil.copytree(site, tmp_path / "site")
+    (folder / "page.css").write_text("")
+    (folder / "service-worker.js").write_text((SOURCES / "page" / "service-worker.js").read_text())
+    web._complete_service_worker(folder / "service-worker.js", folder / "models" / "float32")
+    other = (folder / "service-worker.js").read_text()
+    assert other != script and other.splitlines()[1:] == script.splitlines()[1:]
 
 
 def test_another_model_can_be_chosen(golden, site, opened):

@@ -9,7 +9,11 @@ const ms = (x) => `${x < 10 ? x.toFixed(1) : Math.round(x)} ms`;
 const calls = new Map();
 // What makes a pasted text a formatted one; other text is pasted as usual.
 const FORMATTED = "a[href], b, strong, i, em, u, s, sub, sup, mark, code, pre, blockquote, h1, h2, h3, h4, h5, h6, li, td, th";
+// What is kept of pasted elements. Colours are not: those of most pages are black on white, and this one may be dark.
+const ATTRIBUTES = new Set("alt border cite class colspan dir headers height hidden href open reversed rowspan scope span src start title translate type value width".split(" "));
+const STYLES = ["font-style", "font-weight", "text-decoration-line", "vertical-align"]; // Of bold words in some editors.
 const DOUBT = 0.5; // Words with less confidence are underlined.
+const TRANSLATED = ["translation", "rich-translation", "hypotheses"];
 let rich = null; // The body of a pasted text with formatting, and the same text without it.
 let worker, broken, count = 0, shown, current = 0, attention, models, loading;
 
@@ -87,13 +91,23 @@ async function load() {
   }
 }
 
-/** Fills the list of target languages, if the model has several. The choice stays when another model is loaded. */
-function languages({ languages, target_language }) {
+/** Names the languages, and fills the list of target languages, if the model has several. Another model keeps the choice. */
+function languages({ languages, source_language, target_language, translation_language }) {
   const codes = Object.keys(languages), chosen = codes.includes($("language").value) ? $("language").value : target_language;
   $("into").hidden = !target_language || codes.length < 2;
-  if ($("into").hidden) return $("language").replaceChildren();
-  $("language").replaceChildren(...codes.map((code) => new Option(languageName(code), code)));
+  $("language").replaceChildren(...($("into").hidden ? [] : codes.map((code) => new Option(languageName(code), code))));
   $("language").value = chosen;
+  const titles = { source: ["Source", source_language], translation: ["Translation", $("into").hidden && translation_language] };
+  for (const [id, [title, code]] of Object.entries(titles)) {
+    document.querySelector(`label[for="${id}"]`).textContent = code ? languageName(code) : title;
+  }
+  speak(["source", "mirror", "rich"], source_language);
+  speak(TRANSLATED, $("into").hidden ? translation_language : chosen);
+}
+
+/** Says to screen readers in which language texts are; without a code it is unknown, and not that of the page. */
+function speak(ids, code) {
+  for (const id of ids) $(id).lang = code?.replaceAll("_", "-") ?? "";
 }
 
 function languageName(code) {
@@ -106,6 +120,15 @@ function languageName(code) {
 
 /** The chosen target language, or undefined for the model's own. */
 const language = () => $("language").value || undefined;
+
+/** Whether there is a translation, but of another text than that in the text area, is seen and said. */
+function compare() {
+  if (document.body.dataset.state !== "done") return;
+  const old = shown !== undefined && shown.text !== $("source").value;
+  $("translation").classList.toggle("unfinished", old);
+  $("copy").disabled = old || !shown;
+  $("status").textContent = old ? "The text has changed." : shown ? "Done." : "Ready.";
+}
 
 async function countTokens() {
   if (models[$("model").value].seconds === undefined) return; // Not loaded yet.
@@ -134,7 +157,7 @@ async function translate() {
       if (done && number > 1) $("status").textContent = `Translating … ${index + 1} of ${number}`;
     });
     if (result.superseded) return;
-    shown = result.sentences.length ? result : undefined;
+    shown = result.sentences.length ? { ...result, text } : undefined;
     $("results").hidden = !shown;
     if (shown) {
       for (const one of shown.sentences) one.chosen = 0;
@@ -143,11 +166,9 @@ async function translate() {
       for (const [i, one] of shown.sentences.entries()) fill(sentence($("translation"), i), one.hypotheses[0]);
       await select(0);
     }
-    $("translation").classList.remove("unfinished");
-    $("copy").disabled = !shown;
     times();
-    $("status").textContent = "Done.";
     document.body.dataset.state = "done";
+    compare();
   } catch (error) {
     problem(error.message);
     document.body.dataset.state = "failed";
@@ -176,9 +197,18 @@ function paste(event) {
   const html = event.clipboardData.getData("text/html");
   const body = html && new DOMParser().parseFromString(html, "text/html").body;
   if (!body || !body.querySelector(FORMATTED)) return;
+  for (const one of body.querySelectorAll("*")) tidy(one);
   event.preventDefault();
   keep({ body, text: event.clipboardData.getData("text/plain") });
   void translate();
+}
+
+/** Takes from a pasted element what could cover this page, hide the text or act; bold and italic by style are kept. */
+function tidy(one) {
+  const { style } = element("i");
+  style.cssText = one.getAttribute("style") ?? ""; // The policy leaves the own style of a parsed element empty.
+  for (const name of one.getAttributeNames()) if (!ATTRIBUTES.has(name)) one.removeAttribute(name);
+  for (const name of STYLES) if (style[name]) one.style.setProperty(name, style.getPropertyValue(name));
 }
 
 /** Translates the pasted text and keeps its formatting. */
@@ -328,11 +358,11 @@ function picture(found) {
     return of.reduce((sum, rows) => sum + rows[t][s], 0) / of.length;
   };
   const top = element("tr");
-  top.append(element("td"), ...attention.source.map((piece) => element("th", { scope: "col", textContent: piece })));
+  top.append(element("td"), ...attention.source.map((piece) => element("th", { scope: "col", textContent: piece, lang: $("source").lang })));
   top.firstChild.style.border = 0;
   const rows = attention.target.map((piece, t) => {
     const row = element("tr");
-    row.append(element("th", { scope: "row", textContent: piece }));
+    row.append(element("th", { scope: "row", textContent: piece, lang: $("translation").lang }));
     attention.source.forEach((from, s) => {
       const x = weight(t, s);
       const cell = element("td", {
@@ -389,10 +419,13 @@ async function start() {
   options($("model"), models.map((model) => `${model.name} (${megabytes(model.bytes)})`), 0);
   $("model").onchange = load;
   $("language").onchange = () => {
+    speak(TRANSLATED, language());
     if (shown || rich) void translate();
   };
   $("source").oninput = () => {
     $("mirror").replaceChildren(); // Its sentences are those of the text before.
+    if (!$("source").value) void translate(); // Of nothing: the old translation goes.
+    compare();
     void countTokens().catch((error) => problem(error.message));
   };
   $("source").onpaste = paste;
@@ -413,7 +446,9 @@ async function start() {
   };
   $("translation").onclick = choose;
   $("translation").onkeydown = (event) => {
-    if (event.key === "Enter") choose(event);
+    if (event.key !== "Enter" && event.key !== " ") return;
+    if (event.target.closest("[role]")) event.preventDefault(); // Space would scroll.
+    choose(event);
   };
   $("source").onkeydown = (event) => {
     if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
@@ -436,6 +471,8 @@ async function start() {
   };
   if (navigator.platform.startsWith("Mac")) $("hint").textContent = "⌘ + Enter";
   await load();
+  // After the first model, so that the worker finds files in the browser's own cache. The page also works without it.
+  navigator.serviceWorker?.register("service-worker.js").catch(() => {});
 }
 
 void start();
