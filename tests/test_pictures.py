@@ -1,5 +1,7 @@
 """Pictures of a run that was really trained, and the attention explorer in a real browser."""
 
+import re
+
 import numpy as np
 import pytest
 
