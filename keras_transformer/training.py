@@ -25,6 +25,9 @@ class InverseSquareRootSchedule(keras.optimizers.schedules.LearningRateSchedule)
         peak: the learning rate at step `warmup_steps`.
         warmup_steps: Defaults to 4000, the paper's.
 
+    Raises:
+        ValueError: `peak` is not positive, or `warmup_steps` is below 1.
+
     Example:
         >>> schedule = InverseSquareRootSchedule(peak=0.5, warmup_steps=4)
         >>> [round(float(schedule(iterations)), 3) for iterations in (0, 3, 15)]
@@ -33,6 +36,8 @@ class InverseSquareRootSchedule(keras.optimizers.schedules.LearningRateSchedule)
 
     def __init__(self, peak, warmup_steps=4000):
         super().__init__()
+        if peak is None or not peak > 0:
+            raise ValueError(f"`peak` must be positive: it is the highest learning rate. Received: peak={peak}.")
         if warmup_steps < 1:
             raise ValueError(f"`warmup_steps` must be at least 1. Received: warmup_steps={warmup_steps}.")
         self.peak = peak

@@ -116,6 +116,14 @@ def test_both_sides_need_a_file(tmp_path, capsys):
     assert "--output-source and --output-target must be two files" in capsys.readouterr().err
 
 
+def test_cleaning_does_not_replace_the_corpus_that_it_reads(tmp_path, capsys):
+    source, target = map(str, (write(tmp_path / "a.en", "a dog"), write(tmp_path / "a.de", "ein Hund")))
+    with pytest.raises(SystemExit, match="2"):
+        main(["clean", source, target, "--output-source", target, "--output-target", str(tmp_path / "x")])
+    assert f"must not replace the corpus that it reads. Received: {target} as an output" in capsys.readouterr().err
+    assert (tmp_path / "a.de").read_bytes() == b"ein Hund" and not (tmp_path / "x").exists()
+
+
 def test_training_text_is_cleaned_as_files_are(tmp_path):
     lines = [*phrasebook()["train"][:50], ("", "x"), phrasebook()["train"][0], ("a " * 700, "b " * 700)]
     tokenizer = Tokenizer.train([text for pair in lines for text in pair], 150)
@@ -143,8 +151,8 @@ def test_corpora_of_flags_and_of_files_are_the_same(tmp_path):
     paths = {"source": os.path.abspath("b.en"), "target": os.path.abspath("b.de")}
     assert file[1] == {**paths, "name": "news", "direction": None, "weight": 2.5}
     assert RunConfig.make({"train": file}) == flags
-    moved = [{**one, "source": f"elsewhere/{one['source']}"} for one in file]
-    assert flags.resumed({"train": moved}).data.train[0]["source"] == "elsewhere/a.en"
+    moved = [{**one, "source": f"/elsewhere{one['source']}"} for one in file]
+    assert flags.resumed({"train": moved}).data.train[0]["source"] == f"/elsewhere{os.path.abspath('a.en')}"
     with pytest.raises(ConfigError, match="`train` must stay as the run began"):
         flags.resumed({"train": [{**one, "weight": 2.0} for one in file]})
 

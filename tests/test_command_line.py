@@ -808,6 +808,12 @@ def test_user_errors_are_one_line_on_stderr_and_exit_2(capsys, error):
     assert capsys.readouterr() == ("", f"error: {error}\n")
 
 
+def test_an_output_that_cannot_hold_a_character_says_how_to_change_it(capsys):
+    with pytest.raises(SystemExit), user_errors():
+        "schön".encode("ascii")
+    assert "Received: 'ö', and an output in ascii. Set PYTHONIOENCODING=utf-8" in capsys.readouterr().err
+
+
 def test_an_error_of_the_file_system_names_the_file(tmp_path, capsys):
     with pytest.raises(SystemExit), user_errors():
         (tmp_path / "missing" / "file").read_text()

@@ -21,6 +21,24 @@ def test_schedule_is_the_papers_equation_and_peaks_at_warmup_steps():
     assert int(np.argmax(rates)) + 1 == warmup_steps
 
 
+@pytest.mark.parametrize("peak", [None, 0.0, -1e-3, float("nan")])
+def test_schedule_without_a_peak_is_an_error(peak):
+    with pytest.raises(ValueError, match=f"`peak` must be positive: .* Received: peak={peak}"):
+        training.InverseSquareRootSchedule(peak, 10)
+
+
+@pytest.mark.parametrize(("minutes", "limit"), [(None, False), (1e6, False), (1e-9, True)])
+def test_time_left_counts_the_time_limit(capsys, minutes, limit):
+    time_left = training.TimeLeft(minutes)
+    time_left.set_params({"epochs": 3})
+    time_left.on_train_begin()
+    time_left.on_epoch_begin(0)
+    time_left.on_epoch_end(0)
+    time_left.on_epoch_begin(1)
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("2 epochs to go, about ") and ("; the time limit ends training" in line) is limit
+
+
 def test_schedule_without_warmup_steps_is_an_error():
     with pytest.raises(ValueError, match="`warmup_steps` must be at least 1"):
         training.InverseSquareRootSchedule(1.0, 0)
