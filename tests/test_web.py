@@ -438,6 +438,7 @@ def test_another_version_of_a_page_is_another_service_worker(site, tmp_path):
     assert kept[0] == "./" and {"page.js", "models/float32/translator.tflite"} < set(kept)
     assert all((site / name).exists() for name in kept) and not [name for name in kept if "int8" in name]
     folder = shutil.copytree(site, tmp_path / "site")
+    (folder / MANIFEST).unlink()  # It is written last.
     (folder / "page.css").write_text("")
     (folder / "service-worker.js").write_text((SOURCES / "page" / "service-worker.js").read_text())
     web._complete_service_worker(folder / "service-worker.js", folder / "models" / "float32")
