@@ -32,7 +32,7 @@ from keras_transformer.cleaning import Cleaner
 from keras_transformer.config import PRESETS, ConfigError, read_json
 from keras_transformer.datasets import FileLines, load_corpus
 from keras_transformer.encoding import EMPTY, left_out_by, report
-from keras_transformer.files import FileError, locked, output_file, write_json
+from keras_transformer.files import FileError, locked, output_file, sha256, write_json
 from keras_transformer.runs import Run
 from keras_transformer.search import has_loop
 from keras_transformer.settings import one_of
@@ -290,7 +290,7 @@ class Distillation:
             )
         self.text = TeacherText(arguments.text_dir or f"{self.run}-text", self._made_from())
         # Other students may be made of the same translations, and this one may be resumed after them.
-        references = arguments.reference and _checksum(arguments.reference)
+        references = arguments.reference and sha256(arguments.reference)
         chosen_by = [self.select, arguments.drop_worst, arguments.direction, references, bool(arguments.real_weight)]
         chosen_by += self._cleaning()
         digest = hashlib.sha256(json.dumps(chosen_by).encode()).hexdigest()[:8]
@@ -350,9 +350,9 @@ class Distillation:
                     f"--translations must have a line for each line of the text, which has {self.num_lines:,}. "
                     f"Received: {given} with {count:,}. Is it complete, and of this text?"
                 )
-            return {**made_from, "translations": _checksum(given)}
+            return {**made_from, "translations": sha256(given)}
         search = {name: str(value) for name, value in vars(self._search()).items()}
-        teachers = [_checksum(teacher.model_file) for teacher in self.teachers]
+        teachers = [sha256(teacher.model_file) for teacher in self.teachers]
         return {**made_from, "teachers": teachers, "search": search, "target_language": self.language}
 
     def _search(self):
@@ -442,11 +442,6 @@ class Distillation:
             if found is not None:
                 self.text.copy(name, (pair[::-1] for pair in found) if self.backward else found)
         return [f"{self.text.folder}: {count:,} pairs of the teacher", *report(left_out)]
-
-
-def _checksum(path):
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _chooser(how):
