@@ -122,7 +122,6 @@ def export_tflite(
             f"Received: text_file=True, tokenizer {', '.join(sorted(kinds))}."
         )
     settings, facts = settings.within(target_length), {}
-    data = translator.run and translator.run.config().data
     with new_folder(path, overwrite, facts) as temporary:
         tokenizers = save_tokenizers(temporary, translator.tokenizers)
         metadata = {
@@ -137,7 +136,7 @@ def export_tflite(
             "settings": vars(settings),
             "source_language": translator.source_language,
             "target_language": translator.target_language,
-            "translation_language": translator.target_language or (data and data.target_language),
+            "translation_language": translator.translation_language,
             "languages": dict(translator.source_tokenizer.languages),
             "begins_with_tag": translator.begins_with_tag,
             "sentences": specification(translator.source_language),

@@ -28,15 +28,7 @@ from keras_transformer.compiled import (
 from keras_transformer.confidence import WORD, Calibration, Confidence, right_words, word_log_probs
 from keras_transformer.ensemble import Ensemble
 from keras_transformer.model import Transformer
-from keras_transformer.placeholders import (
-    NUM_PLACEHOLDERS,
-    Glossary,
-    has_words,
-    lost,
-    protect,
-    protect_target,
-    restored,
-)
+from keras_transformer.placeholders import Glossary, has_words, lost, protect, protect_target, restored
 from keras_transformer.runs import Run
 from keras_transformer.search import NGRAM_OF_LOOPS, SearchSettings, has_loop, placeholders_of, search
 from keras_transformer.settings import one_of
@@ -216,7 +208,7 @@ class Translator:
             results = self._add_confidence(sources, results)
         if not (return_scores or return_attention or return_confidence):
             self._warn_of_truncated(truncated)
-            _warn_of_lost(hypotheses[0] for hypotheses in results)
+            self._warn_of_lost(hypotheses[0] for hypotheses in results)
             results = [[hypothesis.text for hypothesis in hypotheses] for hypotheses in results]
         return results if num_hypotheses > 1 else [hypotheses[0] for hypotheses in results]
 
@@ -345,7 +337,7 @@ class Translator:
         parts = self.split_text(text)
         found = self.join_text(parts, self.stream_sentences(parts, **kwargs))
         if not return_sentences:
-            _warn_of_lost(sentence.translation for sentence in found.sentences)
+            self._warn_of_lost(sentence.translation for sentence in found.sentences)
         return found if return_sentences else found.text
 
     def translate_html(self, html, **kwargs):
@@ -372,11 +364,14 @@ class Translator:
         if self.glossary:
             raise ValueError("Markup is translated without a glossary. Received: a translator with one. Leave it out.")
         _check_whole_text(kwargs)
-        language = kwargs.get("target_language") or self.target_language
-        if not language and self.run:
-            language = self.run.config().data.target_language
+        language = kwargs.get("target_language") or self.translation_language
         translate = functools.partial(markup.aligned_translations, self, **kwargs)
         return function(text, translate, self.source_language, language)
+
+    @functools.cached_property
+    def translation_language(self):
+        """Language code of the translations; None if it is not known."""
+        return self.target_language or (self.run and self.run.config().data.target_language)
 
     def split_text(self, text):
         """The separators and sentences of a text, in turn; every sentence fits into `max_source_length`."""
@@ -688,6 +683,17 @@ class Translator:
                 stacklevel=3,
             )
 
+    def _warn_of_lost(self, translations):
+        lacking = [(place, translation.lost) for place, translation in enumerate(translations) if translation.lost]
+        if lacking:
+            place, parts = lacking[0]
+            warnings.warn(
+                f"{len(lacking):,} translations lack parts that must not change: the vocabulary has "
+                f"{self.num_placeholders} placeholders. The first is that of sentence {place}. "
+                f"Received: {', '.join(parts)}. Shorten the text.",
+                stacklevel=3,
+            )
+
     def _encode_prefixes(self, prefixes, parts):
         """Token ids of the prefixes of texts whose placeholders stand for the given parts."""
         if prefixes is None:
@@ -812,17 +818,6 @@ def _check_unicode(name, text):
             f"`{name}` must be valid Unicode. Received: half of a surrogate pair, {text[error.start]!r}, at "
             f"{error.start} of {reprlib.repr(text)}. Replace it: text.encode(errors='replace').decode()."
         ) from error
-
-
-def _warn_of_lost(translations):
-    places = {place: one.lost for place, one in enumerate(translations) if one.lost}
-    if places:
-        place, lost = next(iter(places.items()))
-        warnings.warn(
-            f"{len(places):,} translations lack parts that must not change: a vocabulary has {NUM_PLACEHOLDERS} "
-            f"placeholders. The first is that of sentence {place}. Received: {', '.join(lost)}. Shorten the text.",
-            stacklevel=3,
-        )
 
 
 def _check_whole_text(kwargs):
