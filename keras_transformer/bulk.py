@@ -25,7 +25,8 @@ try:
     from apache_beam.options.pipeline_options import PipelineOptions
     from apache_beam.utils.shared import Shared
 except ModuleNotFoundError as error:
-    raise SystemExit("error: Apache Beam is not installed. Try: pip install apache-beam") from error
+    message = "Apache Beam is not installed. Try: pip install apache-beam"
+    raise (SystemExit(f"error: {message}") if __name__ == "__main__" else ImportError(message)) from error
 
 from keras_transformer.cleaning import Cleaner
 from keras_transformer.command_line import FlagParser, add_flags, user_errors

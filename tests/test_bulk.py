@@ -1,7 +1,9 @@
 """Bulk translation, in processes of its own, on Beam's runner for one machine."""
 
 import gzip
+import importlib
 import re
+import runpy
 import subprocess
 import sys
 
@@ -96,3 +98,13 @@ def test_what_cannot_be_done_is_said_before_anything_is_written(golden, tmp_path
     assert done.returncode == 2
     assert message in done.stderr and "Traceback" not in done.stderr
     assert not list(tmp_path.glob("out/*"))
+
+
+def test_without_beam_a_library_call_and_a_command_say_what_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "apache_beam", None)
+    monkeypatch.delitem(sys.modules, "keras_transformer.bulk", raising=False)
+    message = r"Apache Beam is not installed\. Try: pip install apache-beam"
+    with pytest.raises(ImportError, match=message):
+        importlib.import_module("keras_transformer.bulk")
+    with pytest.raises(SystemExit, match=f"error: {message}"):
+        runpy.run_module("keras_transformer.bulk", run_name="__main__")

@@ -409,6 +409,14 @@ BROKEN = {
     "embedding norm": (change_json("config.json", normalize_embedding=True), "normalize_embedding must be false"),
     "learned": (change_json("config.json", static_position_embeddings=False), "positions must be sinusoidal"),
     "other heads": (change_json("config.json", decoder_attention_heads=4), r"the same attention_heads.*\(2, 4\)"),
+    "a list as model type": (
+        change_json("config.json", model_type=["marian"]),
+        r"model_type must be 'marian'.*\['marian'\]",
+    ),
+    "a list as activation": (
+        change_json("config.json", activation_function=["gelu"]),
+        "activation_function must be text",
+    ),
     "activation": (change_json("config.json", activation_function="mish"), "the activation must be one of .* mish"),
     "too deep": (change_json("config.json", encoder_layers=3), "lack model.encoder.layers.2"),
     "more weights": (change_json("config.json", decoder_layers=1), "has weights that this package has no place for"),

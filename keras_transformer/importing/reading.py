@@ -28,6 +28,7 @@ RULES = {
     bool: Rule(lambda value: type(value) is bool, "true or false"),
     float: Rule(lambda value: type(value) in (int, float) and 0 <= value < 1, "a number in [0, 1)"),
     int: Rule(lambda value: type(value) is int and value > 0, "a whole number above 0"),
+    str: Rule(lambda value: type(value) is str, "text"),
 }
 ACTIVATIONS = {"relu": "relu", "swish": "silu", "silu": "silu", "gelu": "gelu"}
 # A translation has at most this many tokens per source token, as in Marian (`max-length-factor`).
@@ -95,7 +96,7 @@ def _families(model_type):
     """What to do with a model of another type."""
     read = {"marian": "Import it as opus-mt.", "m2m_100": "Import it as m2m-100 or nllb."}
     return read.get(
-        model_type,
+        str(model_type),
         "This package reads marian (opus-mt) and m2m_100 (m2m-100, nllb); ct2-transformers-converter of CTranslate2 "
         "reads many others, such as mbart and t5 (MADLAD).",
     )
@@ -381,7 +382,7 @@ def by_id(path, ids):
     """The tokens of a dict of ids in the order of their ids."""
     if not ids or sorted(map(str, ids.values())) != sorted(map(str, range(len(ids)))):
         raise unfit(path, "a vocabulary must have the ids 0, 1, 2, ... once each", f"{len(ids):,} tokens")
-    broken = next((token for token in ids if re.search("[\0\ud800-\udfff]", token)), None)
+    broken = next((token for token in ids if type(token) is not str or re.search("[\0\ud800-\udfff]", token)), None)
     if broken is not None:
         raise unfit(path, "a token must be valid Unicode without the character U+0000", ascii(broken))
     return sorted(ids, key=lambda token: int(ids[token]))
