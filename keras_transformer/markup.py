@@ -1,12 +1,12 @@
-"""Translates HTML and XML: the text changes, all else stays as it was written.
+"""Translates HTML and XML: the text changes, everything else stays as it was written.
 
 A source is cut into tags, comments and texts. What is not translated is in the output character by character: tags with
 their attributes, entities, scripts, comments, templates, line ends. Every element is in the output once, inside the
 same parent. Inline elements, such as `b` and `a`, go to the words that the model aligns with theirs. A tag without its
 counterpart stays where it is, and ends the text.
 
-HTML says which elements are inline. In XML, those are that stand beside words. Elements of XHTML, SVG and MathML are
-treated in XML as in HTML.
+HTML defines which elements are inline. In XML, an element is inline if it stands next to words. Elements of XHTML, SVG
+and MathML in XML follow the rules of HTML.
 """
 
 import bisect
@@ -72,7 +72,7 @@ _COMMENT = re.compile(r"<!---?>|<!--.*?(?:--!?>|\Z)", re.DOTALL)
 _UNFINISHED = re.compile("</?[a-z]", re.IGNORECASE)
 _MARKUP = re.compile(r"<(?=[a-z/!?%])|\{%", re.IGNORECASE)
 _TEMPLATES = {"<?": "?>", "<%": "%>", "{%": "%}"}  # PHP and the like; a browser reads them as text or comments.
-# A script goes on after `</script>` in `<!-- <script> </script> -->`.
+# In a script, `<!-- <script> </script> -->` is text: that `</script>` does not end it.
 _SCRIPT = re.compile(rf"<!---?>|<!--|-->|</?script(?=[{_S}/>])", re.IGNORECASE)
 _SCRIPT_STATES = {(0, "<!--"): 1, (1, "-->"): 0, (1, "<script"): 2, (2, "-->"): 0, (2, "</script"): 1}
 _VOID = _names(

@@ -52,7 +52,7 @@ KEPT = (
     rf"\{{[^{{}},\n]{{1,60}},[ \n]*(?:plural|select|selectordinal|choice)[ \n]*,{_BRACES}\}}",
     r"[$%#@]?\{\{?[^{}⟦⟧\n]{0,60}\}?\}|\[\[[^\[\]\n]{1,60}\]\]",
     r"\$\([A-Za-z0-9_.]{1,60}\)|\$\[[A-Za-z0-9_.]{1,60}\]|\$[A-Za-z_][A-Za-z0-9_]*\$?",
-    # "%PRODUCTNAME"; printf and strftime, also "%1$-5.2lf", "%(name)s", "%<PRIu64>" and a "%%" behind them; Qt's "%1".
+    # "%PRODUCTNAME"; printf and strftime, also "%1$-5.2lf", "%(name)s", "%<PRIu64>" and a "%%" after them; Qt's "%1".
     r"%[A-Z][A-Z0-9_]+%?",
     r"%(?:\([^() \n]{1,60}\)|[0-9]+\$)?[-+0#']*(?:[0-9]+|\*)?(?:\.(?:[0-9]+|\*)?)?(?:hh?|ll?|[qjztLw])?"
     r"(?:[A-Za-z@]|<PRI[A-Za-z0-9]+>)(?:%%)?",
@@ -167,8 +167,8 @@ def restored(text, parts, complete=True, source=""):
     if not parts:
         return text
     for name in map(placeholder, range(len(parts) if source else 0)):
-        before, behind = (_compiled(pattern).search(source) for pattern in (TOUCHED[0] + name, name + TOUCHED[1]))
-        text = text.replace(name, (not before) * BEGIN + name + (not behind) * END)
+        before, after = (_compiled(pattern).search(source) for pattern in (TOUCHED[0] + name, name + TOUCHED[1]))
+        text = text.replace(name, (not before) * BEGIN + name + (not after) * END)
     found = _replaced(text, *APART, MARK_PLACEHOLDERS).split(CUT)
     numbers = [int(number) for number in found[1::2]]
     found[1::2] = [parts[number] if number < len(parts) else "" for number in numbers]

@@ -188,7 +188,7 @@ class TimeLeft(keras.callbacks.Callback):
             seconds = left * passed / self._epochs_done
             text = f"{left} epoch{'s' if left > 1 else ''} to go, about {_duration(seconds)}"
             if self.minutes and (until_limit := 60 * self.minutes - passed) < seconds:
-                text += f"; the time limit ends training after the epoch that runs in {_duration(until_limit)}"
+                text += f"; the time limit ends training in about {_duration(until_limit)}, when the epoch is finished"
             print(text, flush=True)
 
     def on_epoch_end(self, epoch, logs=None):

@@ -196,7 +196,7 @@ def test_what_is_not_translated_stays_as_it_was_written(html):
         ("<code translate=yes>c d</code>", "<code translate=yes>d c</code>"),
         (f"<p translate='&#110;o' title='&#{'9' * 5000};'>a b</p>",) * 2,
         ("<li translate=no>a b<li>c d", "<li translate=no>a b<li>d c"),
-        # The number of an annotation stays behind its word.
+        # The number of an annotation stays after its word.
         ('a b<sup><a href="#1">[1]</a></sup>', 'b a<sup><a href="#1">[1]</a></sup>'),
         # Templates stay where they are.
         ("<?php if (a > b) { ?>a b<% c %>{% if d %}e f", "<?php if (a > b) { ?>b a<% c %>{% if d %}f e"),

@@ -276,9 +276,9 @@ def test_explorer_can_be_read_on_every_shade(golden, browser, tmp_path, scheme):
         linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in np.array(colour) / 255]
         return np.dot(linear, [0.2126, 0.7152, 0.0722]) + 0.05
 
-    (_, behind), *pairs = numbers
+    (_, page_colour), *pairs = numbers
     for text, (*shade, alpha) in [(text, colour if len(colour) == 4 else [*colour, 1]) for text, colour in pairs]:
-        found = luminance(text), luminance(alpha * np.array(shade) + (1 - alpha) * np.array(behind))
+        found = luminance(text), luminance(alpha * np.array(shade) + (1 - alpha) * np.array(page_colour))
         assert max(found) / min(found) >= 4.5
     assert page.locator("body > :not(main, script)").count() == 0
     page.close()
