@@ -18,7 +18,7 @@ from pathlib import Path
 
 from keras_transformer.export import ExportError
 from keras_transformer.export.run_tflite import check_litert
-from keras_transformer.files import MANIFEST, FileError, cached_folder, foreign_files, new_folder, sha256
+from keras_transformer.files import MANIFEST, FileError, cached_folder, hashes, new_folder
 
 SOURCES = Path(__file__).parent.parent / "web"  # In the repository, and in an installed package.
 NODE_VERSION = 18  # The oldest Node.js that builds the page; Debian 12 and Ubuntu 24.04 have it.
@@ -82,10 +82,14 @@ def export_web(translator, path, quantizations=("none", "int8"), overwrite=False
 def _complete_service_worker(file, first_model):
     """Writes into the service worker of a page which files it keeps, and a hash of all files: the version."""
     folder = file.parent
-    hashes = {name: sha256(folder / name) for name in foreign_files(folder)}
-    others = [name for name in hashes if name.startswith("models/") and not (folder / name).is_relative_to(first_model)]
-    names = ["./", *(name for name in hashes if name not in others and Path(name).name not in (MANIFEST, file.name))]
-    version = hashlib.sha256(json.dumps(hashes).encode()).hexdigest()
+    digests = hashes(folder)
+
+    def is_kept(name):
+        of_another_model = name.startswith("models/") and not (folder / name).is_relative_to(first_model)
+        return not of_another_model and Path(name).name not in (MANIFEST, file.name)
+
+    names = ["./", *filter(is_kept, digests)]
+    version = hashlib.sha256(json.dumps(digests).encode()).hexdigest()
     constants = f"const VERSION = {json.dumps(version)};\nconst FILES = {json.dumps(names)};\n\n"
     file.write_text(constants + file.read_text(encoding="utf-8"), encoding="utf-8")
 

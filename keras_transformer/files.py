@@ -182,8 +182,8 @@ def new_folder(path, overwrite=False, facts=None):
         path.parent.mkdir(parents=True, exist_ok=True)
         with _working_folder(temporary):
             yield temporary
-            files = {name: sha256(temporary / name) for name in foreign_files(temporary)}
-            write_json(temporary / MANIFEST, {"made_by": "keras_transformer", **(facts or {}), "files": files})
+            content = {"made_by": "keras_transformer", **(facts or {}), "files": hashes(temporary)}
+            write_json(temporary / MANIFEST, content)
             _check_replaceable(path, overwrite)  # Again: it may have changed while this was written.
             if path.exists():
                 path.rename(old)
@@ -290,10 +290,17 @@ def foreign_files(folder):
     folder = Path(folder)
     manifest = _manifest(folder)
     own = {MANIFEST, *manifest["files"]} if manifest else set()
-    names = sorted(
-        str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_symlink() or not file.is_dir()
-    )
-    return [name for name in names if name not in own]
+    return [name for name in _names(folder) if name not in own]
+
+
+def _names(folder):
+    """The names of all files and links of a folder and of the folders in it."""
+    return sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_symlink() or not file.is_dir())
+
+
+def hashes(folder):
+    """The SHA-256 of each file of a folder, by name, without that of `MANIFEST`."""
+    return {name: sha256(folder / name) for name in _names(folder) if name != MANIFEST}
 
 
 def check_unchanged(folder):
