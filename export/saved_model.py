@@ -18,7 +18,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer import __version__, decoding
+import keras_transformer
+from keras_transformer import decoding
 from keras_transformer.compiled import BATCH_SIZES, FORWARD_ROWS
 from keras_transformer.export import check_exportable
 from keras_transformer.export.serving import server_environment
@@ -498,7 +499,7 @@ def _write_metadata(path, translator, settings, num_hypotheses, jit_compile):
     for array in translator.model.get_weights():
         weights.update(array.tobytes())
     metadata = {
-        "versions": {"keras_transformer": __version__, **{name: version(name) for name in PACKAGES}},
+        "versions": {"keras_transformer": keras_transformer.__version__, **{name: version(name) for name in PACKAGES}},
         "weights_sha256": weights.hexdigest(),
         "model": keras.saving.serialize_keras_object(translator.model)["config"],
         "settings": vars(settings),

@@ -13,7 +13,8 @@ import tensorflow as tf
 from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
-from keras_transformer import __version__, decoding, placeholders
+import keras_transformer
+from keras_transformer import decoding, placeholders
 from keras_transformer.caches import FixedCache
 from keras_transformer.export import ExportError, check_exportable
 from keras_transformer.export.run_tflite import check_litert
@@ -146,7 +147,10 @@ def export_tflite(
             "length_margin": LENGTH_MARGIN,
             "confidence": translator.calibration and translator.calibration._asdict(),
             "no_hypothesis_score": decoding.NO_HYPOTHESIS,
-            "versions": {"keras_transformer": __version__, **{name: version(name) for name in ("tensorflow", "keras")}},
+            "versions": {
+                "keras_transformer": keras_transformer.__version__,
+                **{name: version(name) for name in ("tensorflow", "keras")},
+            },
         }
         content = json.dumps(metadata, indent=2) + "\n"
         (temporary / "translator.json").write_text(content, encoding="utf-8")

@@ -247,7 +247,7 @@ def test_the_explorers_policy_forbids_what_is_not_its_own(golden, browser, tmp_p
     page = browser.new_page()
     page.goto(path.as_uri())
     assert page.title() == "Attention"
-    assert page.evaluate("getComputedStyle(document.querySelector('h1')).color") == "rgb(17, 17, 17)"
+    assert page.evaluate("getComputedStyle(document.querySelector('h1')).color") == "rgb(0, 0, 0)"
     assert page.locator("#queries button").count()
     refused = """() => new Promise((answer) => {
         document.addEventListener("securitypolicyviolation", (event) => answer(event.effectiveDirective));

@@ -243,5 +243,5 @@ def test_no_window_and_no_settings_are_touched():
 
 def test_without_matplotlib_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ImportError, match=r"Try: pip install \"keras_transformer\[plot\]\""):
+    with pytest.raises(ImportError, match=r"Matplotlib is not installed\. Try: pip install matplotlib"):
         visualize.sinusoids(TABLE)
