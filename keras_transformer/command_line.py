@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+import threading
 import types
 
 from keras_transformer.config import PRESETS, RECIPES, SECTIONS
@@ -99,9 +100,11 @@ def user_errors(hint=""):
         hint: what to do next, a string or a function that returns it; printed after an interruption or a file error.
             Defaults to nothing.
     """
-    before = None
+    before = {}
     with contextlib.suppress(ValueError):  # Only the main thread can set a signal handler.
-        before = signal.signal(signal.SIGTERM, _terminate)
+        before[signal.SIGTERM] = signal.signal(signal.SIGTERM, _interrupt)
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            before[signal.SIGINT] = signal.signal(signal.SIGINT, _interrupt)
     try:
         yield
         sys.stdout.flush()  # An error here would otherwise come while Python exits.
@@ -128,8 +131,8 @@ def user_errors(hint=""):
         print(f"{'Terminated' if terminated else 'Interrupted'}. {_text(hint)}".rstrip(), file=sys.stderr)
         raise SystemExit(128 + (signal.SIGTERM if terminated else signal.SIGINT)) from error
     finally:
-        if before is not None:
-            signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _text(hint):
@@ -140,8 +143,19 @@ class _Terminated(KeyboardInterrupt):
     """SIGTERM; code that cleans up after Ctrl-C also cleans up after this."""
 
 
-def _terminate(number, frame):
-    raise _Terminated
+def _interrupt(number, frame):
+    """Ends the command, but tries again later during an import or a check of a type.
+
+    An interrupted import of TensorFlow can crash or hang, and its C++ code swallows the errors of the checks.
+    """
+    while frame:
+        if frame.f_code.co_filename.startswith(("<frozen importlib", "<frozen abc", "<frozen _collections_abc")):
+            again = threading.Timer(0.1, os.kill, (os.getpid(), number))
+            again.daemon = True
+            again.start()
+            return
+        frame = frame.f_back
+    raise _Terminated if number == signal.SIGTERM else KeyboardInterrupt
 
 
 def _close_standard_output():

@@ -340,7 +340,7 @@ class Translator:
             self._warn_of_lost(sentence.translation for sentence in found.sentences)
         return found if return_sentences else found.text
 
-    def translate_html(self, html, **kwargs):
+    def translate_html(self, text, **kwargs):
         """Translates an HTML document or fragment; see `keras_transformer.markup.translate_html`.
 
         Text is translated as `translate_text` does; each inline element goes to the words that the model aligns with
@@ -348,22 +348,23 @@ class Translator:
         with `translate="no"` or another `lang`.
 
         Args:
-            html: a string.
+            text: the markup, a string.
             **kwargs: `target_language` and `SearchSettings` for `translate`.
 
         Returns:
             A string.
         """
-        return self._translate_markup(markup.translate_html, html, kwargs)
+        return self._translate_markup(markup.translate_html, text, kwargs)
 
-    def translate_xml(self, xml, **kwargs):
+    def translate_xml(self, text, **kwargs):
         """Translates an XML document as `translate_html` does; see `keras_transformer.markup.translate_xml`."""
-        return self._translate_markup(markup.translate_xml, xml, kwargs)
+        return self._translate_markup(markup.translate_xml, text, kwargs)
 
     def _translate_markup(self, function, text, kwargs):
         if self.glossary:
             raise ValueError("Markup is translated without a glossary. Received: a translator with one. Leave it out.")
         _check_whole_text(kwargs)
+        _check_text(text)
         language = kwargs.get("target_language") or self.translation_language
         translate = functools.partial(markup.aligned_translations, self, **kwargs)
         return function(text, translate, self.source_language, language)
@@ -375,11 +376,7 @@ class Translator:
 
     def split_text(self, text):
         """The separators and sentences of a text, in turn; every sentence fits into `max_source_length`."""
-        if not isinstance(text, str):
-            raise TypeError(
-                f"`text` must be one string. Received: {reprlib.repr(text)}. For a list of sentences, use `translate`."
-            )
-        _check_unicode("text", text)
+        _check_text(text)
 
         def fits(plain):
             # Also with a tag before it: which one does not matter here.
@@ -818,6 +815,14 @@ def _check_unicode(name, text):
             f"`{name}` must be valid Unicode. Received: half of a surrogate pair, {text[error.start]!r}, at "
             f"{error.start} of {reprlib.repr(text)}. Replace it: text.encode(errors='replace').decode()."
         ) from error
+
+
+def _check_text(text):
+    if not isinstance(text, str):
+        raise TypeError(
+            f"`text` must be one string. Received: {reprlib.repr(text)}. For a list of sentences, use `translate`."
+        )
+    _check_unicode("text", text)
 
 
 def _check_whole_text(kwargs):

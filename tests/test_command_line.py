@@ -1,8 +1,10 @@
 """The commands as a user calls them: what they print, write and refuse."""
 
+import abc
 import contextlib
 import errno
 import gzip
+import importlib
 import json
 import os
 import pty
@@ -177,6 +179,32 @@ def test_a_full_disk_and_a_closed_pipe_end_a_translation_in_one_line(golden, tmp
         process.stdin.close()
         assert said(process.stderr.read().decode()) == []
     assert process.returncode == 128 + signal.SIGPIPE
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_import_that_is_interrupted_ends_before_the_command_does(tmp_path, monkeypatch, capsys, number, status):
+    # TensorFlow crashes, hangs or forgets the interruption if its import is cut off.
+    name = f"interrupted_{number.name}"
+    (tmp_path / f"{name}.py").write_text(f"import os\nos.kill(os.getpid(), {int(number)})\nis_whole = True\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(SystemExit, match=str(status)), user_errors("A hint."):
+        module = importlib.import_module(name)
+        assert module.is_whole
+        time.sleep(60)
+    assert capsys.readouterr().err.endswith("ed. A hint.\n")
+
+
+def test_an_interruption_waits_for_a_check_of_a_type():
+    # TensorFlow's C++ code makes many of them, and forgets an interruption in one.
+    class Checked(metaclass=abc.ABCMeta):  # noqa: B024 (its check is what counts)
+        @classmethod
+        def __subclasshook__(cls, other):
+            os.kill(os.getpid(), signal.SIGINT)
+            return True
+
+    with pytest.raises(SystemExit, match="130"), user_errors():
+        assert isinstance(3, Checked)
+        time.sleep(60)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

@@ -453,6 +453,10 @@ BROKEN = {
         change_weights(model_decoder_layers_0_fc1_weight=lambda x: x[:5]),
         r"fc1.weight must have the shape \(11, 16\). Received: \(5, 16\)",
     ),
+    "not numbers": (
+        change_weights(model_decoder_layers_0_fc1_bias=lambda x: x + np.nan),
+        r"must be numbers\. model.decoder.layers.0.fc1.bias holds NaN",
+    ),
     "other names": (
         lambda folder: save_file({"module.x": np.zeros(2)}, folder / "model.safetensors"),
         "lack model.shared.weight.*Received: module.x",
@@ -524,6 +528,8 @@ def test_settings_that_are_not_carried_over_are_named(whole, tmp_path):
     others = sorted(notes - expected)
     assert others[0].startswith("note: the folder does not name both languages: the run says en-de")
     assert others[1].startswith("note: the start token <pad> counts in the softmax") and len(others) == 2
+    change_json("generation_config.json", renormalize_logits=True, no_repeat_ngram_size=3)(tmp_path / "model")
+    assert "normalizes again after" in importing.read("opus-mt", tmp_path / "model").original.notes[-1]
     marian_folder(tmp_path / "marian")
     decoder = tmp_path / "marian" / "decoder.yml"
     decoder.write_text(decoder.read_text().replace("- model.npz", "- model.npz\n- other.npz") + "word-penalty: 0.5\n")

@@ -142,6 +142,8 @@ def test_a_long_sentence_is_cut_and_nothing_is_lost(golden):
 def test_a_text_is_one_string(golden):
     with pytest.raises(TypeError, match=r"`text` must be one string. Received: \['a'\]. For a list"):
         golden.translator.translate_text(["a"])
+    with pytest.raises(TypeError, match=r"`text` must be one string. Received: b'<p>'"):
+        golden.translator.translate_html(b"<p>")
     for wrong in ({"num_hypotheses": 2}, {"prefixes": ["x"]}):
         with pytest.raises(ValueError, match=r"A whole text has one translation and no prefixes\. Received: "):
             golden.translator.translate_text("a", **wrong)

@@ -180,6 +180,10 @@ def transformers_settings(folder, config, tokens, ignored=()):
             f"the start token {tokens[1][start]} counts in the softmax, as in transformers, because {path.name} has no "
             "renormalize_logits: true. Marian does not count it."
         )
+    elif generation.get("no_repeat_ngram_size") or generation.get("repetition_penalty", 1.0) != 1.0:
+        notes.append(
+            "transformers normalizes again after no_repeat_ngram_size and repetition_penalty, this search before."
+        )
     return {
         "start": start,
         "end": tuple(end),
@@ -327,6 +331,8 @@ class Arrays:
 
     def _shaped(self, name, shape):
         array = self.taken[name]
+        if array.size and np.isnan(array.max()):
+            raise ModelImportError(f"The weights in {self.folder} must be numbers. {name} holds NaN: it is damaged.")
         if shape is None:
             return array
         if array.shape[:1] == (1,) and array.ndim == len(shape) + 1:
