@@ -309,17 +309,24 @@ class PositionalEmbedding(keras.layers.Layer):
         return logits if self.bias is None else logits + self.bias
 
     def output_kernel(self):
-        """The matrix (D, V) of `project`, in memory row by row.
+        """The matrix (D, V) of `project`, in memory row by row; None if the embedding is quantized.
 
         For a few hidden states, a product with it takes a tenth of the time of a product with the embeddings (V, D).
         """
         embedding = self.token_embedding
+        if embedding.quantization_mode:
+            return None  # Its matrices are integers without their scale, and `project` rounds the hidden states too.
         kernel = ops.transpose(embedding.embeddings) if self.tie_weights else embedding.reverse_embeddings
         return ops.cast(kernel, self.variable_dtype)
 
     def output_rows(self, token_ids):
         """What `project` needs for some tokens only: vectors (..., D), and biases (...) or None, of ids (...)."""
         embedding = self.token_embedding
+        if embedding.quantization_mode:
+            raise ValueError(
+                "A shortlist reads rows of the embedding matrix, and those of a quantized layer lack their scale. "
+                f"Received: a layer quantized to {embedding.quantization_mode}. Search without a shortlist."
+            )
         kernel = embedding.embeddings if self.tie_weights else ops.transpose(embedding.reverse_embeddings)
         rows = ops.take(ops.cast(kernel, self.variable_dtype), token_ids, axis=0)
         return rows, None if self.bias is None else ops.take(self.bias, token_ids, axis=0)

@@ -14,6 +14,7 @@ from keras_transformer.config import PRESETS
 from keras_transformer.embeddings import positional_encoding
 from keras_transformer.losses import LabelSmoothedCrossEntropy
 from keras_transformer.model import Transformer
+from keras_transformer.shortlist import ShortlistDecoder
 
 B, T, S, D, F, V, V_TARGET = 3, 5, 7, 22, 13, 23, 19
 SMALL = {
@@ -726,3 +727,24 @@ def test_a_loaded_model_has_the_frozen_layers_of_the_saved_one(tmp_path):
 def test_a_model_is_quantized_by_its_exports_only():
     with pytest.raises(ValueError, match=r"A `Transformer` is not quantized in Python\. Received: mode='int8'"):
         make().quantize("int8")
+
+
+@pytest.mark.parametrize("tie_embeddings", ["all", "none"])
+@pytest.mark.parametrize("mode", ["int8", "int4"])
+@pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`", "ignore:__array__ implementation")  # Keras.
+def test_a_search_of_a_model_that_was_quantized_from_outside_equals_its_forward_pass(mode, tie_embeddings):
+    """`quantize` of a model around it leaves integers in `embeddings`; their scale is another weight."""
+    model = make(output_bias=True, tie_embeddings=tie_embeddings)
+    draw_output_bias(model)
+    inputs = [keras.Input((None,), dtype="int32") for _ in range(2)]
+    keras.Model(inputs, model(inputs)).quantize(mode)
+    expected, beams = logits(model), 2
+    decoder = model.start_decoding(SOURCE, T, num_beams=beams)
+    cache, ancestors = decoder.cache, np.broadcast_to(np.arange(beams, dtype="int32")[:, None], (B, beams, T))
+    for t in range(T):
+        newest = ops.convert_to_tensor(np.repeat(TARGET[:, t], beams))
+        step, cache = decoder.step(newest, cache, ops.convert_to_tensor(t), ancestors)
+        real = TARGET[:, t] != 0
+        np.testing.assert_allclose(to_numpy(step)[::beams][real], expected[real, t], atol=0.1)  # Rounded hidden states.
+    with pytest.raises(ValueError, match=rf"A shortlist reads rows of .* Received: a layer quantized to {mode}\."):
+        ShortlistDecoder(decoder, np.array([[1, 2]] * B))
