@@ -15,6 +15,7 @@ from keras_transformer.base import (
     Regularizer,
     Shape,
     Tensor,
+    at_least_float32,
     carry_mask,
     positive_integer,
     rate,
@@ -262,13 +263,13 @@ class MultiHeadAttention(DenseLayers):
         return [ops.reshape(part, (batch, length, self.num_heads, dim)) for part, dim in parts]
 
     def _attend(self, query, key, value, attention_mask, training):
-        """The formula of attention, with softmax in float32.
+        """The formula of attention, with softmax in at least float32.
 
         Heads are moved to the front once. An einsum would move them in every product, forward and backward.
         """
         query = ops.swapaxes(query * self.key_dim**-0.5, 1, 2)  # (B, N, T, H)
         logits = ops.matmul(query, ops.transpose(key, (0, 2, 3, 1)))
-        scores = _masked_softmax(ops.cast(logits, "float32"), attention_mask)
+        scores = _masked_softmax(at_least_float32(logits), attention_mask)
         scores = ops.cast(scores, self.compute_dtype)
         context = ops.matmul(self.dropout_layer(scores, training=training), ops.swapaxes(value, 1, 2))
         return ops.swapaxes(context, 1, 2), scores
@@ -355,8 +356,8 @@ class MultiHeadAttention(DenseLayers):
 
     def _step(self, query, key, value, mask_bias, num_beams):
         """(B * N, K, H) queries on (B * N, H, S) keys and (B * N, S, H) values -> (B * K, D)."""
-        logits = ops.cast(ops.matmul(query, key), "float32") * self.key_dim**-0.5
-        scores = _softmax(logits if mask_bias is None else logits + mask_bias)
+        logits = at_least_float32(ops.matmul(query, key)) * self.key_dim**-0.5
+        scores = _softmax(logits if mask_bias is None else ops.add(logits, mask_bias))
         context = ops.matmul(ops.cast(scores, self.compute_dtype), value)
         if num_beams > 1:
             context = ops.swapaxes(ops.reshape(context, (-1, self.num_heads, num_beams, self.value_dim)), 1, 2)
@@ -402,7 +403,7 @@ def _softmax(logits):
 
 
 def _masked_softmax(logits, attention_mask):
-    """Softmax over the last axis, float32. Masked keys get exactly 0, also where all keys are masked."""
+    """Softmax over the last axis. Masked keys get exactly 0, also where all keys are masked."""
     if attention_mask is None:
         return _softmax(logits)
     return ops.where(attention_mask, _softmax(ops.where(attention_mask, logits, -1e9)), 0.0)

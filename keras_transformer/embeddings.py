@@ -54,9 +54,14 @@ def positional_encoding(
         [[0.0, 1.0, 0.0, 1.0], [0.8414999842643738, 0.5403000116348267, 0.0997999981045723, 0.9950000047683716]]
     """
     _check_sinusoids(hidden_dim, max_wavelength, layout)
-    angles = np.arange(length)[:, None] * _frequencies(hidden_dim, max_wavelength)  # (length, d/2)
+    return _table(np.arange(length), hidden_dim, max_wavelength, layout).astype("float32")
+
+
+def _table(positions, hidden_dim, max_wavelength, layout):
+    """The rows of `positional_encoding` in float64, (L,) -> (L, d)."""
+    angles = positions[:, None] * _frequencies(hidden_dim, max_wavelength)  # (L, d/2)
     pair = np.stack if layout == "interleaved" else np.concatenate
-    return pair([np.sin(angles), np.cos(angles)], axis=-1).reshape(length, hidden_dim).astype("float32")
+    return pair([np.sin(angles), np.cos(angles)], axis=-1).reshape(len(positions), hidden_dim)
 
 
 def positional_rotation(
@@ -94,7 +99,7 @@ class PositionalEmbedding(keras.layers.Layer):
     """Embeds token ids, scales by sqrt(hidden_dim), adds positions, applies dropout.
 
     The output carries the Keras mask `token_ids != pad_token_id`, and the blocks that follow use it automatically.
-    Sinusoidal positions have no maximum length. Positions are kept and added in float32 under every dtype policy,
+    Sinusoidal positions have no maximum length. Positions are added in float32 under every dtype policy but float64,
     because bfloat16 cannot tell position 300 from 301.
 
     Without a vocabulary the layer adds positions to features, such as spectrograms or patches, and does not scale them.
@@ -286,9 +291,9 @@ class PositionalEmbedding(keras.layers.Layer):
             logits = self.token_embedding(token_ids, reverse=True)
             return logits if self.bias is None else logits + self.bias
         if self.token_embedding is None:
-            x = ops.cast(token_ids, "float32")
+            x = ops.cast(token_ids, self._sum_dtype)
         else:
-            x = ops.cast(self.token_embedding(token_ids), "float32")
+            x = ops.cast(self.token_embedding(token_ids), self._sum_dtype)
             x = x * self.hidden_dim**0.5 if self.scale_embeddings else x
         x = x + self._positions(token_ids, start_index, positions)
         return self.dropout_layer(ops.cast(x, self.compute_dtype), training=training)
@@ -349,6 +354,10 @@ class PositionalEmbedding(keras.layers.Layer):
         dtype = self.variable_dtype if reverse else self.compute_dtype
         return keras.KerasTensor(self.compute_output_shape(token_ids.shape, reverse), dtype=dtype)
 
+    @property
+    def _sum_dtype(self):
+        return keras.backend.result_type(self.compute_dtype, "float32")
+
     def _check_length(self, length, start_index, positions):
         """Raises a ValueError for invalid positions, as far as static shapes and Python integers show."""
         if positions is not None:
@@ -371,17 +380,17 @@ class PositionalEmbedding(keras.layers.Layer):
                 )
 
     def _positions(self, token_ids, start_index, positions):
-        """The rows of the position table to add, float32: (L, D), or (B, L, D) for positions (B, L)."""
+        """The rows of the position table to add: (L, D), or (B, L, D) for positions (B, L)."""
         length, static_start = token_ids.shape[1], isinstance(start_index, int)
         self._check_length(length, start_index, positions)
         if positions is None:
             if self.position_type == "sinusoidal" and length is not None and static_start:
-                first = self.first_position + start_index
-                table = positional_encoding(first + length, self.hidden_dim, self.max_wavelength, self.layout)
-                return ops.convert_to_tensor(table[first:])
+                rows = np.arange(length) + self.first_position + start_index
+                table = _table(rows, self.hidden_dim, self.max_wavelength, self.layout)
+                return ops.convert_to_tensor(table.astype(self._sum_dtype))
             positions = ops.arange(ops.shape(token_ids)[1], dtype="int32") + ops.cast(start_index, "int32")
         if self.position_type == "learned":
-            return ops.take(self.position_table, positions, axis=0)
+            return ops.cast(ops.take(self.position_table, positions, axis=0), self._sum_dtype)
         return self._sinusoids(positions + self.first_position)
 
     def _sinusoids(self, positions):
@@ -389,14 +398,14 @@ class PositionalEmbedding(keras.layers.Layer):
 
         pos * frequency in float32 would lose 1e-3 radians at position 10,000. So the frequency is measured in turns
         instead of radians and split into three parts. The first two parts have 8 significant bits: their products with
-        a 16-bit position are exact, and whole turns are dropped before any rounding.
+        a 16-bit position are exact, and whole turns are dropped before any rounding. In float64 one part is enough.
         """
         turns, parts = _frequencies(self.hidden_dim, self.max_wavelength) / (2 * np.pi), []
-        for significant_bits in (8, 8, 24):
+        for significant_bits in (53,) if self._sum_dtype == "float64" else (8, 8, 24):
             parts.append(_round_to_bits(turns, significant_bits))
             turns = turns - parts[-1]
-        parts = ops.convert_to_tensor(np.stack(parts).astype("float32"))
-        products = ops.cast(positions, "float32")[..., None, None] * parts  # (..., 3, d/2)
+        parts = ops.convert_to_tensor(np.stack(parts).astype(self._sum_dtype))
+        products = ops.cast(positions, self._sum_dtype)[..., None, None] * parts  # (..., 3 or 1, d/2)
         phase = ops.sum(products - ops.round(products), axis=-2)
         phase = phase - ops.round(phase)  # At most half a turn: float32 is most precise for small angles.
         angles = phase * (2 * np.pi)

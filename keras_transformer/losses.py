@@ -8,6 +8,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_transformer.base import at_least_float32
+
 
 class _TokenLoss(keras.losses.Loss):
     """A loss of every token."""
@@ -121,8 +123,8 @@ class TeacherCrossEntropy(_TokenLoss):
         super().__init__(name=name, reduction=reduction, **kwargs)
 
     def call(self, y_true, y_pred):
-        logits = ops.cast(y_pred, "float32")
-        wanted = ops.softmax(ops.stop_gradient(ops.cast(y_true, "float32")), axis=-1)
+        logits = at_least_float32(y_pred)
+        wanted = ops.softmax(ops.stop_gradient(at_least_float32(y_true)), axis=-1)
         return ops.logsumexp(logits, axis=-1) - ops.sum(wanted * logits, axis=-1)
 
 
@@ -130,7 +132,7 @@ class TeacherCrossEntropy(_TokenLoss):
 
 
 def _flat(y_true, y_pred, sample_weight=None):
-    """Logits (B * T, V) in float32, labels (B * T,) and weights (B * T,) or None."""
+    """Logits (B * T, V) in at least float32, labels (B * T,) and weights (B * T,) or None."""
     sizes = [tuple(y_true.shape), tuple(y_pred.shape[:-1])]
     if len(sizes[0]) == len(sizes[1]) + 1 and sizes[0][-1] == 1:  # Keras gives labels a last axis in some cases.
         sizes[0] = sizes[0][:-1]
@@ -140,7 +142,7 @@ def _flat(y_true, y_pred, sample_weight=None):
             f"Received: labels {tuple(y_true.shape)}, logits {tuple(y_pred.shape)}."
         )
     weights = None if sample_weight is None else ops.reshape(_per_token(sample_weight, y_pred), (-1,))
-    logits = ops.reshape(ops.cast(y_pred, "float32"), (-1, y_pred.shape[-1]))
+    logits = ops.reshape(at_least_float32(y_pred), (-1, y_pred.shape[-1]))
     return logits, ops.reshape(ops.cast(y_true, "int32"), (-1,)), weights
 
 

@@ -128,6 +128,15 @@ def test_run_time_sinusoids_equal_the_float64_table_up_to_position_65000(layout,
     np.testing.assert_allclose(rows, expected, atol=1e-6, rtol=0)
 
 
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="JAX has float64 only by a setting of the process")
+@pytest.mark.parametrize("as_tensor", [False, True], ids=["int", "tensor"])
+def test_positions_in_float64_are_exact(as_tensor):
+    start = ops.convert_to_tensor(20000, dtype="int32") if as_tensor else 20000
+    rows = make_layer(vocabulary_size=None, dtype="float64")(np.zeros((1, L, D)), start_index=start)[0]
+    expected = float64_table(np.arange(20000, 20000 + L), D, 10000, "interleaved")
+    np.testing.assert_allclose(ops.convert_to_numpy(rows), expected, atol=1e-10)
+
+
 @pytest.mark.parametrize("position_type", ["sinusoidal", "learned"])
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
 @pytest.mark.parametrize("as_tensor", [False, True], ids=["int", "tensor"])

@@ -26,8 +26,10 @@ SMALL = {
     "dropout": 0.0,
 }
 POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
+# JAX has float64 only by a setting of the process.
+EVERY_POLICY = (*POLICIES, "bfloat16", *["float64"] * (keras.backend.backend() == "tensorflow"))
 # Largest difference that rounding explains between two ways to compute the same logits, which are about 3 in size.
-TOLERANCES = {"float32": 1e-5, "mixed_bfloat16": 0.15, "mixed_float16": 0.02}
+TOLERANCES = {"float32": 1e-5, "mixed_bfloat16": 0.15, "mixed_float16": 0.02, "bfloat16": 0.15, "float64": 1e-6}
 SOURCE = np.array([[5, 9, 4, 3, 8, 6, 2], [6, 3, 8, 2, 0, 0, 0], [7, 2, 0, 0, 0, 0, 0]], "int32")
 TARGET = np.array([[1, 8, 5, 9, 4], [1, 7, 6, 0, 0], [1, 3, 9, 7, 0]], "int32")
 
@@ -435,7 +437,7 @@ def test_a_search_adds_the_output_bias(cache):
 # Cached decoding
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", EVERY_POLICY)
 @pytest.mark.parametrize(
     "settings",
     [
