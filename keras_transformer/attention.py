@@ -33,9 +33,10 @@ class MultiHeadAttention(DenseLayers):
     `attention(query, value, key)` takes the keys from a third tensor, with three products.
     The first call fixes which of the three it is, because it sets the shapes of the weights.
 
-    Arguments are in the order of `keras.layers.MultiHeadAttention`. Unlike the Keras layer, this layer never removes
-    the Keras mask of its inputs, so a second layer that reads the same tensor still sees it. The output carries the
-    mask of the query.
+    Arguments are in the order of `keras.layers.MultiHeadAttention`. Two of its arguments are missing: `attention_axes`,
+    because a sequence has one axis here, and `flash_attention`, because Keras chooses fused attention itself. Unlike
+    the Keras layer, this layer never removes the Keras mask of its inputs, so a second layer that reads the same tensor
+    still sees it. The output carries the mask of the query.
 
     Args:
         num_heads: number of heads, N.
@@ -48,6 +49,7 @@ class MultiHeadAttention(DenseLayers):
             for each of the three parts.
         bias_initializer: Defaults to `"zeros"`.
         kernel_regularizer, bias_regularizer, kernel_constraint, bias_constraint: for every projection. Default to None.
+        seed: of the dropout. Defaults to None: that of `keras.utils.set_random_seed`.
         **kwargs: `name`, `dtype`, `trainable`, and `activity_regularizer` for the output.
 
     Call arguments:
@@ -94,6 +96,7 @@ class MultiHeadAttention(DenseLayers):
         bias_regularizer: Regularizer = None,
         kernel_constraint: Constraint = None,
         bias_constraint: Constraint = None,
+        seed: int | None = None,
         **kwargs,
     ):
         super().__init__(kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer, **kwargs)
@@ -108,7 +111,8 @@ class MultiHeadAttention(DenseLayers):
         self._output_shape = None if output_shape is None else positive_integer("output_shape", output_shape)
         self.kernel_constraint = keras.constraints.get(kernel_constraint)
         self.bias_constraint = keras.constraints.get(bias_constraint)
-        self.dropout_layer = keras.layers.Dropout(self.dropout, dtype=self.dtype_policy, name="dropout")
+        self.seed = seed
+        self.dropout_layer = keras.layers.Dropout(self.dropout, seed=seed, dtype=self.dtype_policy, name="dropout")
         self._built_by = None
 
     def _projection(self, units, name, shape):
@@ -374,6 +378,7 @@ class MultiHeadAttention(DenseLayers):
             "output_shape": self._output_shape,
             "kernel_constraint": keras.constraints.serialize(self.kernel_constraint),
             "bias_constraint": keras.constraints.serialize(self.bias_constraint),
+            "seed": self.seed,
         }
 
 

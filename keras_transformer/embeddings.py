@@ -125,7 +125,9 @@ class PositionalEmbedding(keras.layers.Layer):
     Call arguments:
         token_ids: integers of shape (B, L), or features of shape (B, L, D) if there is no vocabulary. float32 is
             accepted for ids, as in `keras.layers.Embedding`, because Keras turns inputs of undeclared dtype into
-            float32. float16 and bfloat16 are not: they cannot represent every id of a large vocabulary.
+            float32. float16 and bfloat16 are not: they cannot represent every id of a large vocabulary. As there, the
+            range of ids is not checked: a negative id counts from the last row, and the result of a larger one than
+            the last depends on the backend and the device.
         start_index: the position of the first column, an integer or a scalar integer tensor. Defaults to 0. Cached
             decoding passes the index of the step.
         positions: integers (B, L) or (L,), the position of each token, for packed or left-padded batches. Defaults to
@@ -242,6 +244,11 @@ class PositionalEmbedding(keras.layers.Layer):
 
     def _checked(self, inputs):
         """Checks the inputs; returns token ids as integers, and features unchanged."""
+        if hasattr(inputs, "row_splits") or getattr(inputs, "ragged", False):
+            raise ValueError(
+                "All rows must have the same length: positions are added to a rectangle, and masks mark its padding. "
+                f"Received: a ragged tensor of shape {tuple(inputs.shape)}. Pad it: `token_ids.to_tensor()`."
+            )
         dtype, shape = keras.backend.standardize_dtype(inputs.dtype), tuple(inputs.shape)
         if self.vocabulary_size is None:
             if len(shape) != 3 or shape[-1] != self.hidden_dim or not keras.backend.is_float_dtype(dtype):

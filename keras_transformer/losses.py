@@ -39,9 +39,9 @@ class LabelSmoothedCrossEntropy(_TokenLoss):
         name: Defaults to `"label_smoothed_cross_entropy"`.
 
     Call arguments:
-        y_true: integer labels (B, T).
+        y_true: integer labels (B, T) or (B, T, 1).
         y_pred: logits (B, T, V).
-        sample_weight: (B, T); or (B, 1), the same for all tokens of a sentence.
+        sample_weight: (B, T) or (B, T, 1); or (B, 1), the same for all tokens of a sentence.
 
     Example:
         >>> loss = LabelSmoothedCrossEntropy(label_smoothing=0.0)
@@ -147,11 +147,13 @@ def _flat(y_true, y_pred, sample_weight=None):
 
 
 def _per_token(sample_weight, y_pred):
-    """Weights of the tokens: those of sentences, (B,) or (B, 1), are those of all their tokens."""
+    """Weights of the tokens: those of sentences, (B,) or (B, 1), are those of all their tokens; (B, T, 1) is (B, T)."""
     if sample_weight is None:
         return None
     sample_weight = ops.convert_to_tensor(sample_weight)
     missing = len(y_pred.shape) - 1 - len(sample_weight.shape)
+    if missing == -1 and sample_weight.shape[-1] == 1:
+        return ops.squeeze(sample_weight, axis=-1)
     if missing > 0:
         sample_weight = ops.reshape(sample_weight, (*ops.shape(sample_weight), *[1] * missing))
     if sample_weight.shape[-1] == 1 != y_pred.shape[-2]:

@@ -343,6 +343,18 @@ every_layer_of_one_sequence = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.parametrize("name", [name for name, (_, settings, _) in sequence_layers.items() if "dropout" in settings])
+def test_a_seed_decides_what_is_dropped(name):
+    cls, settings, shapes = LAYERS[name]
+    outputs = []
+    for seed in (7, 7, 8):
+        layer = cls(**settings, seed=seed)
+        layer(*sample(shapes))
+        outputs.append(to_numpy(randomize(layer)(*sample(shapes), training=True)))
+    np.testing.assert_array_equal(outputs[0], outputs[1])
+    assert np.any(outputs[0] != outputs[2])
+
+
 @every_sequence_layer
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_values_and_the_amount_of_padding_change_nothing(cls, settings, shapes, policy):

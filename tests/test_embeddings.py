@@ -304,6 +304,26 @@ def test_sequential_without_an_input_in_half_precision_is_an_error():
     assert model(random_ids()).shape == (B, L, D)
 
 
+def test_negative_ids_are_looked_up_as_in_keras():
+    layer = make_layer(scale_embeddings=False)
+    embedding = keras.layers.Embedding(V, D)
+    ids = np.array([[3, -1, -V]])
+    layer(ids), embedding(ids)
+    embedding.set_weights([to_numpy(layer.token_embedding.embeddings)])
+    rows = to_numpy(layer(ids)) - positional_encoding(3, D)
+    np.testing.assert_allclose(rows, to_numpy(embedding(ids)), atol=1e-6)
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="JAX has no ragged tensors")
+@pytest.mark.parametrize("settings", [{}, {"vocabulary_size": None}], ids=["ids", "features"])
+def test_ragged_inputs_are_refused(settings):
+    import tensorflow as tf
+
+    ragged = tf.RaggedTensor.from_row_lengths([4, 9, 2] if not settings else tf.zeros((3, D)), [2, 1])
+    with pytest.raises(ValueError, match=r"All rows must have the same length.*Received: a ragged .*\.to_tensor\(\)"):
+        make_layer(**settings)(ragged)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_ids_of_half_precision_are_refused(dtype):
     with pytest.raises(ValueError, match=f"cannot represent all large ids. Received: dtype={dtype}. Declare the input"):

@@ -726,6 +726,35 @@ def test_a_loaded_model_has_the_frozen_layers_of_the_saved_one(tmp_path):
     assert frozen.trainable_weights == [] and Transformer.from_config(make().get_config()).trainable_weights != []
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_keras_clones_the_graph_as_a_plain_model(compiled):
+    """Keras makes a clone of a class with arguments of its own from the layers alone; it takes the inputs by name."""
+    model = make()
+    if compiled:
+        model.compile(keras.optimizers.SGD(0.1), LabelSmoothedCrossEntropy(), jit_compile=False)
+    clone = keras.models.clone_model(model)
+    clone.set_weights(model.get_weights())
+    assert not isinstance(clone, Transformer) and clone.compiled == compiled
+    np.testing.assert_array_equal(logits(clone), logits(model))
+
+
+def test_inner_outputs_make_models_of_their_own(tmp_path):
+    model = make()
+    encoder = keras.Model(model.input["encoder_token_ids"], model.encoder_blocks[-1].output)
+    np.testing.assert_array_equal(to_numpy(encoder(SOURCE)), to_numpy(model.encode(SOURCE)[0]))
+    encoder.save(tmp_path / "encoder.keras")
+    loaded = keras.saving.load_model(tmp_path / "encoder.keras")
+    np.testing.assert_array_equal(to_numpy(loaded(SOURCE)), to_numpy(encoder(SOURCE)))
+
+
+def test_an_h5_file_loads_if_the_class_is_named(tmp_path):
+    """Keras' older format stores the name of a model's class without its package, so it cannot know where it is."""
+    model = make()
+    model.save(tmp_path / "model.h5")
+    loaded = keras.saving.load_model(tmp_path / "model.h5", custom_objects={"Transformer": Transformer})
+    np.testing.assert_array_equal(logits(loaded), logits(model))
+
+
 def test_a_model_is_quantized_by_its_exports_only():
     with pytest.raises(ValueError, match=r"A `Transformer` is not quantized in Python\. Received: mode='int8'"):
         make().quantize("int8")
