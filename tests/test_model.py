@@ -726,6 +726,31 @@ def test_a_loaded_model_has_the_frozen_layers_of_the_saved_one(tmp_path):
     assert frozen.trainable_weights == [] and Transformer.from_config(make().get_config()).trainable_weights != []
 
 
+def test_low_rank_updates_train_search_and_are_saved_merged(tmp_path):
+    """`enable_lora` of Keras' layers freezes a matrix and adds a product of two narrow ones; `save` adds them up."""
+    model = make()
+    for layer in model._flatten_layers():
+        if isinstance(layer, keras.layers.Dense | keras.layers.Embedding):
+            layer.enable_lora(2)
+    frozen = [w for w in model.weights if not w.trainable]
+    before = [to_numpy(w) for w in (*frozen, *model.trainable_weights)]
+    model.compile(keras.optimizers.Adam(0.01), LabelSmoothedCrossEntropy(), jit_compile=False)
+    losses = model.fit([SOURCE, TARGET], TARGET, batch_size=B, epochs=4, verbose=0).history["loss"]
+    assert losses[-1] < losses[0]
+    unchanged = [
+        np.array_equal(to_numpy(w), old) for w, old in zip((*frozen, *model.trainable_weights), before, strict=True)
+    ]
+    assert unchanged == [True] * len(frozen) + [False] * len(model.trainable_weights)
+    decoder = model.start_decoding(SOURCE, T)
+    step, _ = decoder.step(ops.convert_to_tensor(TARGET[:, 0]), decoder.cache, ops.convert_to_tensor(0))
+    assert decoder.output_kernel is not None  # The matrix that a search lays out has the update too.
+    np.testing.assert_allclose(to_numpy(step), logits(model)[:, 0], atol=1e-5)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras", compile=False)
+    assert [w.shape for w in loaded.weights] == [w.shape for w in make().weights]
+    np.testing.assert_allclose(logits(loaded), logits(model), atol=1e-5)
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 def test_keras_clones_the_graph_as_a_plain_model(compiled):
     """Keras makes a clone of a class with arguments of its own from the layers alone; it takes the inputs by name."""
