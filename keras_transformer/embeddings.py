@@ -125,9 +125,9 @@ class PositionalEmbedding(keras.layers.Layer):
     Call arguments:
         token_ids: integers of shape (B, L), or features of shape (B, L, D) if there is no vocabulary. float32 is
             accepted for ids, as in `keras.layers.Embedding`, because Keras turns inputs of undeclared dtype into
-            float32. float16 and bfloat16 are not: they cannot represent every id of a large vocabulary. As there, the
-            range of ids is not checked: a negative id counts from the last row, and the result of a larger one than
-            the last depends on the backend and the device.
+            float32. float16 and bfloat16 are not: they cannot represent every id of a large vocabulary. As in that
+            layer, the range of ids is not checked: a negative id counts from the last row, and what V or a larger id
+            gives depends on the backend and the device.
         start_index: the position of the first column, an integer or a scalar integer tensor. Defaults to 0. Cached
             decoding passes the index of the step.
         positions: integers (B, L) or (L,), the position of each token, for packed or left-padded batches. Defaults to
