@@ -8,11 +8,17 @@ class ExportError(FileError):
 
 
 def check_exportable(translator, settings):
-    """Raises an `ExportError` for an `Ensemble`, and for `SearchSettings` that cannot be exported."""
+    """Raises an `ExportError` for an `Ensemble`, a quantized model, and `SearchSettings` that cannot be exported."""
     if not hasattr(translator.model, "decoder_blocks"):
         raise ExportError(
             "An ensemble cannot be exported: it would need the memory and the time of all its models. Received: a "
             "translator of several. Distil it into one: python -m keras_transformer distill."
+        )
+    modes = {getattr(layer, "quantization_mode", None) for layer in translator.model._flatten_layers()} - {None}
+    if modes:
+        raise ExportError(
+            "Exports quantize the weights themselves, so they must be floats. Received: a model with layers quantized "
+            f"to {', '.join(sorted(modes))}. Export the model as it was before, with quantize='int8'."
         )
     if settings.sampling:
         raise ExportError(

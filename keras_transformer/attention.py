@@ -15,6 +15,7 @@ from keras_transformer.base import (
     Regularizer,
     Shape,
     Tensor,
+    at_least_float32,
     carry_mask,
     positive_integer,
     rate,
@@ -32,9 +33,10 @@ class MultiHeadAttention(DenseLayers):
     `attention(query, value, key)` takes the keys from a third tensor, with three products.
     The first call fixes which of the three it is, because it sets the shapes of the weights.
 
-    Arguments are in the order of `keras.layers.MultiHeadAttention`. Unlike the Keras layer, this layer never removes
-    the Keras mask of its inputs, so a second layer that reads the same tensor still sees it. The output carries the
-    mask of the query.
+    Arguments are in the order of `keras.layers.MultiHeadAttention`. Two of its arguments are missing: `attention_axes`,
+    because a sequence has one axis here, and `flash_attention`, because Keras chooses fused attention itself. Unlike
+    the Keras layer, this layer never removes the Keras mask of its inputs, so a second layer that reads the same tensor
+    still sees it. The output carries the mask of the query.
 
     Args:
         num_heads: number of heads, N.
@@ -47,6 +49,7 @@ class MultiHeadAttention(DenseLayers):
             for each of the three parts.
         bias_initializer: Defaults to `"zeros"`.
         kernel_regularizer, bias_regularizer, kernel_constraint, bias_constraint: for every projection. Default to None.
+        seed: of the dropout. Defaults to None: that of `keras.utils.set_random_seed`.
         **kwargs: `name`, `dtype`, `trainable`, and `activity_regularizer` for the output.
 
     Call arguments:
@@ -93,6 +96,7 @@ class MultiHeadAttention(DenseLayers):
         bias_regularizer: Regularizer = None,
         kernel_constraint: Constraint = None,
         bias_constraint: Constraint = None,
+        seed: int | None = None,
         **kwargs,
     ):
         super().__init__(kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer, **kwargs)
@@ -107,7 +111,8 @@ class MultiHeadAttention(DenseLayers):
         self._output_shape = None if output_shape is None else positive_integer("output_shape", output_shape)
         self.kernel_constraint = keras.constraints.get(kernel_constraint)
         self.bias_constraint = keras.constraints.get(bias_constraint)
-        self.dropout_layer = keras.layers.Dropout(self.dropout, dtype=self.dtype_policy, name="dropout")
+        self.seed = seed
+        self.dropout_layer = keras.layers.Dropout(self.dropout, seed=seed, dtype=self.dtype_policy, name="dropout")
         self._built_by = None
 
     def _projection(self, units, name, shape):
@@ -170,16 +175,16 @@ class MultiHeadAttention(DenseLayers):
                 padding_mask = ops.logical_or(query_mask, value_mask)
             causal_mask = masks.causal_mask(ops.shape(query)[1]) if use_causal_mask else None
             query = masks.without_padding(query, padding_mask)
-            query, key, value = self._split(self.query_key_value_dense(query), self._dims)
+            query, key, value = self._project(self.query_key_value_dense, query, self._dims)
         else:
             causal_mask = masks.causal_mask(ops.shape(query)[1], ops.shape(value)[1]) if use_causal_mask else None
             value = masks.without_padding(value, value_mask)
-            (query,) = self._split(self.query_dense(masks.without_padding(query, query_mask)), self._dims[:1])
+            (query,) = self._project(self.query_dense, masks.without_padding(query, query_mask), self._dims[:1])
             if key is None:
-                key, value = self._split(self.key_value_dense(value), self._dims[1:])
+                key, value = self._project(self.key_value_dense, value, self._dims[1:])
             else:
-                (key,) = self._split(self.key_dense(masks.without_padding(key, value_mask)), self._dims[1:2])
-                (value,) = self._split(self.value_dense(value), self._dims[2:])
+                (key,) = self._project(self.key_dense, masks.without_padding(key, value_mask), self._dims[1:2])
+                (value,) = self._project(self.value_dense, value, self._dims[2:])
         attention_mask = masks.combine(value_mask, attention_mask, causal_mask)
         # Keras has fused attention on JAX only. It has no dropout, does not return scores, does not take float16 on
         # CPUs, and needs one width for keys and values.
@@ -253,20 +258,22 @@ class MultiHeadAttention(DenseLayers):
             return ops.split(x, len(dims), axis=-1)
         return ops.split(x, [self.num_heads * sum(dims[:i]) for i in range(1, len(dims))], axis=-1)
 
-    def _split(self, x, dims):
-        """(B, L, N * sum of dims) -> one (B, L, N, dim) for each."""
+    def _project(self, dense, x, dims, padding_mask=None):
+        """(B, L, D) -> one (B, L, N, dim) for each of dims. They are zero where the padding mask (B, L) is False."""
+        # The sizes are those of x: tf2onnx merges a reshape to sizes of the product with that in the product, wrongly.
         batch, length = ops.shape(x)[:2]
+        x = masks.without_padding(dense(x), padding_mask)
         parts = zip(self._parts(x, dims), dims, strict=True)
         return [ops.reshape(part, (batch, length, self.num_heads, dim)) for part, dim in parts]
 
     def _attend(self, query, key, value, attention_mask, training):
-        """The formula of attention, with softmax in float32.
+        """The formula of attention, with softmax in at least float32.
 
         Heads are moved to the front once. An einsum would move them in every product, forward and backward.
         """
         query = ops.swapaxes(query * self.key_dim**-0.5, 1, 2)  # (B, N, T, H)
         logits = ops.matmul(query, ops.transpose(key, (0, 2, 3, 1)))
-        scores = _masked_softmax(ops.cast(logits, "float32"), attention_mask)
+        scores = _masked_softmax(at_least_float32(logits), attention_mask)
         scores = ops.cast(scores, self.compute_dtype)
         context = ops.matmul(self.dropout_layer(scores, training=training), ops.swapaxes(value, 1, 2))
         return ops.swapaxes(context, 1, 2), scores
@@ -297,8 +304,7 @@ class MultiHeadAttention(DenseLayers):
         """
         self._check_built_by(CROSS)
         length = ops.shape(value)[1]
-        keys_and_values = masks.without_padding(self.key_value_dense(value), value_mask)
-        key, value = self._split(keys_and_values, self._dims[1:])
+        key, value = self._project(self.key_value_dense, value, self._dims[1:], value_mask)
         key = ops.reshape(ops.transpose(key, (0, 2, 3, 1)), (-1, self.key_dim, length))
         return key, ops.reshape(ops.swapaxes(value, 1, 2), (-1, length, self.value_dim))
 
@@ -354,8 +360,8 @@ class MultiHeadAttention(DenseLayers):
 
     def _step(self, query, key, value, mask_bias, num_beams):
         """(B * N, K, H) queries on (B * N, H, S) keys and (B * N, S, H) values -> (B * K, D)."""
-        logits = ops.cast(ops.matmul(query, key), "float32") * self.key_dim**-0.5
-        scores = _softmax(logits if mask_bias is None else logits + mask_bias)
+        logits = at_least_float32(ops.matmul(query, key)) * self.key_dim**-0.5
+        scores = _softmax(logits if mask_bias is None else ops.add(logits, mask_bias))
         context = ops.matmul(ops.cast(scores, self.compute_dtype), value)
         if num_beams > 1:
             context = ops.swapaxes(ops.reshape(context, (-1, self.num_heads, num_beams, self.value_dim)), 1, 2)
@@ -372,6 +378,7 @@ class MultiHeadAttention(DenseLayers):
             "output_shape": self._output_shape,
             "kernel_constraint": keras.constraints.serialize(self.kernel_constraint),
             "bias_constraint": keras.constraints.serialize(self.bias_constraint),
+            "seed": self.seed,
         }
 
 
@@ -401,7 +408,7 @@ def _softmax(logits):
 
 
 def _masked_softmax(logits, attention_mask):
-    """Softmax over the last axis, float32. Masked keys get exactly 0, also where all keys are masked."""
+    """Softmax over the last axis. Masked keys get exactly 0, also where all keys are masked."""
     if attention_mask is None:
         return _softmax(logits)
     return ops.where(attention_mask, _softmax(ops.where(attention_mask, logits, -1e9)), 0.0)

@@ -160,6 +160,11 @@ def carry_mask(x: Tensor, mask: Tensor | None) -> None:
         keras.src.backend.set_keras_mask(x, keras.ops.convert_to_tensor(mask, dtype="bool"))
 
 
+def at_least_float32(x: Tensor) -> Tensor:
+    """x in float32, or in float64 if it is in float64: for sums and exponentials that half precision would spoil."""
+    return keras.ops.cast(x, keras.backend.result_type(x.dtype, "float32"))
+
+
 def take_rows(x: Tensor, indices: Tensor) -> Tensor:
     """x (B, R, ...), indices (B, K) -> (B, K, ...): for each b, the rows `indices[b]` of x[b]."""
     if keras.backend.backend() == "tensorflow":

@@ -109,6 +109,7 @@ class _Block(DenseLayers):
         bias_initializer: Initializer = "zeros",
         kernel_regularizer: Regularizer = None,
         bias_regularizer: Regularizer = None,
+        seed: int | None = None,
         **kwargs,
     ):
         super().__init__(kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer, **kwargs)
@@ -123,7 +124,18 @@ class _Block(DenseLayers):
             self.intermediate_dim, self.activation, name="feed_forward", **self._dense_settings()
         )
         self.feed_forward_norm = self._norm("feed_forward_norm")
-        self.dropout_layer = keras.layers.Dropout(self.dropout, dtype=self.dtype_policy, name="dropout")
+        self.seed = seed
+        self.dropout_layer = keras.layers.Dropout(self.dropout, seed=seed, dtype=self.dtype_policy, name="dropout")
+
+    def __call__(self, *args, **kwargs):
+        for name in kwargs:  # Those of keras-hub. Not in `call`: Keras binds the arguments before.
+            if name in ("padding_mask", "decoder_padding_mask", "encoder_padding_mask"):
+                ours = "mask" if name == "padding_mask" else name.replace("padding", "sequence")
+                raise TypeError(
+                    "A padding mask has the name of the argument that it belongs to, so that Keras fills it. "
+                    f"Received: `{name}`. It is `{ours}` here."
+                )
+        return super().__call__(*args, **kwargs)
 
     def _norm(self, name):
         return keras.layers.LayerNormalization(epsilon=self.layer_norm_epsilon, dtype=self.dtype_policy, name=name)
@@ -142,6 +154,8 @@ class _Block(DenseLayers):
             self.num_heads,
             hidden_dim // self.num_heads,
             dropout=self.attention_dropout,
+            # Another seed for each dropout: the same one would drop the same places.
+            seed=None if self.seed is None else self.seed + 1 + (name == "cross_attention"),
             name=name,
             **self._dense_settings(),
         )
@@ -169,6 +183,7 @@ class _Block(DenseLayers):
             "activation": keras.activations.serialize(self.activation),
             "normalize_first": self.normalize_first,
             "layer_norm_epsilon": self.layer_norm_epsilon,
+            "seed": self.seed,
         }
 
 
@@ -181,6 +196,7 @@ _BLOCK_ARGS = f"""
         activation: any Keras activation, for the feed-forward sublayer. Defaults to `"relu"`.
         normalize_first: pre-norm if True, post-norm as in the paper if False. Defaults to False.
         layer_norm_epsilon: Defaults to 1e-6.
+        seed: of every dropout. Defaults to None: that of `keras.utils.set_random_seed`.
         {_DENSE_ARGS}
 """
 

@@ -206,7 +206,8 @@ class DistributedFit:
 
     def get_compile_config(self):
         config = super().get_compile_config()
-        ours = {"gradient_accumulation_steps": self._accumulation_steps}
+        # Left out where it is 1: `keras.models.clone_model` gives this to the `compile` of a plain `keras.Model`.
+        ours = {"gradient_accumulation_steps": self._accumulation_steps} if self._accumulation_steps > 1 else {}
         # Save the requested value: the effective value may differ on other devices.
         return {**config, **ours, "jit_compile": self._jit_compile_asked} if config else config
 

@@ -54,9 +54,14 @@ def positional_encoding(
         [[0.0, 1.0, 0.0, 1.0], [0.8414999842643738, 0.5403000116348267, 0.0997999981045723, 0.9950000047683716]]
     """
     _check_sinusoids(hidden_dim, max_wavelength, layout)
-    angles = np.arange(length)[:, None] * _frequencies(hidden_dim, max_wavelength)  # (length, d/2)
+    return _table(np.arange(length), hidden_dim, max_wavelength, layout).astype("float32")
+
+
+def _table(positions, hidden_dim, max_wavelength, layout):
+    """The rows of `positional_encoding` in float64, (L,) -> (L, d)."""
+    angles = positions[:, None] * _frequencies(hidden_dim, max_wavelength)  # (L, d/2)
     pair = np.stack if layout == "interleaved" else np.concatenate
-    return pair([np.sin(angles), np.cos(angles)], axis=-1).reshape(length, hidden_dim).astype("float32")
+    return pair([np.sin(angles), np.cos(angles)], axis=-1).reshape(len(positions), hidden_dim)
 
 
 def positional_rotation(
@@ -94,7 +99,7 @@ class PositionalEmbedding(keras.layers.Layer):
     """Embeds token ids, scales by sqrt(hidden_dim), adds positions, applies dropout.
 
     The output carries the Keras mask `token_ids != pad_token_id`, and the blocks that follow use it automatically.
-    Sinusoidal positions have no maximum length. Positions are kept and added in float32 under every dtype policy,
+    Sinusoidal positions have no maximum length. Positions are added in float32 under every dtype policy but float64,
     because bfloat16 cannot tell position 300 from 301.
 
     Without a vocabulary the layer adds positions to features, such as spectrograms or patches, and does not scale them.
@@ -120,7 +125,9 @@ class PositionalEmbedding(keras.layers.Layer):
     Call arguments:
         token_ids: integers of shape (B, L), or features of shape (B, L, D) if there is no vocabulary. float32 is
             accepted for ids, as in `keras.layers.Embedding`, because Keras turns inputs of undeclared dtype into
-            float32. float16 and bfloat16 are not: they cannot represent every id of a large vocabulary.
+            float32. float16 and bfloat16 are not: they cannot represent every id of a large vocabulary. As in that
+            layer, the range of ids is not checked: a negative id counts from the last row, and what V or a larger id
+            gives depends on the backend and the device.
         start_index: the position of the first column, an integer or a scalar integer tensor. Defaults to 0. Cached
             decoding passes the index of the step.
         positions: integers (B, L) or (L,), the position of each token, for packed or left-padded batches. Defaults to
@@ -237,6 +244,11 @@ class PositionalEmbedding(keras.layers.Layer):
 
     def _checked(self, inputs):
         """Checks the inputs; returns token ids as integers, and features unchanged."""
+        if hasattr(inputs, "row_splits") or getattr(inputs, "ragged", False):
+            raise ValueError(
+                "All rows must have the same length: positions are added to a rectangle, and masks mark its padding. "
+                f"Received: a ragged tensor of shape {tuple(inputs.shape)}. Pad it: `token_ids.to_tensor()`."
+            )
         dtype, shape = keras.backend.standardize_dtype(inputs.dtype), tuple(inputs.shape)
         if self.vocabulary_size is None:
             if len(shape) != 3 or shape[-1] != self.hidden_dim or not keras.backend.is_float_dtype(dtype):
@@ -286,9 +298,9 @@ class PositionalEmbedding(keras.layers.Layer):
             logits = self.token_embedding(token_ids, reverse=True)
             return logits if self.bias is None else logits + self.bias
         if self.token_embedding is None:
-            x = ops.cast(token_ids, "float32")
+            x = ops.cast(token_ids, self._sum_dtype)
         else:
-            x = ops.cast(self.token_embedding(token_ids), "float32")
+            x = ops.cast(self.token_embedding(token_ids), self._sum_dtype)
             x = x * self.hidden_dim**0.5 if self.scale_embeddings else x
         x = x + self._positions(token_ids, start_index, positions)
         return self.dropout_layer(ops.cast(x, self.compute_dtype), training=training)
@@ -309,17 +321,24 @@ class PositionalEmbedding(keras.layers.Layer):
         return logits if self.bias is None else logits + self.bias
 
     def output_kernel(self):
-        """The matrix (D, V) of `project`, in memory row by row.
+        """The matrix (D, V) of `project`, in memory row by row; None if the embedding is quantized.
 
         For a few hidden states, a product with it takes a tenth of the time of a product with the embeddings (V, D).
         """
         embedding = self.token_embedding
+        if embedding.quantization_mode:
+            return None  # Its matrices are integers without their scale, and `project` rounds the hidden states too.
         kernel = ops.transpose(embedding.embeddings) if self.tie_weights else embedding.reverse_embeddings
         return ops.cast(kernel, self.variable_dtype)
 
     def output_rows(self, token_ids):
         """What `project` needs for some tokens only: vectors (..., D), and biases (...) or None, of ids (...)."""
         embedding = self.token_embedding
+        if embedding.quantization_mode:
+            raise ValueError(
+                "A shortlist reads rows of the embedding matrix, and those of a quantized layer lack their scale. "
+                f"Received: a layer quantized to {embedding.quantization_mode}. Search without a shortlist."
+            )
         kernel = embedding.embeddings if self.tie_weights else ops.transpose(embedding.reverse_embeddings)
         rows = ops.take(ops.cast(kernel, self.variable_dtype), token_ids, axis=0)
         return rows, None if self.bias is None else ops.take(self.bias, token_ids, axis=0)
@@ -341,6 +360,10 @@ class PositionalEmbedding(keras.layers.Layer):
             self._check_length(token_ids.shape[1], start_index, positions)
         dtype = self.variable_dtype if reverse else self.compute_dtype
         return keras.KerasTensor(self.compute_output_shape(token_ids.shape, reverse), dtype=dtype)
+
+    @property
+    def _sum_dtype(self):
+        return keras.backend.result_type(self.compute_dtype, "float32")
 
     def _check_length(self, length, start_index, positions):
         """Raises a ValueError for invalid positions, as far as static shapes and Python integers show."""
@@ -364,17 +387,17 @@ class PositionalEmbedding(keras.layers.Layer):
                 )
 
     def _positions(self, token_ids, start_index, positions):
-        """The rows of the position table to add, float32: (L, D), or (B, L, D) for positions (B, L)."""
+        """The rows of the position table to add: (L, D), or (B, L, D) for positions (B, L)."""
         length, static_start = token_ids.shape[1], isinstance(start_index, int)
         self._check_length(length, start_index, positions)
         if positions is None:
             if self.position_type == "sinusoidal" and length is not None and static_start:
-                first = self.first_position + start_index
-                table = positional_encoding(first + length, self.hidden_dim, self.max_wavelength, self.layout)
-                return ops.convert_to_tensor(table[first:])
+                rows = np.arange(length) + self.first_position + start_index
+                table = _table(rows, self.hidden_dim, self.max_wavelength, self.layout)
+                return ops.convert_to_tensor(table.astype(self._sum_dtype))
             positions = ops.arange(ops.shape(token_ids)[1], dtype="int32") + ops.cast(start_index, "int32")
         if self.position_type == "learned":
-            return ops.take(self.position_table, positions, axis=0)
+            return ops.cast(ops.take(self.position_table, positions, axis=0), self._sum_dtype)
         return self._sinusoids(positions + self.first_position)
 
     def _sinusoids(self, positions):
@@ -382,14 +405,14 @@ class PositionalEmbedding(keras.layers.Layer):
 
         pos * frequency in float32 would lose 1e-3 radians at position 10,000. So the frequency is measured in turns
         instead of radians and split into three parts. The first two parts have 8 significant bits: their products with
-        a 16-bit position are exact, and whole turns are dropped before any rounding.
+        a 16-bit position are exact, and whole turns are dropped before any rounding. In float64 one part is enough.
         """
         turns, parts = _frequencies(self.hidden_dim, self.max_wavelength) / (2 * np.pi), []
-        for significant_bits in (8, 8, 24):
+        for significant_bits in (53,) if self._sum_dtype == "float64" else (8, 8, 24):
             parts.append(_round_to_bits(turns, significant_bits))
             turns = turns - parts[-1]
-        parts = ops.convert_to_tensor(np.stack(parts).astype("float32"))
-        products = ops.cast(positions, "float32")[..., None, None] * parts  # (..., 3, d/2)
+        parts = ops.convert_to_tensor(np.stack(parts).astype(self._sum_dtype))
+        products = ops.cast(positions, self._sum_dtype)[..., None, None] * parts  # (..., 3 or 1, d/2)
         phase = ops.sum(products - ops.round(products), axis=-2)
         phase = phase - ops.round(phase)  # At most half a turn: float32 is most precise for small angles.
         angles = phase * (2 * np.pi)

@@ -8,6 +8,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_transformer.base import at_least_float32
+
 
 class _TokenLoss(keras.losses.Loss):
     """A loss of every token."""
@@ -37,9 +39,9 @@ class LabelSmoothedCrossEntropy(_TokenLoss):
         name: Defaults to `"label_smoothed_cross_entropy"`.
 
     Call arguments:
-        y_true: integer labels (B, T).
+        y_true: integer labels (B, T) or (B, T, 1).
         y_pred: logits (B, T, V).
-        sample_weight: (B, T); or (B, 1), the same for all tokens of a sentence.
+        sample_weight: (B, T) or (B, T, 1); or (B, 1), the same for all tokens of a sentence.
 
     Example:
         >>> loss = LabelSmoothedCrossEntropy(label_smoothing=0.0)
@@ -121,8 +123,8 @@ class TeacherCrossEntropy(_TokenLoss):
         super().__init__(name=name, reduction=reduction, **kwargs)
 
     def call(self, y_true, y_pred):
-        logits = ops.cast(y_pred, "float32")
-        wanted = ops.softmax(ops.stop_gradient(ops.cast(y_true, "float32")), axis=-1)
+        logits = at_least_float32(y_pred)
+        wanted = ops.softmax(ops.stop_gradient(at_least_float32(y_true)), axis=-1)
         return ops.logsumexp(logits, axis=-1) - ops.sum(wanted * logits, axis=-1)
 
 
@@ -130,7 +132,7 @@ class TeacherCrossEntropy(_TokenLoss):
 
 
 def _flat(y_true, y_pred, sample_weight=None):
-    """Logits (B * T, V) in float32, labels (B * T,) and weights (B * T,) or None."""
+    """Logits (B * T, V) in at least float32, labels (B * T,) and weights (B * T,) or None."""
     sizes = [tuple(y_true.shape), tuple(y_pred.shape[:-1])]
     if len(sizes[0]) == len(sizes[1]) + 1 and sizes[0][-1] == 1:  # Keras gives labels a last axis in some cases.
         sizes[0] = sizes[0][:-1]
@@ -140,16 +142,18 @@ def _flat(y_true, y_pred, sample_weight=None):
             f"Received: labels {tuple(y_true.shape)}, logits {tuple(y_pred.shape)}."
         )
     weights = None if sample_weight is None else ops.reshape(_per_token(sample_weight, y_pred), (-1,))
-    logits = ops.reshape(ops.cast(y_pred, "float32"), (-1, y_pred.shape[-1]))
+    logits = ops.reshape(at_least_float32(y_pred), (-1, y_pred.shape[-1]))
     return logits, ops.reshape(ops.cast(y_true, "int32"), (-1,)), weights
 
 
 def _per_token(sample_weight, y_pred):
-    """Weights of the tokens: those of sentences, (B,) or (B, 1), are those of all their tokens."""
+    """Weights of the tokens: those of sentences, (B,) or (B, 1), are those of all their tokens; (B, T, 1) is (B, T)."""
     if sample_weight is None:
         return None
     sample_weight = ops.convert_to_tensor(sample_weight)
     missing = len(y_pred.shape) - 1 - len(sample_weight.shape)
+    if missing == -1 and sample_weight.shape[-1] == 1:
+        return ops.squeeze(sample_weight, axis=-1)
     if missing > 0:
         sample_weight = ops.reshape(sample_weight, (*ops.shape(sample_weight), *[1] * missing))
     if sample_weight.shape[-1] == 1 != y_pred.shape[-2]:

@@ -517,3 +517,18 @@ def test_a_symbolic_call_builds_and_describes_subclasses():
     late(x)
     assert late.feed_forward.gate.built
     assert MeanBlock(N, F)(x).shape == (None, D)
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [
+        ("padding_mask", "mask"),
+        ("decoder_padding_mask", "decoder_sequence_mask"),
+        ("encoder_padding_mask", "encoder_sequence_mask"),
+    ],
+)
+def test_the_names_of_masks_in_keras_hub_lead_to_ours(name, ours):
+    with pytest.raises(
+        TypeError, match=rf"has the name of the argument that it .*Received: `{name}`\. It is `{ours}` "
+    ):
+        make_decoder(alone=True)(random(B, T, D), **{name: np.ones((B, T), bool)})

@@ -246,19 +246,53 @@ def test_gradients_reach_every_weight(cls, settings, shapes):
 
 
 @every_layer
-@pytest.mark.parametrize("policy", POLICIES)
-def test_dtype_policy_gives_the_output_dtype_and_float32_weights(cls, settings, shapes, policy):
+@pytest.mark.parametrize("policy", [*POLICIES, "bfloat16", "float16", "float64"])
+def test_dtype_policy_gives_the_dtypes_of_output_and_weights(cls, settings, shapes, policy):
+    if (policy, keras.backend.backend()) == ("float64", "jax"):
+        pytest.skip("JAX has float64 only by a setting of the process")
     layer = cls(**settings, dtype=policy)
     output = layer(*sample(shapes))
     compute_dtype = keras.dtype_policies.get(policy).compute_dtype
     assert keras.backend.standardize_dtype(output.dtype) == compute_dtype
-    assert {w.dtype for w in layer.weights} == {"float32"}
+    assert {w.dtype for w in layer.weights} == {layer.variable_dtype}
     expected = cls(**settings)
     expected(*sample(shapes))
     expected.set_weights(layer.get_weights())
     expected = to_numpy(expected(*sample(shapes)))
-    tolerance = {"float32": 1e-6, "bfloat16": 2**-5, "float16": 2**-8}[compute_dtype] * np.abs(expected).max()
+    tolerance = {"float32": 1e-6, "float64": 1e-6, "bfloat16": 2**-5, "float16": 2**-8}[compute_dtype] * np.abs(
+        expected
+    ).max()
     np.testing.assert_allclose(to_numpy(output), expected, atol=tolerance)
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="JAX has float64 only by a setting of the process")
+@every_layer
+def test_gradients_in_float64_are_exact(cls, settings, shapes):
+    """The derivative along a random direction of all weights and inputs is the difference quotient."""
+    import tensorflow as tf
+
+    layer = cls(**settings, dtype="float64")
+    inputs = [
+        tf.cast(x, x.dtype if x.dtype == "int32" else "float64") for x in map(ops.convert_to_tensor, sample(shapes))
+    ]
+    start_index = {"start_index": tf.constant(7)} if cls is kt.PositionalEmbedding else {}
+    constants = random(*layer(*inputs, **start_index).shape, seed=99).astype("float64")
+    randomize(layer)
+    variables = [w.value for w in layer.trainable_variables] + [tf.Variable(x) for x in inputs if x.dtype == "float64"]
+    inputs = variables[len(layer.trainable_variables) :] or inputs
+    starts = [variable.numpy() for variable in variables]
+    directions = [random(*variable.shape, seed=i).astype("float64") for i, variable in enumerate(variables)]
+
+    def loss(distance=0.0):
+        for variable, start, direction in zip(variables, starts, directions, strict=True):
+            variable.assign(start + distance * direction)
+        return ops.sum(layer(*inputs, **start_index) * constants)
+
+    with tf.GradientTape() as tape:
+        value = loss()
+    gradients = map(tf.convert_to_tensor, tape.gradient(value, variables))
+    found = sum(ops.sum(gradient * direction) for gradient, direction in zip(gradients, directions, strict=True))
+    np.testing.assert_allclose(found, (loss(1e-6) - loss(-1e-6)) / 2e-6, rtol=1e-8)
 
 
 @every_layer
@@ -307,6 +341,18 @@ every_layer_of_one_sequence = pytest.mark.parametrize(
     [layer for layer in sequence_layers.values() if len(layer[2]) == 1],
     ids=[name for name, layer in sequence_layers.items() if len(layer[2]) == 1],
 )
+
+
+@pytest.mark.parametrize("name", [name for name, (_, settings, _) in sequence_layers.items() if "dropout" in settings])
+def test_a_seed_decides_what_is_dropped(name):
+    cls, settings, shapes = LAYERS[name]
+    outputs = []
+    for seed in (7, 7, 8):
+        layer = cls(**settings, seed=seed)
+        layer(*sample(shapes))
+        outputs.append(to_numpy(randomize(layer)(*sample(shapes), training=True)))
+    np.testing.assert_array_equal(outputs[0], outputs[1])
+    assert np.any(outputs[0] != outputs[2])
 
 
 @every_sequence_layer

@@ -128,6 +128,15 @@ def test_run_time_sinusoids_equal_the_float64_table_up_to_position_65000(layout,
     np.testing.assert_allclose(rows, expected, atol=1e-6, rtol=0)
 
 
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="JAX has float64 only by a setting of the process")
+@pytest.mark.parametrize("as_tensor", [False, True], ids=["int", "tensor"])
+def test_positions_in_float64_are_exact(as_tensor):
+    start = ops.convert_to_tensor(20000, dtype="int32") if as_tensor else 20000
+    rows = make_layer(vocabulary_size=None, dtype="float64")(np.zeros((1, L, D)), start_index=start)[0]
+    expected = float64_table(np.arange(20000, 20000 + L), D, 10000, "interleaved")
+    np.testing.assert_allclose(ops.convert_to_numpy(rows), expected, atol=1e-10)
+
+
 @pytest.mark.parametrize("position_type", ["sinusoidal", "learned"])
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
 @pytest.mark.parametrize("as_tensor", [False, True], ids=["int", "tensor"])
@@ -293,6 +302,26 @@ def test_sequential_without_an_input_in_half_precision_is_an_error():
         model(random_ids())
     model = keras.Sequential([keras.Input((None,), dtype="int32"), make_layer(dtype="mixed_bfloat16")])
     assert model(random_ids()).shape == (B, L, D)
+
+
+def test_negative_ids_are_looked_up_as_in_keras():
+    layer = make_layer(scale_embeddings=False)
+    embedding = keras.layers.Embedding(V, D)
+    ids = np.array([[3, -1, -V]])
+    layer(ids), embedding(ids)
+    embedding.set_weights([to_numpy(layer.token_embedding.embeddings)])
+    rows = to_numpy(layer(ids)) - positional_encoding(3, D)
+    np.testing.assert_allclose(rows, to_numpy(embedding(ids)), atol=1e-6)
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="JAX has no ragged tensors")
+@pytest.mark.parametrize("settings", [{}, {"vocabulary_size": None}], ids=["ids", "features"])
+def test_ragged_inputs_are_refused(settings):
+    import tensorflow as tf
+
+    ragged = tf.RaggedTensor.from_row_lengths([4, 9, 2] if not settings else tf.zeros((3, D)), [2, 1])
+    with pytest.raises(ValueError, match=r"All rows must have the same length.*Received: a ragged .*\.to_tensor\(\)"):
+        make_layer(**settings)(ragged)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

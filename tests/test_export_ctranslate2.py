@@ -137,6 +137,11 @@ def test_what_cannot_be_exported_is_an_error(golden, tmp_path):
     )
     with pytest.raises(ExportError, match="CTranslate2 has no activation 'elu'"):
         export_ctranslate2(Translator(model, golden.tokenizer), tmp_path / "model")
+    model.encoder_blocks[0].feed_forward.output_dense.quantize("int8")  # As the `quantize` of a model around it.
+    with pytest.raises(
+        ExportError, match=r"weights themselves, so they must be floats\. Received: .* quantized to int8\."
+    ):
+        export_ctranslate2(Translator(model, golden.tokenizer), tmp_path / "model")
     with pytest.raises(ExportError, match="`quantize` must be one of"):
         export_ctranslate2(golden.translator, tmp_path / "model", quantize="int3")
     assert not list(tmp_path.iterdir())

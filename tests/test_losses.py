@@ -168,3 +168,17 @@ def test_a_weight_of_a_sentence_is_that_of_its_tokens(kind):
     for wrong in (labels.T, labels[:1, :1], labels[:, :3], np.zeros((3, 4, V), "int32")):
         with pytest.raises(ValueError, match=r"Labels must have the shape of the logits without their last axis\. Rec"):
             function(wrong, logits)
+
+
+@pytest.mark.parametrize("kind", [LabelSmoothedCrossEntropy, Perplexity, TokenAccuracy])
+@pytest.mark.parametrize("shape", [(6,), (3, 4)], ids=["classes", "tokens"])
+def test_labels_and_weights_may_have_a_last_axis_of_one_as_in_keras(kind, shape):
+    rng = np.random.default_rng(0)
+    logits, labels, weights = (
+        rng.normal(size=(*shape, V)).astype("float32"),
+        rng.integers(V, size=shape),
+        rng.random(shape),
+    )
+    wanted = float(kind()(labels, logits, sample_weight=weights))
+    for given in ((labels[..., None], weights), (labels, weights[..., None]), (labels[..., None], weights[..., None])):
+        assert float(kind()(given[0], logits, sample_weight=given[1])) == pytest.approx(wanted, rel=1e-6)

@@ -14,6 +14,7 @@ from keras_transformer.config import PRESETS
 from keras_transformer.embeddings import positional_encoding
 from keras_transformer.losses import LabelSmoothedCrossEntropy
 from keras_transformer.model import Transformer
+from keras_transformer.shortlist import ShortlistDecoder
 
 B, T, S, D, F, V, V_TARGET = 3, 5, 7, 22, 13, 23, 19
 SMALL = {
@@ -25,8 +26,10 @@ SMALL = {
     "dropout": 0.0,
 }
 POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
+# JAX has float64 only by a setting of the process.
+EVERY_POLICY = (*POLICIES, "bfloat16", *["float64"] * (keras.backend.backend() == "tensorflow"))
 # Largest difference that rounding explains between two ways to compute the same logits, which are about 3 in size.
-TOLERANCES = {"float32": 1e-5, "mixed_bfloat16": 0.15, "mixed_float16": 0.02}
+TOLERANCES = {"float32": 1e-5, "mixed_bfloat16": 0.15, "mixed_float16": 0.02, "bfloat16": 0.15, "float64": 1e-6}
 SOURCE = np.array([[5, 9, 4, 3, 8, 6, 2], [6, 3, 8, 2, 0, 0, 0], [7, 2, 0, 0, 0, 0, 0]], "int32")
 TARGET = np.array([[1, 8, 5, 9, 4], [1, 7, 6, 0, 0], [1, 3, 9, 7, 0]], "int32")
 
@@ -434,7 +437,7 @@ def test_a_search_adds_the_output_bias(cache):
 # Cached decoding
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", EVERY_POLICY)
 @pytest.mark.parametrize(
     "settings",
     [
@@ -723,6 +726,81 @@ def test_a_loaded_model_has_the_frozen_layers_of_the_saved_one(tmp_path):
     assert frozen.trainable_weights == [] and Transformer.from_config(make().get_config()).trainable_weights != []
 
 
+def test_low_rank_updates_train_search_and_are_saved_merged(tmp_path):
+    """`enable_lora` of Keras' layers freezes a matrix and adds a product of two narrow ones; `save` adds them up."""
+    model = make()
+    for layer in model._flatten_layers():
+        if isinstance(layer, keras.layers.Dense | keras.layers.Embedding):
+            layer.enable_lora(2)
+    frozen = [w for w in model.weights if not w.trainable]
+    before = [to_numpy(w) for w in (*frozen, *model.trainable_weights)]
+    model.compile(keras.optimizers.Adam(0.01), LabelSmoothedCrossEntropy(), jit_compile=False)
+    losses = model.fit([SOURCE, TARGET], TARGET, batch_size=B, epochs=4, verbose=0).history["loss"]
+    assert losses[-1] < losses[0]
+    unchanged = [
+        np.array_equal(to_numpy(w), old) for w, old in zip((*frozen, *model.trainable_weights), before, strict=True)
+    ]
+    assert unchanged == [True] * len(frozen) + [False] * len(model.trainable_weights)
+    decoder = model.start_decoding(SOURCE, T)
+    step, _ = decoder.step(ops.convert_to_tensor(TARGET[:, 0]), decoder.cache, ops.convert_to_tensor(0))
+    assert decoder.output_kernel is not None  # The matrix that a search lays out has the update too.
+    np.testing.assert_allclose(to_numpy(step), logits(model)[:, 0], atol=1e-5)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras", compile=False)
+    assert [w.shape for w in loaded.weights] == [w.shape for w in make().weights]
+    np.testing.assert_allclose(logits(loaded), logits(model), atol=1e-5)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_keras_clones_the_graph_as_a_plain_model(compiled):
+    """Keras makes a clone of a class with arguments of its own from the layers alone; it takes the inputs by name."""
+    model = make()
+    if compiled:
+        model.compile(keras.optimizers.SGD(0.1), LabelSmoothedCrossEntropy(), jit_compile=False)
+    clone = keras.models.clone_model(model)
+    clone.set_weights(model.get_weights())
+    assert not isinstance(clone, Transformer) and clone.compiled == compiled
+    np.testing.assert_array_equal(logits(clone), logits(model))
+
+
+def test_inner_outputs_make_models_of_their_own(tmp_path):
+    model = make()
+    encoder = keras.Model(model.input["encoder_token_ids"], model.encoder_blocks[-1].output)
+    np.testing.assert_array_equal(to_numpy(encoder(SOURCE)), to_numpy(model.encode(SOURCE)[0]))
+    encoder.save(tmp_path / "encoder.keras")
+    loaded = keras.saving.load_model(tmp_path / "encoder.keras")
+    np.testing.assert_array_equal(to_numpy(loaded(SOURCE)), to_numpy(encoder(SOURCE)))
+
+
+def test_an_h5_file_loads_if_the_class_is_named(tmp_path):
+    """Keras' older format stores the name of a model's class without its package, so it cannot know where it is."""
+    model = make()
+    model.save(tmp_path / "model.h5")
+    loaded = keras.saving.load_model(tmp_path / "model.h5", custom_objects={"Transformer": Transformer})
+    np.testing.assert_array_equal(logits(loaded), logits(model))
+
+
 def test_a_model_is_quantized_by_its_exports_only():
     with pytest.raises(ValueError, match=r"A `Transformer` is not quantized in Python\. Received: mode='int8'"):
         make().quantize("int8")
+
+
+@pytest.mark.parametrize("tie_embeddings", ["all", "none"])
+@pytest.mark.parametrize("mode", ["int8", "int4"])
+@pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`", "ignore:__array__ implementation")  # Keras.
+def test_a_search_of_a_model_that_was_quantized_from_outside_equals_its_forward_pass(mode, tie_embeddings):
+    """`quantize` of a model around it leaves integers in `embeddings`; their scale is another weight."""
+    model = make(output_bias=True, tie_embeddings=tie_embeddings)
+    draw_output_bias(model)
+    inputs = [keras.Input((None,), dtype="int32") for _ in range(2)]
+    keras.Model(inputs, model(inputs)).quantize(mode)
+    expected, beams = logits(model), 2
+    decoder = model.start_decoding(SOURCE, T, num_beams=beams)
+    cache, ancestors = decoder.cache, np.broadcast_to(np.arange(beams, dtype="int32")[:, None], (B, beams, T))
+    for t in range(T):
+        newest = ops.convert_to_tensor(np.repeat(TARGET[:, t], beams))
+        step, cache = decoder.step(newest, cache, ops.convert_to_tensor(t), ancestors)
+        real = TARGET[:, t] != 0
+        np.testing.assert_allclose(to_numpy(step)[::beams][real], expected[real, t], atol=0.1)  # Rounded hidden states.
+    with pytest.raises(ValueError, match=rf"A shortlist reads rows of .* Received: a layer quantized to {mode}\."):
+        ShortlistDecoder(decoder, np.array([[1, 2]] * B))
