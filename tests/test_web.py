@@ -28,7 +28,7 @@ from test_sentences import LANGUAGES, VECTORS, random_texts
 from keras_transformer import markup, placeholders, sentencepiece_model, sentences
 from keras_transformer.confidence import Calibration
 from keras_transformer.export import ExportError, report, web
-from keras_transformer.export.verify import ODD
+from keras_transformer.export.verify import ODD, verify
 from keras_transformer.export.web import POLICY, SOURCES, built_page, export_web, server
 from keras_transformer.files import MANIFEST, FileError
 from keras_transformer.model import Transformer
@@ -444,6 +444,17 @@ def test_another_version_of_a_page_is_another_service_worker(site, tmp_path):
     web._complete_service_worker(folder / "service-worker.js", folder / "models" / "float32")
     other = (folder / "service-worker.js").read_text()
     assert other != script and other.splitlines()[1:] == script.splitlines()[1:]
+
+
+def test_a_page_is_verified_later(golden, site, tmp_path):
+    model = site / "models" / "float32"
+    assert list(verify(site, golden.translator)) == [
+        (model, 1.0, f"{model} translates 100% of made-up sentences as Python does.")
+    ]
+    other = shutil.copytree(site, tmp_path / "other")
+    (other / "page.js").write_text("")
+    with pytest.raises(FileError, match=r"not those of the export: page\.js has changed\. Export it again\."):
+        list(verify(other, golden.translator))
 
 
 def test_another_model_can_be_chosen(golden, site, opened):
