@@ -304,14 +304,14 @@ def test_markup_in_javascript_goes_where_it_goes_in_python(opened, tmp_path):
             return [given[text] for text in texts]
 
         fragments.append(fragment)
-        wanted.append(markup.translate_html(fragment, remembered))
+        wanted.append(markup.translate_html(fragment, remembered, "en", "de_AT"))
         answers.append({text: one._asdict() for text, one in given.items()})
     code = """async ([kinds, fragments, answers]) => Promise.all(fragments.map(async (fragment, i) => {
         const body = new DOMParser().parseFromString(`<main>${fragment}</main>`, "text/html").body.firstChild;
-        await translateMarkup(body, kinds, async (texts) => texts.map((text) => answers[i][text]));
+        await translateMarkup(body, kinds, ["en", "de_AT"], async (texts) => texts.map((text) => answers[i][text]));
         return body.innerHTML;
     }))"""
-    kinds = {"inline": sorted(markup.INLINE), "opaque": sorted(markup.OPAQUE)}
+    kinds = {"inline": sorted(markup.INLINE), "opaque": sorted(markup.OPAQUE), "kept": sorted(markup.KEPT)}
     found = opened(tmp_path).evaluate(code, [kinds, fragments, answers])
     different = [i for i, (a, b) in enumerate(zip(found, wanted, strict=True)) if not same_tree(a, b)]
     assert [(fragments[i], found[i], wanted[i]) for i in different[:3]] == []
@@ -363,7 +363,7 @@ def test_pasted_formatting_neither_covers_the_page_nor_hides_its_text(site, open
     assert page.evaluate(PASTE, [html, "a"])
     page.wait_for_selector("body[data-state=done]")
     assert page.evaluate("document.getElementById('rich').shadowRoot.innerHTML") == (
-        '<a href="http://127.0.0.1:9/">a</a><p><font>a <b>dog</b></font></p>'
+        '<a href="http://127.0.0.1:9/">a</a><p lang="fr"><font>a <b>dog</b></font></p>'
         '<b style="font-weight: normal;">a <span style="font-weight: 700;">cat</span></b><button>a</button><div>a</div>'
     )
     colour = "(one) => getComputedStyle(one).color"
