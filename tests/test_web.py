@@ -447,10 +447,10 @@ def test_another_version_of_a_page_is_another_service_worker(site, tmp_path):
 
 
 def test_a_page_is_verified_later(golden, site, tmp_path):
-    model = site / "models" / "float32"
-    assert list(verify(site, golden.translator)) == [
-        (model, 1.0, f"{model} translates 100% of made-up sentences as Python does.")
-    ]
+    (model, share, line), *quantised = verify(site, golden.translator)
+    assert (model, share) == (site / "models" / "float32", 1.0)
+    assert line == f"{model} translates 100% of made-up sentences as Python does."
+    assert [folder.name for folder, *_ in quantised] == ["int8"]
     other = shutil.copytree(site, tmp_path / "other")
     (other / "page.js").write_text("")
     with pytest.raises(FileError, match=r"not those of the export: page\.js has changed\. Export it again\."):
