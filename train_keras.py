@@ -64,6 +64,7 @@ def train(run, config, resume, export):
         nullcontext(run) if resume else run.set_up(is_chief(strategy), lambda: barrier(strategy)) as prepared,
     ):
         chief = is_chief(strategy)
+        check_sizes(config)
         keras.utils.set_random_seed(recipe.seed)
         corpus = load_corpus(config.data)
         if resume:
@@ -167,6 +168,14 @@ def train(run, config, resume, export):
     with worker_errors(strategy, command(run)):
         barrier(strategy)  # The others wait: without them, the first worker would fail.
     return status
+
+
+def check_sizes(config):
+    """Raises a ValueError for sizes that do not fit, by a shallow model: now, and not when all text is encoded."""
+    from keras_transformer.model import Transformer
+
+    shallow = {"num_layers": 1, "num_decoder_layers": 1, "source_language_token_id": None}
+    Transformer(8, **vars(config.model) | shallow)
 
 
 def compiled_model(config, tokenizers):

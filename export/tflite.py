@@ -21,7 +21,7 @@ from keras_transformer.export.run_tflite import check_litert
 from keras_transformer.export.saved_model import graph_functions, mask_empty_inputs
 from keras_transformer.export.verify import SHARE, verify_tflite
 from keras_transformer.files import new_folder
-from keras_transformer.markup import INLINE, OPAQUE
+from keras_transformer.markup import INLINE, KEPT, OPAQUE
 from keras_transformer.search import LENGTH_MARGIN, search
 from keras_transformer.sentences import specification
 from keras_transformer.tokenizers import (
@@ -143,7 +143,7 @@ def export_tflite(
             "sentences": specification(translator.source_language),
             "num_placeholders": translator.num_placeholders,
             "placeholders": placeholders.specification(),
-            "markup": {"inline": sorted(INLINE), "opaque": sorted(OPAQUE)},
+            "markup": {"inline": sorted(INLINE), "opaque": sorted(OPAQUE), "kept": sorted(KEPT)},
             "length_margin": LENGTH_MARGIN,
             "confidence": translator.calibration and translator.calibration._asdict(),
             "no_hypothesis_score": decoding.NO_HYPOTHESIS,

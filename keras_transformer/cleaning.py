@@ -14,7 +14,7 @@ from itertools import islice
 import numpy as np
 import regex
 
-from keras_transformer.encoding import EMPTY, LINES_PER_BLOCK, in_background, left_out_by
+from keras_transformer.encoding import EMPTY, LINES_PER_BLOCK, in_background, left_out_by, none_left
 from keras_transformer.files import output_file
 
 DUPLICATE = "that were there before"
@@ -38,7 +38,9 @@ SCRIPTS = {
 # Languages that are written in more than one script.
 ANY_SCRIPT = {"az", "bs", "ku", "sh", "sr", "tt", "uz"}
 
-_SPACES, _LETTERS, _WORDS = regex.compile(r"\s+"), regex.compile(r"\p{L}"), regex.compile(r"[\p{L}\p{N}]+")
+_SPACES, _LETTERS = regex.compile(r"\s+"), regex.compile(r"\p{L}")
+# Without the punctuation around them. What is inside is often what a translation changes: "PDF version", "PDF-Version".
+_WORDS = regex.compile(r"[\p{L}\p{N}](?:\S*[\p{L}\p{N}])?")
 
 
 class Cleaner:
@@ -93,7 +95,7 @@ class Cleaner:
         if long > self.max_ratio * short + 20:
             return RATIO
         sides = source, target
-        words = [_WORDS.findall(side.casefold()) for side in sides]
+        words = [_WORDS.findall(side) for side in sides]
         if len(words[0]) > 2 and words[0] == words[1]:
             return COPY
         letters = [len(_LETTERS.findall(side)) for side in sides]
@@ -130,6 +132,9 @@ def clean_files(text, cleaner, outputs, workers=1, progress=None):
 
     Returns:
         The number of pairs that were kept, and `encoding.LeftOut` by reason.
+
+    Raises:
+        ValueError: no pair is left.
     """
     cleaner.find_duplicates(text.lines)
     lines, kept, left_out = enumerate(text.lines, 1), 0, {}
@@ -145,6 +150,8 @@ def clean_files(text, cleaner, outputs, workers=1, progress=None):
             left_out = left_out_by(zip(reasons, block, strict=True), left_out)
             if progress:
                 progress(block[-1][0])
+        if not kept:
+            raise ValueError(f"{none_left(left_out)}. Nothing is written. Look at the text.")
     return kept, left_out
 
 

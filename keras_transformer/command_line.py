@@ -111,10 +111,12 @@ def user_errors(hint=""):
     except BrokenPipeError as error:  # The reader of our output, such as `head`, has stopped.
         _close_standard_output()
         raise SystemExit(128 + signal.SIGPIPE) from error
-    except (ValueError, OSError, ImportError) as error:
+    except (ValueError, OSError, ImportError, MemoryError) as error:
         if isinstance(error, ImportError) and "pip install" not in str(error):
             raise  # Our messages about missing packages say what to install; this package is broken.
         message = str(error)
+        if isinstance(error, MemoryError):
+            message = f"The memory is not enough for this. {message}".rstrip()
         if isinstance(error, UnicodeEncodeError):
             character = error.object[error.start]
             message = (

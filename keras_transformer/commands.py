@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 from keras_transformer.config import CLEANING, PICTURES, PICTURES_WITHOUT_RUN, RunConfig, section_settings
-from keras_transformer.files import output_file
+from keras_transformer.files import check_unchanged, output_file
 from keras_transformer.placeholders import Glossary
 from keras_transformer.runs import Run
 
@@ -78,10 +78,10 @@ def clean(arguments):
             f"Cleaning must not replace the corpus that it reads. Received: {replaced[0]} as an output, too."
         )
     workers = data.workers or os.cpu_count()
-    kept, left_out = clean_files(text, Cleaner.of(data), outputs, workers, Progress(text.name))
-    dropped = sum(one.count for one in left_out.values())
-    print(f"{text.name}: {kept:,} pairs kept, {dropped:,} left out")
-    print("\n".join(report(left_out)))
+    with contextlib.redirect_stdout(sys.stderr):  # An output may be /dev/stdout.
+        kept, left_out = clean_files(text, Cleaner.of(data), outputs, workers, Progress(text.name))
+        dropped = sum(one.count for one in left_out.values())
+        print("\n".join([f"{text.name}: {kept:,} pairs kept, {dropped:,} left out", *report(left_out)]))
     return 0
 
 
@@ -127,9 +127,7 @@ def distill(arguments):
     run, config = train_keras.configure(work.flags, {} if resume else work.settings(), work.run.folder, resume)
     with train_keras.claimed(run, config, resume, arguments.overwrite):
         if not resume:
-            from keras_transformer.model import Transformer
-
-            Transformer(8, **vars(config.model))  # Sizes that do not fit are an error now, not after hours.
+            train_keras.check_sizes(config)  # Now, and not after hours of translation.
             print("\n".join(work.write_text()), flush=True)
         status = train_keras.train(run, config, resume, export=not arguments.no_export)
     if status or arguments.no_export:
@@ -395,6 +393,9 @@ def shortlist(arguments):
 
 
 def plot(arguments):
+    from keras_transformer.visualize import empty_figure
+
+    empty_figure()  # An error if Matplotlib is missing, before TensorFlow is loaded.
     translator, text, reference = _load(arguments) if arguments.run else None, arguments.text, None
     from keras_transformer.pictures import draw, example_sentences
 
@@ -507,6 +508,7 @@ def _print_loss_by_quantization(name, same, folder, translator, run):
 
 
 def verify(arguments):
+    check_unchanged(arguments.path)  # Before the model is loaded, which takes seconds.
     translator = _load(arguments)
     from keras_transformer.export import verify
 

@@ -79,17 +79,25 @@ class FileLines:
         source_path, target_path: the files.
 
     Raises (in an iteration):
-        DataError: a file cannot be read, is empty or is not UTF-8, or the numbers of lines differ.
+        DataError: a file cannot be read, is empty or is not UTF-8, or is a pipe that was read before; or the numbers of
+            lines differ.
     """
 
     def __init__(self, source_path, target_path):
-        self.paths = source_path, target_path
+        self.paths, self._was_read = (source_path, target_path), False
 
     @property
     def num_bytes(self):
         return sum(Path(path).stat().st_size for path in self.paths)
 
+    def _check(self):
+        """Raises an error before a pipe is read again: a named one would wait for ever."""
+        if self._was_read and (pipes := [path for path in self.paths if Path(path).is_fifo()]):
+            raise DataError(f"{pipes[0]} is a pipe, which can be read only once. Write it to a file.")
+        self._was_read = True
+
     def __iter__(self):
+        self._check()
         sides = [stream_lines(path) for path in self.paths]
         for number, pair in enumerate(itertools.zip_longest(*sides)):
             if None in pair:
@@ -102,6 +110,7 @@ class FileLines:
             yield pair
 
     def checksum(self):
+        self._check()
         hashes = [hashlib.sha256(), hashlib.sha256()]
         for one, path in zip(hashes, self.paths, strict=True):
             for data in read_bytes(path):

@@ -54,9 +54,10 @@ def _cluster_resolver():
 
     if "TF_CONFIG" in os.environ:
         resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
-        if not resolver.cluster_spec().as_dict():
+        addresses = resolver.cluster_spec().as_dict().get(resolver.task_type) or ()
+        if not 0 <= (resolver.task_id or 0) < len(addresses):
             raise ValueError(
-                "TF_CONFIG must list the workers: every worker needs the addresses of all. "
+                "TF_CONFIG must list the workers, and `task` must be one of them: each needs the addresses of all. "
                 f"Received: {os.environ['TF_CONFIG']}. Like this: "
                 '{"cluster": {"worker": ["host1:2222", "host2:2222"]}, "task": {"type": "worker", "index": 0}}.'
             )

@@ -14,6 +14,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import re
 import shutil
 import signal
 import threading
@@ -88,11 +89,16 @@ class LeftOut(NamedTuple):
 
     Attributes:
         count: their number.
-        samples: the first three, as lists: the number of the line, source, target.
+        samples: three from the whole text, as lists: the number of the line, source, target.
     """
 
-    count: int
-    samples: list
+    count: int = 0
+    samples: list = []
+
+    def and_more(self, count, samples):
+        # Multiples of a number mix the lines, so the same three are chosen however the text is divided into blocks.
+        samples = sorted([*self.samples, *samples], key=lambda sample: sample[0] * 2654435761 % 2**32)[:3]
+        return LeftOut(self.count + count, sorted(samples))
 
 
 def left_out_by(reasons, before=None):
@@ -100,9 +106,8 @@ def left_out_by(reasons, before=None):
     found = dict(before or {})
     for reason, (number, pair) in reasons:
         if reason:
-            count, samples = found.get(reason, (0, []))
-            samples = [*samples, [number, *(text[:200] for text in pair)]] if count < 3 else samples
-            found[reason] = LeftOut(count + 1, samples)
+            sample = [number, *(text[:200] for text in pair)]
+            found[reason] = found.get(reason, LeftOut()).and_more(1, [sample])
     return found
 
 
@@ -214,10 +219,9 @@ def encode_pairs(
         if not store.num_lines:
             raise ValueError("There must be sentence pairs to encode. Received: none.")
         if not store.num_rows:
-            reasons = ", ".join(f"{one.count:,} {reason}" for reason, one in store.left_out.items())
             raise ValueError(
-                f"No pair is left: all {store.num_lines:,} were dropped. Received: max_length={max_length}; pairs "
-                f"{reasons}. Over-long ones need a larger max_length, or over_long='cut'."
+                f"{none_left(store.left_out)}; max_length={max_length}. Over-long ones need a larger max_length, or "
+                "over_long='cut'."
             )
         return store.finished()
 
@@ -272,12 +276,18 @@ class Progress:
 
 
 def report(left_out):
-    """Lines of text about `LeftOut` by reason, with their samples."""
+    """Lines of text about `LeftOut` by reason, with their samples, which must not move a terminal's cursor."""
     lines = []
     for reason, (count, samples) in left_out.items():
         lines.append(f"  {count:,} {reason}, such as")
         lines += [f"    line {number:,}: {source}  |  {target}" for number, source, target in samples]
-    return lines
+    return [re.sub("[\x00-\x1f\x7f-\x9f]", " ", line) for line in lines]
+
+
+def none_left(left_out):
+    """For messages, if all pairs of a text were left out."""
+    reasons = ", ".join(f"{one.count:,} {reason}" for reason, one in left_out.items())
+    return f"No pair is left: all were dropped. Received: pairs {reasons}"
 
 
 class _Block(NamedTuple):
@@ -390,8 +400,7 @@ class _Memory:
         self.num_lines += block.num_lines
         self.num_rows += len(block.ends[0])
         for reason, new in block.left_out.items():
-            old = self.left_out.get(reason, LeftOut(0, []))
-            self.left_out[reason] = LeftOut(old.count + new.count, (old.samples + new.samples)[:3])
+            self.left_out[reason] = self.left_out.get(reason, LeftOut()).and_more(*new)
         for i in (0, 1):
             self._append(i, block.values[i], block.ends[i] + self.sizes[i])
             self.sizes[i] += len(block.values[i])

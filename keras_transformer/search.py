@@ -30,6 +30,8 @@ LENGTH_MARGIN = 16
 # A translation repeats itself if its source does not, and if it has the same tokens this often in a row; single tokens
 # occur a few times for good reasons ("very, very").
 REPETITIONS, REPETITIONS_OF_ONE, LONGEST_REPEATED = 3, 5, 12
+# More has no use, and would need very large tables or graphs.
+AT_MOST_100 = Rule(lambda value: value <= 100, "at most 100")
 # Size of the n-grams that must not be repeated when the sentence is searched again.
 NGRAM_OF_LOOPS = 3
 
@@ -58,10 +60,13 @@ class SearchSettings(Settings):
         flat="decoding_max_length",
     )
     max_length_ratio: float = changeable(
-        2.0, f"maximum tokens of a translation: this times the source tokens, plus {LENGTH_MARGIN}", AT_LEAST_0
+        2.0,
+        f"maximum tokens of a translation: this times the source tokens, plus {LENGTH_MARGIN}",
+        AT_LEAST_0,
+        AT_MOST_100,
     )
     min_length: int = changeable(0, "minimum tokens of a translation, including the end token", AT_LEAST_0)
-    no_repeat_ngram_size: int = changeable(0, "forbid repeated n-grams of this size (0: off)", AT_LEAST_0)
+    no_repeat_ngram_size: int = changeable(0, "forbid repeated n-grams of this size (0: off)", AT_LEAST_0, AT_MOST_100)
     avoid_loops: bool = changeable(
         False,
         f"search again, without repeated {NGRAM_OF_LOOPS}-grams, if a translation repeats itself; exports do not",
@@ -80,7 +85,7 @@ class SearchSettings(Settings):
     temperature: float = changeable(
         1.0,
         "sampling: log probabilities are divided by this",
-        Rule(lambda value: value > 0, "positive; for the most probable token use num_beams=1"),
+        Rule(lambda value: value >= 1e-3, "at least 0.001; for the most probable token use num_beams=1"),
     )
     top_k: int = changeable(0, "sampling: draw from this many of the most probable tokens (0: all)", AT_LEAST_0)
     top_p: float = changeable(

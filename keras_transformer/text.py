@@ -114,10 +114,9 @@ def stream_lines(path):
         for batch in lines(file, path):
             for number, line in enumerate(batch, number + 1):  # noqa: B020 (goes on behind the last batch)
                 if line.problem:
-                    raise DataError(
-                        f"{path}, line {number}: {line.problem}. Correct the file; if it has another encoding, "
-                        "convert it, for example with: iconv -f ISO-8859-1 -t UTF-8."
-                    )
+                    advice = "; if it has another encoding, convert it, for example with: iconv -f ISO-8859-1 -t UTF-8"
+                    more = advice if line.problem.startswith("not UTF-8") else ""
+                    raise DataError(f"{path}, line {number}: {line.problem}. Correct the file{more}.")
                 has_text = has_text or bool(line.text)
                 yield line.text
         pipe = stat.S_ISFIFO(os.fstat(file.fileno()).st_mode)

@@ -18,11 +18,12 @@ AMOUNTS, SIGNED = "Blues", "cividis"
 
 
 def _figure(width, height, rows=1, columns=1, **kwargs):
-    figure = _empty_figure(figsize=(width, height), layout="constrained", dpi=150)
+    figure = empty_figure(figsize=(width, height), layout="constrained", dpi=150)
     return figure, figure.subplots(rows, columns, squeeze=False, **kwargs)
 
 
-def _empty_figure(**kwargs):
+def empty_figure(**kwargs):
+    """A `matplotlib.figure.Figure`, or an ImportError that says what to install."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -220,7 +221,7 @@ def animate_rings(table, interval=100):
 def _rings(table):
     """The figure without points, a function that draws the points of a position, and the number of positions."""
     table = _array("table", table, "(L, D)")
-    figure = _empty_figure(figsize=(8, 3.6), dpi=100)
+    figure = empty_figure(figsize=(8, 3.6), dpi=100)
     axes = figure.add_axes((-0.05, 0, 1, 0.94), projection="3d")
     pairs = np.arange(table.shape[1] // 2)
     turn = np.linspace(0, 2 * np.pi, 60)

@@ -3,7 +3,9 @@
 import gzip
 import json
 import os
+import threading
 
+import numpy as np
 import pytest
 from texts import write
 
@@ -11,7 +13,7 @@ from keras_transformer.__main__ import main
 from keras_transformer.cleaning import Cleaner, clean_files
 from keras_transformer.config import ConfigError, RunConfig
 from keras_transformer.datasets import ParallelText
-from keras_transformer.encoding import encode_pairs, encoded_in
+from keras_transformer.encoding import encode_pairs, encoded_in, left_out_by
 from keras_transformer.phrasebook import phrasebook
 from keras_transformer.tokenizers import Tokenizer
 
@@ -27,7 +29,10 @@ GOOD = ("The dog sleeps in the garden.", "Der Hund schläft im Garten.")
         ("", "Der Hund", "with an empty side"),
         ("The dog " * 200, "Der Hund " * 200, "with too many characters"),
         ("Yes", "Ja, das ist in der Tat wirklich so", "with sides of very different lengths"),
-        ("The dog sleeps.", "THE DOG, sleeps!", "with a copy of the source"),
+        ("The dog sleeps.", "The dog, sleeps!", "with a copy of the source"),
+        ("Fuji Velvia emulation", "Fuji Velvia Emulation", None),  # Right translations.
+        ("PDF/A version: %s", "PDF-/A-Version: %s", None),
+        ("Portable Document Format", "Portable-Document-Format", None),
         ("1234-5678 / 90 a", "1234-5678 / 90 b", "with few letters"),
         ("The dog sleeps.", "Собака спит.", "in another script"),
     ],
@@ -97,8 +102,8 @@ def test_the_command_reports_and_changes_nothing_after_an_error(tmp_path, capsys
         path.write_text("".join(f"{text}\n" for text in side))
     command = ["clean", *map(str, paths[:2]), "--output-source", str(paths[2]), "--output-target", str(paths[3])]
     assert main(command) == 0
-    said = capsys.readouterr().out
-    assert said.startswith(
+    out, said = capsys.readouterr()
+    assert not out and said.startswith(
         f"{paths[0]}, {paths[1]}: 5 pairs kept, 1 left out\n  1 in another script, such as\n    line 6: "
     )
     assert len(paths[3].read_text().splitlines()) == 5
@@ -107,6 +112,55 @@ def test_the_command_reports_and_changes_nothing_after_an_error(tmp_path, capsys
         main(command)
     assert "must have the same number of lines" in capsys.readouterr().err
     assert len(paths[3].read_text().splitlines()) == 5
+
+
+def clean(source, target, *outputs):
+    return main(["clean", str(source), str(target), "--output-source", str(outputs[0]), "--output-target", outputs[1]])
+
+
+def test_sentences_can_go_to_standard_output(tmp_path, capfd):
+    source, target = write(tmp_path / "a.en", "A dog!\n\n"), write(tmp_path / "a.de", "Ein Hund!\n\n")
+    source.write_text("A dog\n\x1b[2J1 2 3\n")
+    target.write_text("Ein Hund\n1 2 3\n")
+    assert clean(source, target, "/dev/stdout", "/dev/null") == 0
+    out, error = capfd.readouterr()
+    assert out == "A dog\n"
+    assert "such as\n    line 2:  [2J1 2 3  |  1 2 3\n" in error  # A terminal would clear its screen.
+
+
+def test_a_text_of_which_nothing_is_left_is_an_error(tmp_path, capsys):
+    source = write(tmp_path / "a.en", "A dog sleeps here\nFive cats sleep here\n")
+    output = write(tmp_path / "out", "before")
+    with pytest.raises(SystemExit, match="2"):
+        clean(source, source, tmp_path / "x", str(output))
+    assert (
+        "error: No pair is left: all were dropped. Received: pairs 2 with a copy of the source."
+        in capsys.readouterr().err
+    )
+    assert output.read_text() == "before"
+
+
+def test_a_named_pipe_is_not_waited_for(tmp_path, capsys):
+    """Cleaning reads the text twice: once for the pairs that were there before."""
+    os.mkfifo(tmp_path / "pipe")
+    target = write(tmp_path / "a.de", "Ein Hund\n")
+    threading.Thread(target=(tmp_path / "pipe").write_text, args=("A dog\n",), daemon=True).start()
+    with pytest.raises(SystemExit, match="2"):
+        clean(tmp_path / "pipe", target, tmp_path / "x", str(tmp_path / "y"))
+    assert "pipe is a pipe, which can be read only once. Write it to a file." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("blocks", [1, 7, 300])
+def test_samples_come_from_the_whole_text(blocks):
+    """However it is divided among processes."""
+    reasons, found = [(("even", "third")[n % 3 == 0], (n, ("a", "b"))) for n in range(1, 301)], {}
+    for part in np.array_split(np.arange(300), blocks):
+        found = left_out_by([reasons[i] for i in part], found)
+    assert {reason: one.count for reason, one in found.items()} == {"even": 200, "third": 100}
+    for one in found.values():
+        numbers = [sample[0] for sample in one.samples]
+        assert numbers == sorted(numbers) and len(numbers) == 3 and numbers[-1] - numbers[0] > 100
+    assert found == left_out_by(reasons)
 
 
 def test_both_sides_need_a_file(tmp_path, capsys):

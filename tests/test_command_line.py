@@ -18,6 +18,7 @@ from itertools import takewhile
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 from arrays import checkpoint_arrays
 
@@ -408,7 +409,7 @@ def old_run(folder):
         (["--num-beams", "0"], "`num_beams` must be at least 1"),
         (["--config", "missing.json"], "Cannot read the config file missing.json"),
         (["--vocabulary-size", "100000"], "`vocabulary_size` is too large for this text"),
-        (["--max-length", "2"], "all 60 were dropped"),
+        (["--max-length", "2"], "all were dropped. Received: pairs 60 over-long; max_length=2"),
         (["--separate-vocabularies", "--tie-embeddings", "all"], "`tie_embeddings='all'` needs one vocabulary"),
         (["--subword-sampling", "1"], "`subword_sampling` must be in [0, 1). Received: 1.0"),
         (["--subword-sampling", "0.1", "--tokenizer", "bpe"], "`subword_sampling` needs a unigram tokenizer"),
@@ -431,6 +432,16 @@ def test_flags_that_cannot_be_and_the_run_that_was_to_be_replaced(tmp_path, caps
         "config.json", "model.keras", "checkpoints/epoch-0009.npz"
     }  # fmt: skip
     assert json.loads((run_dir / "config.json").read_text()) == RunConfig().to_dict()
+
+
+@pytest.mark.parametrize(
+    "flags", [["--num-heads", "3"], ["--hidden-dim", "6", "--num-heads", "2", "--activation", "rele"]]
+)
+def test_sizes_that_do_not_fit_are_found_before_the_text_is_read(tmp_path, capsys, flags):
+    files = ["--train", "no file", "no file", "--val", "no file", "no file"]
+    with pytest.raises(SystemExit, match="2"):
+        train_keras.main([*files, *flags, "--run-dir", str(tmp_path / "run")])
+    assert re.search("rele|must be divisible by `num_heads`", capsys.readouterr().err)
 
 
 def test_without_a_run_there_is_nothing_to_resume(tmp_path, capsys):
@@ -834,6 +845,19 @@ def test_user_errors_are_one_line_on_stderr_and_exit_2(capsys, error):
     assert caught.value.code == 2
     assert caught.value.__cause__ is error
     assert capsys.readouterr() == ("", f"error: {error}\n")
+
+
+def test_too_little_memory_is_one_line(capsys):
+    with pytest.raises(SystemExit, match="2"), user_errors():
+        np.empty(2**59, "uint8")
+    assert re.fullmatch(r"error: The memory is not enough for this\. Unable to allocate .+\n", capsys.readouterr().err)
+
+
+def test_pictures_need_matplotlib_before_anything_is_loaded(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(SystemExit, match="2"):
+        main(["plot", "attention", str(tmp_path / "no run")])
+    assert capsys.readouterr().err == "error: Matplotlib is not installed. Try: pip install matplotlib\n"
 
 
 def test_an_output_that_cannot_hold_a_character_says_how_to_change_it(capsys):

@@ -581,7 +581,7 @@ def test_a_cache_knows_text_tokenizers_and_settings(text_pairs, tokenizer, tmp_p
         ([], "There must be sentence pairs"),
         (
             [("", "a"), ("b" * 999, "c")],
-            "all 2 were dropped. Received: max_length=64; pairs 1 with an empty side, 1 over-long",
+            "all were dropped. Received: pairs 1 with an empty side, 1 over-long; max_length=64",
         ),
     ],
 )

@@ -4,6 +4,7 @@ import functools
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -126,9 +127,13 @@ def test_strategies_that_cannot_be(kind, message, monkeypatch):
         make_strategy(kind)
 
 
-def test_a_cluster_without_workers_is_an_error(monkeypatch):
-    monkeypatch.setenv("TF_CONFIG", '{"task": {"type": "worker", "index": 0}}')
-    with pytest.raises(ValueError, match="TF_CONFIG must list the workers"):
+@pytest.mark.parametrize(
+    ("cluster", "kind", "index"), [({}, "worker", 0), ({"worker": ["a:1"]}, "worker", 5), ({"worker": ["a:1"]}, "x", 0)]
+)
+def test_a_worker_that_is_not_in_the_cluster_is_an_error(monkeypatch, cluster, kind, index):
+    description = json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})
+    monkeypatch.setenv("TF_CONFIG", description)
+    with pytest.raises(ValueError, match=rf"TF_CONFIG must list the workers, .*Received: {re.escape(description)}\."):
         make_strategy("multi_worker")
 
 

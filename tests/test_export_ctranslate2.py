@@ -5,9 +5,11 @@ import keras
 import numpy as np
 import pytest
 
+from keras_transformer.__main__ import main
 from keras_transformer.decoding import forbid
 from keras_transformer.export import ExportError
 from keras_transformer.export.ctranslate2 import export_ctranslate2
+from keras_transformer.export.verify import verify
 from keras_transformer.files import FileError
 from keras_transformer.model import Transformer
 from keras_transformer.placeholders import placeholder
@@ -60,6 +62,18 @@ def log_probability(translator, token_ids, text, forbidden=()):
 def test_a_trained_model_gives_the_same_translations_and_scores(golden, num_beams, tmp_path):
     folder = export_ctranslate2(golden.translator, tmp_path / "model")
     assert_same(golden.translator, folder, golden.texts, num_beams)
+
+
+def test_a_folder_is_verified_later(golden, tmp_path, capsys):
+    folder = export_ctranslate2(golden.translator, tmp_path / "model")
+    assert list(verify(folder, golden.translator)) == [
+        (folder, 1.0, f"{folder} has the files of the export. Translations of CTranslate2 are not compared.")
+    ]
+    (folder / "config.json").write_text("{}")
+    # Before the run is looked at, which has no model here.
+    with pytest.raises(SystemExit):
+        main(["export", "verify", str(folder), str(tmp_path)])
+    assert "not those of the export: config.json has changed. Export it again." in capsys.readouterr().err
 
 
 def test_n_best_lists_hold_what_theirs_hold_or_better(golden, tmp_path):

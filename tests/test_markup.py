@@ -17,6 +17,16 @@ from keras_transformer.text import read_text
 from keras_transformer.translator import Translator
 
 WORDS = ["dog", "cat", "sees", "the", "a.", "Red", "house,", "5", "&amp;", "&lt;b&gt;", "café", "😀", "Then!"]
+# What is one piece of a sentence, and how an element says that it is translated or not.
+PIECES = [
+    *("<!-- a <b> -->", "<code>x  &lt; y</code>", "<button>the <b>dog</b></button>", "<sup><a href='#1'>[1]</a></sup>"),
+    *(
+        "<select><option>Red</option></select>",
+        "<svg><text>the cat</text></svg>",
+        "<kbd>the <i translate=''>cat</i></kbd>",
+    ),
+]
+SAID = ["translate=no", "translate='NO'", "class='a notranslate'", "lang=fr", "lang=en-GB", "translate=yes", "lang=''"]
 ATTRIBUTES = ["", ' class="x y"', ' title="a &quot;b&quot; &lt;i&gt;"', ' href="?a=1&amp;b=2"', ' data-x=""']
 
 
@@ -52,9 +62,10 @@ def tree(generator, depth=0):
                 " ".join(generator.choices(WORDS, k=generator.randrange(5))) + generator.choice([" ", "\n  ", ""])
             )
         elif kind < 0.6:
-            parts.append(generator.choice(["<br>", f"<img{attributes}>", "<!-- a <b> -->", "<code>x  &lt; y</code>"]))
+            parts.append(generator.choice(["<br>", f"<img{attributes}>", *PIECES]))
         elif kind < 0.65:
-            parts.append(f'<span translate="no"{attributes}>{tree(generator, depth + 3)}</span>')
+            name = generator.choice(["span", "div"])
+            parts.append(f"<{name} {generator.choice(SAID)}{attributes}>{tree(generator, depth + 3)}</{name}>")
         elif kind < 0.9:
             name = generator.choice(["b", "i", "span", "em", "sub"])
             parts.append(f"<{name}{attributes}>{tree(generator, depth + 1)}</{name}>")

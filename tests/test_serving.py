@@ -209,8 +209,10 @@ def test_what_is_no_list_of_strings_is_an_error(client):
         for text in ("abc", b"abc"):
             with pytest.raises(TypeError, match=r"must be a list of strings\. Received: one string\. Pass \[text\]\."):
                 call(text)
-        with pytest.raises(TypeError, match=r"must be a list of strings\. Received: 7 in the list\."):
+        with pytest.raises(TypeError, match=r"must be a list of Unicode strings\. Received: 7 in the list\."):
             call(["a", 7])
+        with pytest.raises(TypeError, match=r"Unicode strings\. Received: '\\udcff' in the list\."):
+            call(["a", "\udcff"])
     with pytest.raises(TypeError, match=r"`text` must be one string. Received: \['a'\]"):
         client().translate_document(["a"])
 
@@ -222,8 +224,7 @@ def test_a_timeout_is_a_number_of_seconds(client, timeout):
 
 
 def test_the_command_refuses_a_timeout_that_is_none(capsys):
-    with pytest.raises(SystemExit):
-        main(["--timeout", "nan", "a"])
+    assert main(["--timeout", "nan", "a"]) == 2
     assert "error: `timeout` must be a number of seconds" in capsys.readouterr().err
 
 
@@ -294,15 +295,26 @@ NBEST = {"hypotheses": [["a", "b"]], "scores": [[-0.5, -1.5]]}
 WRONG = [
     (
         RIGHT | {"translation": ["a", "b", "c"]},
-        r"`translation` must be a list of 1 strings, .*Received: \['a', 'b', 'c'\]",
+        r"`translation` must be a list of 1 Unicode strings, .*Received: \['a', 'b', 'c'\]",
     ),
-    (RIGHT | {"translation": []}, r"`translation` must be a list of 1 strings, one for each text\. Received: \[\]\."),
-    (RIGHT | {"translation": [1]}, r"`translation` must be a list of 1 strings, one for each text\. Received: \[1\]\."),
-    (RIGHT | {"translation": [["a"]]}, r"`translation` must be a list of 1 strings, .*Received: \[\['a'\]\]\."),
+    (
+        RIGHT | {"translation": []},
+        r"`translation` must be a list of 1 Unicode strings, one for each text\. Received: \[\]\.",
+    ),
+    (
+        RIGHT | {"translation": [1]},
+        r"`translation` must be a list of 1 Unicode strings, one for each text\. Received: \[1\]\.",
+    ),
+    (
+        RIGHT | {"translation": [["a"]]},
+        r"`translation` must be a list of 1 Unicode strings, .*Received: \[\['a'\]\]\.",
+    ),
     (RIGHT | {"score": [float("nan")]}, r"`score` must be a list of 1 finite numbers, .*Received: \[nan\]\."),
     (RIGHT | {"score": [float("-inf")]}, r"`score` must be a list of 1 finite numbers, .*Received: \[-inf\]\."),
     (RIGHT | {"score": ["a"]}, r"`score` must be a list of 1 finite numbers, .*Received: \['a'\]\."),
-    (RIGHT | {"length": [0.5]}, r"`length` must be a list of 1 integers, .*Received: \[0\.5\]\."),
+    (RIGHT | {"length": [0.5]}, r"`length` must be a list of 1 integers in \[0, 2\^31\), .*Received: \[0\.5\]\."),
+    (RIGHT | {"length": [-5]}, r"`length` must be a list of 1 integers in .*Received: \[-5\]\."),
+    (RIGHT | {"length": [2**31]}, r"`length` must be a list of 1 integers in .*Received: \[2147483648\]\."),
     (RIGHT | {"truncated": [0]}, r"`truncated` must be a list of 1 booleans, .*Received: \[0\]\."),
     ({"text": ["a"], "score": [1.0]}, r"`translate` returns `translation`\. Received: \['score', 'text'\]\."),
     ({"truncated": [False]}, r"`translate` returns `translation`\. Received: \['truncated'\]\."),
@@ -312,10 +324,13 @@ WRONG_NBEST = [
         {"hypotheses": [["a"]], "scores": [[-0.5, -1.5]]},
         r"`hypotheses` and `scores` must have the same shape\. Received: ",
     ),
-    ({"hypotheses": [["a"], ["b"]], "scores": [[-1.0], [-1.0]]}, r"`hypotheses` must be a list of 1 lists of strings"),
+    (
+        {"hypotheses": [["a"], ["b"]], "scores": [[-1.0], [-1.0]]},
+        r"`hypotheses` must be a list of 1 lists of Unicode strings",
+    ),
     (
         {"hypotheses": ["ab"], "scores": [[-1.0, -1.0]]},
-        r"`hypotheses` must be a list of 1 lists of strings, .*\['ab'\]",
+        r"`hypotheses` must be a list of 1 lists of Unicode strings, .*\['ab'\]",
     ),
     ({"hypotheses": [["a"]], "scores": [-1.0]}, r"`scores` must be a list of 1 lists of finite numbers, .*\[-1\.0\]"),
 ]
@@ -334,6 +349,7 @@ WRONG_NBEST = [
         ({"outputs": RIGHT | {"score": [None]}}, r"`score` must be a list of 1 finite numbers, .*Received: \[None\]\."),
         ({"outputs": RIGHT | {"score": None}}, r"`score` must be a list of 1 finite numbers, .*Received: None\."),
         ({"outputs": RIGHT | {"score": [10**400]}}, r"`score` must be a list of 1 finite numbers"),
+        ({"outputs": RIGHT | {"translation": ["\ud800"]}}, r"Unicode strings, .*Received: \['\\ud800'\]\."),
         *(({"outputs": outputs}, message) for outputs, message in WRONG),
         (b"<html>\n<p>\x1b[2J", r"answered 200: <html> <p> \[2J$"),
         (b"[" * 100_000, r"answered 200: \[\["),
@@ -347,6 +363,45 @@ def test_json_of_another_shape_is_an_error(stranger, capsys, content, message):
         RestClient(address).translate(["x"])
     assert main(["--url", address, "x"]) == 1
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("target", ["http://[::bad", "/elsewhere"])
+def test_a_redirection_is_an_error(stranger, target):
+    """`requests` would follow it, with the text, and reads its target even if it must not follow it."""
+
+    def write(handler):
+        handler.send_response(307)
+        handler.send_header("Location", target)
+        handler.end_headers()
+        handler.wfile.write(handler.path.encode())
+
+    with pytest.raises(ServingError, match=r" answered 307: /v1/models/translator:predict$"):
+        RestClient(stranger(write)).translate(["x"])
+
+
+def test_messages_have_no_password(stranger):
+    def write(handler):
+        body({"error": handler.headers["Authorization"]}, 401)(handler)
+
+    address = stranger(write).removeprefix("http://")
+    with pytest.raises(ServingError, match=rf"^http://{address}/v1/models/translator:predict answered 401: Basic dTpz"):
+        RestClient(f"http://u:s@{address}").translate(["x"])  # "u:s" in Base64 is "dTpz".
+    port = free_port()
+    with pytest.raises(ServingError, match=rf"^No answer from http://127.0.0.1:{port}/v1"):
+        RestClient(f"http://u:s@127.0.0.1:{port}").translate(["x"])
+
+
+def test_the_command_keeps_the_terminal_as_it_is(stranger, capsys):
+    answer = body({"outputs": RIGHT | {"translation": ["\x1b[2JA\tb\r\nc\rd\u200d\x9b"]}})
+    assert main(["--url", stranger(answer), "x"]) == 0
+    assert capsys.readouterr().out == " [2JA\tb\r\nc d\u200d \n"
+
+
+@pytest.mark.parametrize("flag", ["--url", "--grpc"])
+def test_the_command_refuses_text_that_is_not_unicode(flag, capsys):
+    assert main([flag, "127.0.0.1:1", "\udcff cat"]) == 2  # What Python makes of the byte 0xff in an argument.
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: `texts` must be a list of Unicode strings.")
 
 
 @pytest.mark.parametrize(("outputs", "message"), WRONG_NBEST)
@@ -486,7 +541,7 @@ def test_the_batching_and_monitoring_parameters_are_the_servers_fields():
 def test_kubernetes_manifests_are_valid():
     documents = list(yaml.safe_load_all((FOLDER / "kubernetes.yaml").read_text()))
     assert [one["kind"] for one in documents] == [
-        "PersistentVolumeClaim", "Deployment", "Service", "HorizontalPodAutoscaler",
+        "PersistentVolumeClaim", "Deployment", "Service", "HorizontalPodAutoscaler", "PodDisruptionBudget",
     ]  # fmt: skip
     for one in documents:
         kubernetes_validate.validate(one, kubernetes_validate.latest_version(), strict=True)
@@ -499,6 +554,20 @@ def containers():
     deployment = next(one for one in documents if one["kind"] == "Deployment")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     return compose, container
+
+
+def test_the_containers_have_no_rights_that_they_do_not_need():
+    """Those of Kubernetes' security level "restricted", and a root file system that cannot be written."""
+    compose, container = containers()
+    documents = yaml.safe_load_all((FOLDER / "kubernetes.yaml").read_text())
+    pod = next(one for one in documents if one["kind"] == "Deployment")["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsNonRoot"] and pod["securityContext"]["runAsUser"]
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    rights = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+    assert container["securityContext"] == rights
+    writable = [mount["mountPath"] for mount in container["volumeMounts"] if not mount.get("readOnly")]
+    assert writable == compose["tmpfs"] == ["/tmp"] and compose["read_only"]
+    assert compose["cap_drop"] == ["ALL"] and not compose["user"].startswith("0")
 
 
 def test_the_containers_read_files_that_exist():

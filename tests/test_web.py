@@ -28,7 +28,7 @@ from test_sentences import LANGUAGES, VECTORS, random_texts
 from keras_transformer import markup, placeholders, sentencepiece_model, sentences
 from keras_transformer.confidence import Calibration
 from keras_transformer.export import ExportError, report, web
-from keras_transformer.export.verify import ODD
+from keras_transformer.export.verify import ODD, verify
 from keras_transformer.export.web import POLICY, SOURCES, built_page, export_web, server
 from keras_transformer.files import MANIFEST, FileError
 from keras_transformer.model import Transformer
@@ -304,14 +304,14 @@ def test_markup_in_javascript_goes_where_it_goes_in_python(opened, tmp_path):
             return [given[text] for text in texts]
 
         fragments.append(fragment)
-        wanted.append(markup.translate_html(fragment, remembered))
+        wanted.append(markup.translate_html(fragment, remembered, "en", "de_AT"))
         answers.append({text: one._asdict() for text, one in given.items()})
     code = """async ([kinds, fragments, answers]) => Promise.all(fragments.map(async (fragment, i) => {
         const body = new DOMParser().parseFromString(`<main>${fragment}</main>`, "text/html").body.firstChild;
-        await translateMarkup(body, kinds, async (texts) => texts.map((text) => answers[i][text]));
+        await translateMarkup(body, kinds, ["en", "de_AT"], async (texts) => texts.map((text) => answers[i][text]));
         return body.innerHTML;
     }))"""
-    kinds = {"inline": sorted(markup.INLINE), "opaque": sorted(markup.OPAQUE)}
+    kinds = {"inline": sorted(markup.INLINE), "opaque": sorted(markup.OPAQUE), "kept": sorted(markup.KEPT)}
     found = opened(tmp_path).evaluate(code, [kinds, fragments, answers])
     different = [i for i, (a, b) in enumerate(zip(found, wanted, strict=True)) if not same_tree(a, b)]
     assert [(fragments[i], found[i], wanted[i]) for i in different[:3]] == []
@@ -363,7 +363,7 @@ def test_pasted_formatting_neither_covers_the_page_nor_hides_its_text(site, open
     assert page.evaluate(PASTE, [html, "a"])
     page.wait_for_selector("body[data-state=done]")
     assert page.evaluate("document.getElementById('rich').shadowRoot.innerHTML") == (
-        '<a href="http://127.0.0.1:9/">a</a><p><font>a <b>dog</b></font></p>'
+        '<a href="http://127.0.0.1:9/">a</a><p lang="fr"><font>a <b>dog</b></font></p>'
         '<b style="font-weight: normal;">a <span style="font-weight: 700;">cat</span></b><button>a</button><div>a</div>'
     )
     colour = "(one) => getComputedStyle(one).color"
@@ -444,6 +444,17 @@ def test_another_version_of_a_page_is_another_service_worker(site, tmp_path):
     web._complete_service_worker(folder / "service-worker.js", folder / "models" / "float32")
     other = (folder / "service-worker.js").read_text()
     assert other != script and other.splitlines()[1:] == script.splitlines()[1:]
+
+
+def test_a_page_is_verified_later(golden, site, tmp_path):
+    (model, share, line), *quantised = verify(site, golden.translator)
+    assert (model, share) == (site / "models" / "float32", 1.0)
+    assert line == f"{model} translates 100% of made-up sentences as Python does."
+    assert [folder.name for folder, *_ in quantised] == ["int8"]
+    other = shutil.copytree(site, tmp_path / "other")
+    (other / "page.js").write_text("")
+    with pytest.raises(FileError, match=r"not those of the export: page\.js has changed\. Export it again\."):
+        list(verify(other, golden.translator))
 
 
 def test_another_model_can_be_chosen(golden, site, opened):

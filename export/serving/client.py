@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import json
 import math
+import re
 import reprlib
 import socket
 import sys
@@ -34,7 +35,12 @@ _OUTPUTS |= {
     f"{name}_to": {**_OUTPUTS[name], "target_language": (str, 1)}
     for name in ("translate", "translate_document", "translate_nbest")
 }
-_TYPES = {str: "strings", float: "finite numbers", int: "integers", bool: "booleans"}
+_TYPES = {  # The name of a type, and which of its values are right.
+    str: ("Unicode strings", re.compile("[^\ud800-\udfff]*").fullmatch),  # JSON can write half a character.
+    float: ("finite numbers", lambda number: abs(number) <= sys.float_info.max),
+    int: ("integers in [0, 2^31)", lambda number: 0 <= number < 2**31),
+    bool: ("booleans", lambda value: True),
+}
 
 # Lower scores of `translate_nbest` mean that there is no hypothesis; the same as in `keras_transformer.decoding`.
 NO_HYPOTHESIS = -1e8
@@ -81,19 +87,18 @@ class _Client:
 
         Raises:
             ServingError: the server gave no right answer, or its model does not have the target language.
-            TypeError: `texts` is not a list of strings.
+            TypeError: `texts` is not a list of Unicode strings.
         """
         outputs = self._translated("translate", texts, target_language)
-        return [
-            ServedTranslation(*row) for row in zip(*(outputs[name] for name in ServedTranslation._fields), strict=True)
-        ]
+        columns = (outputs[name] for name in ServedTranslation._fields)
+        return [ServedTranslation(*row) for row in zip(*columns, strict=True)]
 
     def translate_document(self, text, target_language=None):
         """The translation of a whole text; line breaks and bullets are kept.
 
         Raises:
             ServingError: the server gave no right answer, or its model does not have the target language.
-            TypeError: `text` is not a string.
+            TypeError: `text` is not a Unicode string.
         """
         if not isinstance(text, str):
             raise TypeError(f"`text` must be one string. Received: {reprlib.repr(text)}.")
@@ -109,9 +114,8 @@ class _Client:
         if isinstance(texts, (str, bytes)):
             raise TypeError("`texts` must be a list of strings. Received: one string. Pass [text].")
         texts = list(texts)
-        for text in texts:
-            if not isinstance(text, str):
-                raise TypeError(f"`texts` must be a list of strings. Received: {reprlib.repr(text)} in the list.")
+        if wrong := [text for text in texts if _shape(text, str, 0) is None]:
+            raise TypeError(f"`texts` must be a list of {_TYPES[str][0]}. Received: {wrong[0]!r:.60} in the list.")
         if not texts:
             return {name: [] for name in _OUTPUTS[signature]}
         if target_language is None:
@@ -137,7 +141,7 @@ def _check(address, signature, inputs, outputs):
             raise _wrong(address, f"`{signature}` returns `{name}`", sorted(outputs))
         shapes[name] = _shape(outputs[name], kind, axes)
         if shapes[name] is None or shapes[name][0] != rows:
-            rule = f"`{name}` must be a list of {rows} {'lists of ' * (axes - 1)}{_TYPES[kind]}, one for each text"
+            rule = f"`{name}` must be a list of {rows} {'lists of ' * (axes - 1)}{_TYPES[kind][0]}, one for each text"
             raise _wrong(address, rule, outputs[name])
     if signature.startswith("translate_nbest") and shapes["hypotheses"] != shapes["scores"]:
         raise _wrong(address, "`hypotheses` and `scores` must have the same shape", shapes)
@@ -146,9 +150,8 @@ def _check(address, signature, inputs, outputs):
 def _shape(value, kind, axes):
     """The shape of nested lists, or None if they are ragged, have fewer axes, or hold values of another type."""
     if axes == 0:
-        if kind is float and type(value) in (int, float):  # JSON may write 0.0 as 0.
-            return () if abs(value) <= sys.float_info.max else None
-        return () if type(value) is kind else None
+        kinds = (int, float) if kind is float else (kind,)  # JSON may write 0.0 as 0.
+        return () if type(value) in kinds and _TYPES[kind][1](value) else None
     if not isinstance(value, list):
         return None
     shapes = {_shape(x, kind, axes - 1) for x in value}
@@ -170,7 +173,7 @@ class RestClient(_Client):
     """The HTTP/JSON interface, port 8501 by default.
 
     Args:
-        url: address of the server. Defaults to `"http://127.0.0.1:8501"`.
+        url: address of the server. Defaults to `"http://127.0.0.1:8501"`. Redirections are not followed.
         model: name of the model in the server's config. Defaults to `"translator"`.
         version: a version number. Defaults to the server's newest.
         label: a version label, such as `"stable"`, instead of a number.
@@ -181,7 +184,9 @@ class RestClient(_Client):
 
     def __init__(self, url="http://127.0.0.1:8501", model="translator", version=None, label=None, timeout=30.0):
         super().__init__(model, version, label, timeout)
-        self.url = url.rstrip("/")
+        # A name and a password stay out of all messages.
+        scheme, self._credentials, rest = re.fullmatch("(.*?://)?([^/]*@)?(.*)", url.rstrip("/"), re.DOTALL).groups("")
+        self.url = scheme + rest
 
     def _address(self):
         part = (
@@ -192,12 +197,13 @@ class RestClient(_Client):
     def _answer(self, method, address, **arguments):
         """The JSON object that the server answers with."""
         import requests
+        from urllib3.exceptions import HTTPError
 
         try:
             status, body = self._fetch(method, address, **arguments)
         except requests.Timeout as error:
             raise ServingError(f"{address} did not answer within {self.timeout} seconds.") from error
-        except requests.RequestException as error:
+        except (requests.RequestException, HTTPError, ValueError) as error:
             raise ServingError(f"No answer from {address}. Is TensorFlow Serving running there?") from error
         try:
             content = json.loads(body)
@@ -231,24 +237,20 @@ class RestClient(_Client):
         timer = threading.Timer(self.timeout, cut)
         timer.daemon = True
         timer.start()
-        body = bytearray()
+        url, body = address.replace("://", f"://{self._credentials}", 1), bytearray()
         try:
             with (
                 _session(connected) as session,
-                session.request(method, address, timeout=self.timeout, stream=True, **arguments) as response,
+                session.request(method, url, timeout=self.timeout, stream=True, **arguments) as response,
             ):
                 for part in response.iter_content(2**16):
                     body += part
                     if len(body) > MOST_BYTES:
                         raise ServingError(f"{address} answered more than {MOST_BYTES >> 20} MiB. Send fewer texts.")
-        except requests.RequestException as error:
-            if late.is_set():
-                raise requests.Timeout from error
-            raise
         finally:
             timer.cancel()
-        if late.is_set():  # An answer without a length in its header looks complete when it is cut off.
-            raise requests.Timeout
+            if late.is_set():  # An answer without a length in its header looks complete when it is cut off.
+                raise requests.Timeout
         return response.status_code, bytes(body)
 
     def predict(self, signature, inputs):
@@ -298,6 +300,7 @@ def _session(connected):
             return pool
 
     session = Session()
+    session.get_redirect_target = lambda response: None  # A text is for the server that was named, and no other.
     for scheme in ("http://", "https://"):
         session.mount(scheme, Adapter())
     return session
@@ -393,22 +396,23 @@ def main(argv=None):
     kind, address = (GrpcClient, arguments.grpc) if arguments.grpc else (RestClient, arguments.url)
     try:
         client = kind(address, arguments.model, label=arguments.label, timeout=arguments.timeout)
-    except ValueError as error:
-        parser.error(str(error))
-    try:
         if arguments.document:
             for text in arguments.texts:
-                print(client.translate_document(text, arguments.target_language))
+                _print(client.translate_document(text, arguments.target_language))
             return 0
-        answers = client.translate(arguments.texts, arguments.target_language)
-    except ServingError as error:
+        for number, one in enumerate(client.translate(arguments.texts, arguments.target_language), 1):
+            _print(one.translation)
+            if one.truncated:
+                print(f"text {number} is too long: only its beginning was translated.", file=sys.stderr)
+    except (ImportError, ServingError, TypeError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
-        return 1
-    for number, one in enumerate(answers, 1):
-        print(one.translation)
-        if one.truncated:
-            print(f"text {number} is too long: only its beginning was translated.", file=sys.stderr)
+        return 1 if isinstance(error, ServingError) else 2
     return 0
+
+
+def _print(text):
+    """Prints untrusted text. Of the control characters, which move a terminal's cursor, tabs and line breaks stay."""
+    print(re.sub(r"(?!\t|\r?\n)[\x00-\x1f\x7f-\x9f]", " ", text))
 
 
 if __name__ == "__main__":

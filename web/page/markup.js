@@ -11,41 +11,64 @@ const LINE_BREAK = "\n\n"; // For a `br`: it always ends a sentence.
 
 /**
  * @param root an element or a fragment; it is changed
- * @param {{inline: string[], opaque: string[]}} kinds names of elements, from the export
+ * @param {{inline: string[], opaque: string[], kept: string[]}} kinds names of elements, from the export
+ * @param {string[]} languages codes of the source and of the translation, or ""
  * @param translate an async function from texts to a list of `{text, origins, nearest}`, or to null: then nothing changes
  * @returns whether nothing was changed
  */
-async function translateMarkup(root, kinds, translate) {
-  const inline = new Set(kinds.inline), opaque = new Set(kinds.opaque), filled = [];
+async function translateMarkup(root, kinds, languages, translate) {
+  const [inline, opaque, kept] = ["inline", "opaque", "kept"].map((kind) => ((names) => (node) => names.has(node.localName.toLowerCase()))(new Set(kinds[kind])));
+  const primary = (code) => code.trim().toLowerCase().split(/[-_]/)[0];
+  const [from, into] = [primary(languages[0]), languages[1].replace(/[^A-Za-z0-9]+/g, "-")], filled = [];
   const isElement = (node) => node.nodeType === Node.ELEMENT_NODE;
-  const isKept = (node) => !isElement(node) || node.getAttribute("translate") === "no" || opaque.has(node.localName) || node.localName === "pre";
   const contentsOf = (node) => [...node.childNodes].map((child) => (child.nodeType === Node.TEXT_NODE ? child.data : child));
+  const langOf = (node) => node.getAttribute("lang") ?? node.getAttribute("xml:lang");
+  const isForeign = (node) => from.length === 2 && Boolean(langOf(node)) && primary(langOf(node)) !== from;
+
+  /** Whether an element says that it is translated; undefined if it says nothing. */
+  function said(node) {
+    const value = node.classList.contains("notranslate") ? "no" : node.getAttribute("translate")?.toLowerCase();
+    const isNote = inline(node) && /^\s*\[[\p{L}\p{N}_]{1,3}\]\s*$/u.test(node.textContent.slice(0, 9));
+    if (value === "no" || isNote) return false;
+    return value === "yes" || value === "" || (kept(node) ? false : undefined);
+  }
+
+  /** Whether a node is one piece of a sentence, whatever is in it. */
+  const isPiece = (node) => !isElement(node) || said(node) === false || isForeign(node) || opaque(node);
 
   function isInline(node) {
-    if (typeof node === "string" || !isElement(node) || opaque.has(node.localName)) return true;
-    return inline.has(node.localName) && (node.getAttribute("translate") === "no" || contentsOf(node).every(isInline));
+    if (typeof node === "string" || !isElement(node) || opaque(node)) return true;
+    return inline(node) && (isPiece(node) || contentsOf(node).every(isInline));
+  }
+
+  function setLanguage(node) {
+    for (const name of ["lang", "xml:lang"]) if (into && isElement(node) && node.getAttribute(name)) node.setAttribute(name, into);
   }
 
   /** The texts in a node; its contents, in groups that are filled later, go to `filled`. */
-  function sources(node) {
-    const groups = [];
+  function sources(node, translated = true, foreign = false) {
+    const groups = [], isTranslated = translated && !foreign;
     for (const one of contentsOf(node)) {
       const kind = isInline(one);
       if (groups.at(-1)?.kind !== kind) groups.push({ kind, contents: [] });
       groups.at(-1).contents.push(one);
     }
-    filled.push([node, groups]);
+    if (isTranslated) {
+      setLanguage(node);
+      filled.push([node, groups]);
+    }
     return groups.flatMap((group) => {
-      if (!group.kind) return group.contents.flatMap((child) => (isKept(child) ? [] : sources(child)));
-      const source = sourceOf(group);
-      return /[\p{L}\p{N}]/u.test(source.text) ? [source] : [];
+      const source = group.kind && isTranslated && sourceOf(group);
+      const inside = (source ? source.pieces : group.contents).filter((child) => typeof child !== "string" && isElement(child));
+      const own = source && /[\p{L}\p{N}]/u.test(source.text) ? [source] : [];
+      return [...own, ...inside.flatMap((child) => sources(child, said(child) ?? translated, langOf(child) ? isForeign(child) : foreign))];
     });
   }
 
   /** The text of inline contents, and where its elements are. */
   function sourceOf(group) {
     let raw = "";
-    const breaks = new Set(), tree = { begin: 0, children: [] };
+    const breaks = new Set(), pieces = [], tree = { begin: 0, children: [] };
     (function walk(contents, node) {
       for (const one of contents) {
         if (typeof one === "string") {
@@ -57,13 +80,18 @@ async function translateMarkup(root, kinds, translate) {
         if (one.localName === "br") {
           raw += LINE_BREAK;
           for (const i of range(child.begin, raw.length)) breaks.add(i);
-        } else if (!isKept(one)) walk(contentsOf(one), child);
+        } else if (isPiece(one)) pieces.push(one);
+        else {
+          child.isOpen = true;
+          walk(contentsOf(one), child);
+          setLanguage(one);
+        }
         child.end = raw.length;
       }
     })(group.contents, tree);
     tree.end = raw.length;
     const text = raw.replace(/[\t\n\r\f]/g, (character, i) => (breaks.has(i) ? character : " "));
-    return { text, raw, breaks, tree, group };
+    return { text, raw, breaks, pieces, tree, group };
   }
 
   /** The translation with the line breaks of the markup; those of a `br` become U+0000, which `clean` leaves out. */
@@ -105,7 +133,7 @@ async function translateMarkup(root, kinds, translate) {
     let place = begin;
     for (const [first, last, child] of spans) {
       contents.push(clean(target.text.slice(place, first)), child.element);
-      if (child.element.localName !== "br" && !isKept(child.element)) child.element.replaceChildren(...placed(child, target, first, last));
+      if (child.isOpen) child.element.replaceChildren(...placed(child, target, first, last));
       place = last;
     }
     return [...contents, clean(target.text.slice(place, end))];

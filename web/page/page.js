@@ -10,7 +10,7 @@ const calls = new Map();
 // What makes a pasted text a formatted one; other text is pasted as usual.
 const FORMATTED = "a[href], b, strong, i, em, u, s, sub, sup, mark, code, pre, blockquote, h1, h2, h3, h4, h5, h6, li, td, th";
 // What is kept of pasted elements. Colours are not: those of most pages are black on white, and this one may be dark.
-const ATTRIBUTES = new Set("alt border cite class colspan dir headers height hidden href open reversed rowspan scope span src start title translate type value width".split(" "));
+const ATTRIBUTES = new Set("alt border cite class colspan dir headers height hidden href lang open reversed rowspan scope span src start title translate type value width".split(" "));
 const STYLES = ["font-style", "font-weight", "text-decoration-line", "vertical-align"]; // Of bold words in some editors.
 const DOUBT = 0.5; // Words with less confidence are underlined.
 const TRANSLATED = ["translation", "rich-translation", "hypotheses"];
@@ -218,7 +218,8 @@ async function translateRich() {
   $("status").textContent = "Translating …";
   const mine = rich, copy = rich.body.cloneNode(true);
   try {
-    const superseded = await translateMarkup(copy, models[$("model").value].markup, async (texts) => {
+    const languages = [$("source").lang, $("translation").lang];
+    const superseded = await translateMarkup(copy, models[$("model").value].markup, languages, async (texts) => {
       const answer = await ask("align", { texts, language: language() }, (index) => ($("status").textContent = `Translating … ${index} of ${texts.length}`));
       return answer.superseded ? null : answer;
     });
