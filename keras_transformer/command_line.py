@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import sys
-import threading
 import types
 
 from keras_transformer.config import PRESETS, RECIPES, SECTIONS
@@ -152,9 +151,8 @@ def _interrupt(number, frame):
     """
     while frame:
         if frame.f_code.co_filename.startswith(("<frozen importlib", "<frozen abc", "<frozen _collections_abc")):
-            again = threading.Timer(0.1, os.kill, (os.getpid(), number))
-            again.daemon = True
-            again.start()
+            signal.signal(signal.SIGALRM, lambda _, later: _interrupt(number, later))
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
             return
         frame = frame.f_back
     raise _Terminated if number == signal.SIGTERM else KeyboardInterrupt

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from pathlib import Path
 
 from keras_transformer.config import CLEANING, PICTURES, PICTURES_WITHOUT_RUN, RunConfig, section_settings
@@ -209,9 +210,13 @@ def _translate_document(arguments):
     translator = _load(arguments)
     if arguments.format != "text":
         translate_markup = translator.translate_html if arguments.format == "html" else translator.translate_xml
-        with _output(arguments.output) as output:
+        with _output(arguments.output) as output, warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("ignore")
+            warnings.filterwarnings("always", ".* lack parts that must not change")
             output.write(translate_markup(text))
-        return 0
+        for warning in caught:
+            print(f"{arguments.input or 'standard input'}: {warning.message}", file=sys.stderr)
+        return int(bool(caught))
     parts = translator.split_text(text)
     with _output(arguments.output) as output, tqdm(total=len(parts) // 2, unit=" sentences", disable=None) as progress:
         translations = []

@@ -626,8 +626,9 @@ def aligned_translations(translator, texts, **kwargs):
     parts = [translator.split_text(text) for text in texts]
     sentences = [sentence for part in parts for sentence in part[1::2]]
     target_language = kwargs.get("target_language")
-    found = iter(translator.stream(sentences, **{**kwargs, "return_attention": True}))
-    results = []
+    translations = list(translator.stream(sentences, **{**kwargs, "return_attention": True}))
+    translator.warn_of_lost(translations)
+    found, results = iter(translations), []
     for text, part in zip(texts, parts, strict=True):
         here = list(itertools.islice(found, len(part) // 2))
         joined = translator.join_text(part, here)

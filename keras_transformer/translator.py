@@ -208,7 +208,7 @@ class Translator:
             results = self._add_confidence(sources, results)
         if not (return_scores or return_attention or return_confidence):
             self._warn_of_truncated(truncated)
-            self._warn_of_lost(hypotheses[0] for hypotheses in results)
+            self.warn_of_lost(hypotheses[0] for hypotheses in results)
             results = [[hypothesis.text for hypothesis in hypotheses] for hypotheses in results]
         return results if num_hypotheses > 1 else [hypotheses[0] for hypotheses in results]
 
@@ -337,7 +337,7 @@ class Translator:
         parts = self.split_text(text)
         found = self.join_text(parts, self.stream_sentences(parts, **kwargs))
         if not return_sentences:
-            self._warn_of_lost(sentence.translation for sentence in found.sentences)
+            self.warn_of_lost(sentence.translation for sentence in found.sentences)
         return found if return_sentences else found.text
 
     def translate_html(self, text, **kwargs):
@@ -377,6 +377,7 @@ class Translator:
     def split_text(self, text):
         """The separators and sentences of a text, in turn; every sentence fits into `max_source_length`."""
         _check_text(text)
+        _check_unicode("text", text)
 
         def fits(plain):
             # Also with a tag before it: which one does not matter here.
@@ -680,7 +681,8 @@ class Translator:
                 stacklevel=3,
             )
 
-    def _warn_of_lost(self, translations):
+    def warn_of_lost(self, translations):
+        """Warns if `Translation`s lack parts that must not change."""
         lacking = [(place, translation.lost) for place, translation in enumerate(translations) if translation.lost]
         if lacking:
             place, parts = lacking[0]
@@ -822,7 +824,6 @@ def _check_text(text):
         raise TypeError(
             f"`text` must be one string. Received: {reprlib.repr(text)}. For a list of sentences, use `translate`."
         )
-    _check_unicode("text", text)
 
 
 def _check_whole_text(kwargs):

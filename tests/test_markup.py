@@ -322,6 +322,9 @@ def test_a_model_translates_html(golden, tmp_path, capsys):
     assert main(["translate", str(golden.run_dir), "--format", "html", "--input", str(source)]) == 0
     wanted = f'<html lang=de><meta charset="UTF-8">\r\n<b>{first}</b><!-- \u00fc -->\n'
     assert capsys.readouterr().out == wanted
+    source.write_text(f"<p>{one} {' '.join(f'{{p{i}}}' for i in range(10))}</p>", encoding="utf-8")
+    assert main(["translate", str(golden.run_dir), "--format", "html", "--input", str(source)]) == 1
+    assert f"{source}: 1 translations lack parts that must not change" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

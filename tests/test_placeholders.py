@@ -193,6 +193,8 @@ def test_a_part_that_a_translation_lacks_is_reported(translator):
     assert found.lost == missing != ()
     with pytest.warns(UserWarning, match=r"1 translations lack parts .* Received: .*\{p9\}\. Shorten the text"):
         translator.translate([text])
+    with pytest.warns(UserWarning, match=r"1 translations lack parts .*\{p9\}"):
+        translator.translate_html(f"<p>{text}</p>")
     assert placeholders.lost("Save %s", "%%s") == ("%s",)
     assert placeholders.lost("coat {n}", "{n}", Glossary({"coat": "Mantel"})) == ()
 
