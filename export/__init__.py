@@ -14,7 +14,7 @@ def check_exportable(translator, settings):
             "An ensemble cannot be exported: it would need the memory and the time of all its models. Received: a "
             "translator of several. Distil it into one: python -m keras_transformer distill."
         )
-    modes = {getattr(layer, "quantization_mode", None) for layer in translator.model._flatten_layers()} - {None}
+    modes = {layer.quantization_mode for layer in translator.model._flatten_layers()} - {None}
     if modes:
         raise ExportError(
             "Exports quantize the weights themselves, so they must be floats. Received: a model with layers quantized "

@@ -175,16 +175,16 @@ class MultiHeadAttention(DenseLayers):
                 padding_mask = ops.logical_or(query_mask, value_mask)
             causal_mask = masks.causal_mask(ops.shape(query)[1]) if use_causal_mask else None
             query = masks.without_padding(query, padding_mask)
-            query, key, value = self._project(self.query_key_value_dense, query, self._dims)
+            query, key, value = self._to_heads(self.query_key_value_dense, query, self._dims)
         else:
             causal_mask = masks.causal_mask(ops.shape(query)[1], ops.shape(value)[1]) if use_causal_mask else None
             value = masks.without_padding(value, value_mask)
-            (query,) = self._project(self.query_dense, masks.without_padding(query, query_mask), self._dims[:1])
+            (query,) = self._to_heads(self.query_dense, masks.without_padding(query, query_mask), self._dims[:1])
             if key is None:
-                key, value = self._project(self.key_value_dense, value, self._dims[1:])
+                key, value = self._to_heads(self.key_value_dense, value, self._dims[1:])
             else:
-                (key,) = self._project(self.key_dense, masks.without_padding(key, value_mask), self._dims[1:2])
-                (value,) = self._project(self.value_dense, value, self._dims[2:])
+                (key,) = self._to_heads(self.key_dense, masks.without_padding(key, value_mask), self._dims[1:2])
+                (value,) = self._to_heads(self.value_dense, value, self._dims[2:])
         attention_mask = masks.combine(value_mask, attention_mask, causal_mask)
         # Keras has fused attention on JAX only. It has no dropout, does not return scores, does not take float16 on
         # CPUs, and needs one width for keys and values.
@@ -258,7 +258,7 @@ class MultiHeadAttention(DenseLayers):
             return ops.split(x, len(dims), axis=-1)
         return ops.split(x, [self.num_heads * sum(dims[:i]) for i in range(1, len(dims))], axis=-1)
 
-    def _project(self, dense, x, dims, padding_mask=None):
+    def _to_heads(self, dense, x, dims, padding_mask=None):
         """(B, L, D) -> one (B, L, N, dim) for each of dims. They are zero where the padding mask (B, L) is False."""
         # The sizes are those of x: tf2onnx merges a reshape to sizes of the product with that in the product, wrongly.
         batch, length = ops.shape(x)[:2]
@@ -304,7 +304,7 @@ class MultiHeadAttention(DenseLayers):
         """
         self._check_built_by(CROSS)
         length = ops.shape(value)[1]
-        key, value = self._project(self.key_value_dense, value, self._dims[1:], value_mask)
+        key, value = self._to_heads(self.key_value_dense, value, self._dims[1:], value_mask)
         key = ops.reshape(ops.transpose(key, (0, 2, 3, 1)), (-1, self.key_dim, length))
         return key, ops.reshape(ops.swapaxes(value, 1, 2), (-1, length, self.value_dim))
 

@@ -7,6 +7,8 @@ Reference: "Attention Is All You Need" (Vaswani et al., 2017), section 3.1 and f
     pre-norm:   x = x + Dropout(Sublayer(LayerNorm(x)))        (`normalize_first=True`)
 """
 
+import inspect
+
 import keras
 
 from keras_transformer.attention import MultiHeadAttention
@@ -128,12 +130,13 @@ class _Block(DenseLayers):
         self.dropout_layer = keras.layers.Dropout(self.dropout, seed=seed, dtype=self.dtype_policy, name="dropout")
 
     def __call__(self, *args, **kwargs):
+        taken = inspect.signature(self.call).parameters
         for name in kwargs:  # Those of keras-hub. Not in `call`: Keras binds the arguments before.
-            if name in ("padding_mask", "decoder_padding_mask", "encoder_padding_mask"):
-                ours = "mask" if name == "padding_mask" else name.replace("padding", "sequence")
+            if name in ("padding_mask", "decoder_padding_mask", "encoder_padding_mask") and name not in taken:
+                ours = ", ".join(f"`{mask}`" for mask in taken if mask.endswith("sequence_mask"))
                 raise TypeError(
                     "A padding mask has the name of the argument that it belongs to, so that Keras fills it. "
-                    f"Received: `{name}`. It is `{ours}` here."
+                    f"Received: `{name}`. Here it is {ours}."
                 )
         return super().__call__(*args, **kwargs)
 
@@ -155,7 +158,7 @@ class _Block(DenseLayers):
             hidden_dim // self.num_heads,
             dropout=self.attention_dropout,
             # Another seed for each dropout: the same one would drop the same places.
-            seed=None if self.seed is None else self.seed + 1 + (name == "cross_attention"),
+            seed=None if self.seed is None else self.seed + 1_000_003 * (1 + (name == "cross_attention")),
             name=name,
             **self._dense_settings(),
         )
@@ -196,7 +199,7 @@ _BLOCK_ARGS = f"""
         activation: any Keras activation, for the feed-forward sublayer. Defaults to `"relu"`.
         normalize_first: pre-norm if True, post-norm as in the paper if False. Defaults to False.
         layer_norm_epsilon: Defaults to 1e-6.
-        seed: of every dropout. Defaults to None: that of `keras.utils.set_random_seed`.
+        seed: of every dropout; give each block its own. Defaults to None: that of `keras.utils.set_random_seed`.
         {_DENSE_ARGS}
 """
 

@@ -38,7 +38,7 @@ SCRIPTS = {
 # Languages that are written in more than one script.
 ANY_SCRIPT = {"az", "bs", "ku", "sh", "sr", "tt", "uz"}
 
-_SPACES, _LETTERS = regex.compile(r"\s+"), regex.compile(r"\p{L}")
+_SPACES, _LETTERS, _PARTS = map(regex.compile, (r"\s+", r"\p{L}", r"[\p{L}\p{N}]+"))
 # Without the punctuation around them. What is inside is often what a translation changes: "PDF version", "PDF-Version".
 _WORDS = regex.compile(r"[\p{L}\p{N}](?:\S*[\p{L}\p{N}])?")
 
@@ -96,7 +96,7 @@ class Cleaner:
             return RATIO
         sides = source, target
         words = [_WORDS.findall(side) for side in sides]
-        if len(words[0]) > 2 and words[0] == words[1]:
+        if words[0] == words[1] and len(_PARTS.findall(source)) > 2:
             return COPY
         letters = [len(_LETTERS.findall(side)) for side in sides]
         if any(2 * n < len(_SPACES.sub("", side)) for n, side in zip(letters, sides, strict=True)):

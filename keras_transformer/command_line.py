@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import dataclasses
 import difflib
+import functools
 import os
 import re
 import signal
@@ -99,11 +100,12 @@ def user_errors(hint=""):
         hint: what to do next, a string or a function that returns it; printed after an interruption or a file error.
             Defaults to nothing.
     """
-    before = {}
+    before = {signal.SIGALRM: signal.getsignal(signal.SIGALRM)}
+    interrupt = functools.partial(_interrupt, sys._getframe(2))  # The frame of the caller's `with`.
     with contextlib.suppress(ValueError):  # Only the main thread can set a signal handler.
-        before[signal.SIGTERM] = signal.signal(signal.SIGTERM, _interrupt)
+        before[signal.SIGTERM] = signal.signal(signal.SIGTERM, interrupt)
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            before[signal.SIGINT] = signal.signal(signal.SIGINT, _interrupt)
+            before[signal.SIGINT] = signal.signal(signal.SIGINT, interrupt)
     try:
         yield
         sys.stdout.flush()  # An error here would otherwise come while Python exits.
@@ -132,8 +134,11 @@ def user_errors(hint=""):
         print(f"{'Terminated' if terminated else 'Interrupted'}. {_text(hint)}".rstrip(), file=sys.stderr)
         raise SystemExit(128 + (signal.SIGTERM if terminated else signal.SIGINT)) from error
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        with contextlib.suppress(ValueError):
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            for number, handler in before.items():
+                if handler is not None:  # None: not set by Python, which cannot set it again.
+                    signal.signal(number, handler)
 
 
 def _text(hint):
@@ -144,14 +149,14 @@ class _Terminated(KeyboardInterrupt):
     """SIGTERM; code that cleans up after Ctrl-C also cleans up after this."""
 
 
-def _interrupt(number, frame):
-    """Ends the command, but tries again later during an import or a check of a type.
+def _interrupt(command, number, frame):
+    """Ends the `command`, a frame, but tries again later if that is in an import or a check of a type.
 
     An interrupted import of TensorFlow can crash or hang, and its C++ code swallows the errors of the checks.
     """
-    while frame:
+    while frame and frame is not command:
         if frame.f_code.co_filename.startswith(("<frozen importlib", "<frozen abc", "<frozen _collections_abc")):
-            signal.signal(signal.SIGALRM, lambda _, later: _interrupt(number, later))
+            signal.signal(signal.SIGALRM, lambda _, later: _interrupt(command, number, later))
             signal.setitimer(signal.ITIMER_REAL, 0.1)
             return
         frame = frame.f_back

@@ -55,7 +55,7 @@ def _cluster_resolver():
     if "TF_CONFIG" in os.environ:
         resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
         addresses = resolver.cluster_spec().as_dict().get(resolver.task_type) or ()
-        if not 0 <= (resolver.task_id or 0) < len(addresses):
+        if resolver.task_id is None or not 0 <= resolver.task_id < len(addresses):
             raise ValueError(
                 "TF_CONFIG must list the workers, and `task` must be one of them: each needs the addresses of all. "
                 f"Received: {os.environ['TF_CONFIG']}. Like this: "

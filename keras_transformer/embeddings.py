@@ -405,14 +405,14 @@ class PositionalEmbedding(keras.layers.Layer):
 
         pos * frequency in float32 would lose 1e-3 radians at position 10,000. So the frequency is measured in turns
         instead of radians and split into three parts. The first two parts have 8 significant bits: their products with
-        a 16-bit position are exact, and whole turns are dropped before any rounding. In float64 one part is enough.
+        a 16-bit position are exact, and whole turns are dropped before any rounding.
         """
         turns, parts = _frequencies(self.hidden_dim, self.max_wavelength) / (2 * np.pi), []
-        for significant_bits in (53,) if self._sum_dtype == "float64" else (8, 8, 24):
+        for significant_bits in (8, 8, 53):
             parts.append(_round_to_bits(turns, significant_bits))
             turns = turns - parts[-1]
         parts = ops.convert_to_tensor(np.stack(parts).astype(self._sum_dtype))
-        products = ops.cast(positions, self._sum_dtype)[..., None, None] * parts  # (..., 3 or 1, d/2)
+        products = ops.cast(positions, self._sum_dtype)[..., None, None] * parts  # (..., 3, d/2)
         phase = ops.sum(products - ops.round(products), axis=-2)
         phase = phase - ops.round(phase)  # At most half a turn: float32 is most precise for small angles.
         angles = phase * (2 * np.pi)

@@ -93,9 +93,10 @@ class LeftOut(NamedTuple):
     """
 
     count: int = 0
-    samples: list = []
+    samples: list = ()
 
     def and_more(self, count, samples):
+        """This and `count` more pairs, of which some are given as `samples`."""
         # Multiples of a number mix the lines, so the same three are chosen however the text is divided into blocks.
         samples = sorted([*self.samples, *samples], key=lambda sample: sample[0] * 2654435761 % 2**32)[:3]
         return LeftOut(self.count + count, sorted(samples))

@@ -626,11 +626,11 @@ def aligned_translations(translator, texts, **kwargs):
     parts = [translator.split_text(text) for text in texts]
     sentences = [sentence for part in parts for sentence in part[1::2]]
     target_language = kwargs.get("target_language")
-    translations = list(translator.stream(sentences, **{**kwargs, "return_attention": True}))
-    translator.warn_of_lost(translations)
-    found, results = iter(translations), []
+    found = iter(translator.stream(sentences, **{**kwargs, "return_attention": True}))
+    results, translations = [], []
     for text, part in zip(texts, parts, strict=True):
         here = list(itertools.islice(found, len(part) // 2))
+        translations += [sentence._replace(attention=None) for sentence in here]  # Attention would fill the memory.
         joined = translator.join_text(part, here)
         origins, nearest, place = [None] * len(joined.text), [None] * len(text), 0
         for sentence in joined.sentences:
@@ -649,6 +649,7 @@ def aligned_translations(translator, texts, **kwargs):
         for back in range(len(joined.text) - place):
             origins[len(joined.text) - 1 - back] = len(text) - 1 - back
         results.append(Aligned(CONTROL.sub("\ufffd", joined.text), origins, nearest))
+    translator.warn_of_lost(translations)
     return results
 
 

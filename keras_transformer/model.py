@@ -424,6 +424,7 @@ def _with_language(encoder_token_ids, token_id):
     """Token ids (B, S) with the token of the source language in place of the first one; None changes nothing."""
     if token_id is None:
         return encoder_token_ids
+    # A product, because tf2onnx cannot convert `where` with this number.
     first = ops.cast(encoder_token_ids[:, :1] != 0, encoder_token_ids.dtype) * token_id  # A row of padding stays one.
     return ops.concatenate([first, encoder_token_ids[:, 1:]], axis=1)
 

@@ -520,15 +520,22 @@ def test_a_symbolic_call_builds_and_describes_subclasses():
 
 
 @pytest.mark.parametrize(
-    ("name", "ours"),
+    ("block", "name", "ours"),
     [
-        ("padding_mask", "mask"),
-        ("decoder_padding_mask", "decoder_sequence_mask"),
-        ("encoder_padding_mask", "encoder_sequence_mask"),
+        (EncoderBlock, "padding_mask", "`encoder_sequence_mask`"),
+        (DecoderBlock, "decoder_padding_mask", "`decoder_sequence_mask`, `encoder_sequence_mask`"),
+        (DecoderBlock, "encoder_padding_mask", "`decoder_sequence_mask`, `encoder_sequence_mask`"),
     ],
 )
-def test_the_names_of_masks_in_keras_hub_lead_to_ours(name, ours):
-    with pytest.raises(
-        TypeError, match=rf"has the name of the argument that it .*Received: `{name}`\. It is `{ours}` "
-    ):
-        make_decoder(alone=True)(random(B, T, D), **{name: np.ones((B, T), bool)})
+def test_the_names_of_masks_in_keras_hub_lead_to_ours(block, name, ours):
+    rule = rf"has the name of the argument that it .*Received: `{name}`\. Here it is {ours}\."
+    with pytest.raises(TypeError, match=rule):
+        block(N, F)(random(B, T, D), **{name: np.ones((B, T), bool)})
+
+
+def test_a_block_may_have_an_argument_of_that_name():
+    class Own(EncoderBlock):
+        def call(self, encoder_sequence, padding_mask=None):
+            return super().call(encoder_sequence, mask=padding_mask)
+
+    assert Own(N, F)(random(B, T, D), padding_mask=np.ones((B, T), bool)).shape == (B, T, D)

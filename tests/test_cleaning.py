@@ -30,6 +30,7 @@ GOOD = ("The dog sleeps in the garden.", "Der Hund schläft im Garten.")
         ("The dog " * 200, "Der Hund " * 200, "with too many characters"),
         ("Yes", "Ja, das ist in der Tat wirklich so", "with sides of very different lengths"),
         ("The dog sleeps.", "The dog, sleeps!", "with a copy of the source"),
+        ("我喜欢狗，他喜欢猫，她喜欢鸟。", "我喜欢狗，他喜欢猫，她喜欢鸟。", "with a copy of the source"),
         ("Fuji Velvia emulation", "Fuji Velvia Emulation", None),  # Right translations.
         ("PDF/A version: %s", "PDF-/A-Version: %s", None),
         ("Portable Document Format", "Portable-Document-Format", None),

@@ -213,7 +213,7 @@ def test_what_is_no_list_of_strings_is_an_error(client):
             call(["a", 7])
         with pytest.raises(TypeError, match=r"Unicode strings\. Received: '\\udcff' in the list\."):
             call(["a", "\udcff"])
-    with pytest.raises(TypeError, match=r"`text` must be one string. Received: \['a'\]"):
+    with pytest.raises(TypeError, match=r"`text` must be one Unicode string. Received: \['a'\]"):
         client().translate_document(["a"])
 
 

@@ -100,8 +100,8 @@ class _Client:
             ServingError: the server gave no right answer, or its model does not have the target language.
             TypeError: `text` is not a Unicode string.
         """
-        if not isinstance(text, str):
-            raise TypeError(f"`text` must be one string. Received: {reprlib.repr(text)}.")
+        if not _is_text(text):
+            raise TypeError(f"`text` must be one {_TYPES[str][0][:-1]}. Received: {reprlib.repr(text)}.")
         return self._translated("translate_document", [text], target_language)["translation"][0]
 
     def translate_nbest(self, texts, target_language=None):
@@ -114,7 +114,7 @@ class _Client:
         if isinstance(texts, (str, bytes)):
             raise TypeError("`texts` must be a list of strings. Received: one string. Pass [text].")
         texts = list(texts)
-        if wrong := [text for text in texts if _shape(text, str, 0) is None]:
+        if wrong := [text for text in texts if not _is_text(text)]:
             raise TypeError(f"`texts` must be a list of {_TYPES[str][0]}. Received: {wrong[0]!r:.60} in the list.")
         if not texts:
             return {name: [] for name in _OUTPUTS[signature]}
@@ -128,6 +128,10 @@ class _Client:
         if wrong:
             raise ServingError(f"The served model does not translate into {wrong[0]!r}.")
         return outputs
+
+
+def _is_text(value):
+    return isinstance(value, str) and bool(_TYPES[str][1](value))
 
 
 def _check(address, signature, inputs, outputs):
@@ -247,10 +251,14 @@ class RestClient(_Client):
                     body += part
                     if len(body) > MOST_BYTES:
                         raise ServingError(f"{address} answered more than {MOST_BYTES >> 20} MiB. Send fewer texts.")
+        except Exception as error:
+            if late.is_set():
+                raise requests.Timeout from error
+            raise
         finally:
             timer.cancel()
-            if late.is_set():  # An answer without a length in its header looks complete when it is cut off.
-                raise requests.Timeout
+        if late.is_set():  # An answer without a length in its header looks complete when it is cut off.
+            raise requests.Timeout
         return response.status_code, bytes(body)
 
     def predict(self, signature, inputs):

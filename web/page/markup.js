@@ -17,7 +17,8 @@ const LINE_BREAK = "\n\n"; // For a `br`: it always ends a sentence.
  * @returns whether nothing was changed
  */
 async function translateMarkup(root, kinds, languages, translate) {
-  const [inline, opaque, kept] = ["inline", "opaque", "kept"].map((kind) => ((names) => (node) => names.has(node.localName.toLowerCase()))(new Set(kinds[kind])));
+  const isOf = (kind, names = new Set(kinds[kind])) => (node) => names.has(node.localName.toLowerCase());
+  const [inline, opaque, kept] = ["inline", "opaque", "kept"].map((kind) => isOf(kind));
   const primary = (code) => code.trim().toLowerCase().split(/[-_]/)[0];
   const [from, into] = [primary(languages[0]), languages[1].replace(/[^A-Za-z0-9]+/g, "-")], filled = [];
   const isElement = (node) => node.nodeType === Node.ELEMENT_NODE;
