@@ -48,7 +48,7 @@ ALLOWED = {
     "encoding": {"files", "placeholders", "tokenizers"},
     "cleaning": {"encoding", "files"},
     "data": {"encoding", "placeholders", "tokenizers"},
-    "losses": set(),
+    "losses": {"base"},
     "checkpoints": {"files"},
     "training": {"losses", "checkpoints"},
     "scoring": set(),
