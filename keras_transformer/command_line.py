@@ -25,7 +25,8 @@ class FlagParser(argparse.ArgumentParser):
     """
 
     def __init__(self, *args, known_only=True, **kwargs):
-        super().__init__(*args, **kwargs)
+        # `--max-length` is not short for `--max-length-ratio`.
+        super().__init__(*args, allow_abbrev=False, **kwargs)
         self.known_only = known_only
 
     def parse_known_args(self, args=None, namespace=None):

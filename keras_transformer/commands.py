@@ -73,11 +73,7 @@ def clean(arguments):
     )
     if os.path.realpath(outputs[0]) == os.path.realpath(outputs[1]):
         raise ValueError(f"--output-source and --output-target must be two files. Received: {outputs[0]} twice.")
-    inputs = [os.path.realpath(path) for path in (arguments.source, arguments.target)]
-    if replaced := [path for path in outputs if os.path.realpath(path) in inputs]:
-        raise ValueError(
-            f"Cleaning must not replace the corpus that it reads. Received: {replaced[0]} as an output, too."
-        )
+    _check_outputs(outputs, (arguments.source, arguments.target))
     workers = data.workers or os.cpu_count()
     with contextlib.redirect_stdout(sys.stderr):  # An output may be /dev/stdout.
         kept, left_out = clean_files(text, Cleaner.of(data), outputs, workers, Progress(text.name))
@@ -163,6 +159,7 @@ def translate(arguments):
 
     from keras_transformer.text import Problems, lines, open_input
 
+    _check_outputs([arguments.output], filter(None, [arguments.input, arguments.glossary]), arguments.run)
     if arguments.document or arguments.format != "text":
         return _translate_document(arguments)
     name = arguments.input or "standard input"
@@ -251,6 +248,15 @@ def _typed():
             yield [Line(input("> "))]
 
 
+def _check_outputs(outputs, inputs, run=None):
+    """Raises an error if an output is one of the inputs, or a file of the run."""
+    files = [os.path.realpath(path) for path in (*inputs, *(Path(run).iterdir() if run and Path(run).is_dir() else ()))]
+    if replaced := [path for path in outputs if path and os.path.realpath(path) in files]:
+        raise ValueError(
+            f"An output must not replace what the command reads. Received: {replaced[0]} for both. Choose another file."
+        )
+
+
 def _output(path):
     """Standard output, or a file that appears only when it is complete."""
     return contextlib.nullcontext(sys.stdout) if path is None else output_file(path)
@@ -305,6 +311,8 @@ def score(arguments):
         raise ValueError("--source and --reference must be given together. Received: one of them.")
     if arguments.ensemble and arguments.calibrate:
         raise ValueError("--calibrate writes into the run, and is for one model. Received: --ensemble, too.")
+    inputs = filter(None, [arguments.source, arguments.reference])
+    _check_outputs([arguments.output, arguments.log_probs], inputs, arguments.run)
     translator = _load(arguments)
     if arguments.source:
         texts = [read_parallel(arguments.source, arguments.reference)]

@@ -156,9 +156,8 @@ def _per_token(sample_weight, y_pred):
         return ops.squeeze(sample_weight, axis=-1)
     if missing > 0:
         sample_weight = ops.reshape(sample_weight, (*ops.shape(sample_weight), *[1] * missing))
-    if sample_weight.shape[-1] == 1 != y_pred.shape[-2]:
-        sample_weight = ops.broadcast_to(sample_weight, ops.shape(y_pred)[:-1])
-    return sample_weight
+    # Also (1, T): what broadcasts must count once for each token.
+    return ops.broadcast_to(sample_weight, ops.shape(y_pred)[:-1])
 
 
 def _known(labels, vocabulary_size):

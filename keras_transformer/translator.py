@@ -301,7 +301,7 @@ class Translator:
             >>> len(list(Translator(model, tokenizer).stream(("a dog" for _ in range(5)), num_beams=1, chunk_size=2)))
             5
         """
-        texts = iter(texts)
+        texts = iter(_list_of_strings("texts", texts) if isinstance(texts, str | bytes) else texts)
         one_per_text = {
             name: iter(kwargs.pop(name))
             for name in ("prefixes", "target_language")
@@ -340,7 +340,7 @@ class Translator:
             self.warn_of_lost(sentence.translation for sentence in found.sentences)
         return found if return_sentences else found.text
 
-    def translate_html(self, text, **kwargs):
+    def translate_html(self, html, **kwargs):
         """Translates an HTML document or fragment; see `keras_transformer.markup.translate_html`.
 
         Text is translated as `translate_text` does; each inline element goes to the words that the model aligns with
@@ -348,17 +348,17 @@ class Translator:
         with `translate="no"` or another `lang`.
 
         Args:
-            text: the markup, a string.
+            html: a string.
             **kwargs: `target_language` and `SearchSettings` for `translate`.
 
         Returns:
             A string.
         """
-        return self._translate_markup(markup.translate_html, text, kwargs)
+        return self._translate_markup(markup.translate_html, html, kwargs)
 
-    def translate_xml(self, text, **kwargs):
+    def translate_xml(self, xml, **kwargs):
         """Translates an XML document as `translate_html` does; see `keras_transformer.markup.translate_xml`."""
-        return self._translate_markup(markup.translate_xml, text, kwargs)
+        return self._translate_markup(markup.translate_xml, xml, kwargs)
 
     def _translate_markup(self, function, text, kwargs):
         if self.glossary:

@@ -175,7 +175,7 @@ def test_cleaning_does_not_replace_the_corpus_that_it_reads(tmp_path, capsys):
     source, target = map(str, (write(tmp_path / "a.en", "a dog"), write(tmp_path / "a.de", "ein Hund")))
     with pytest.raises(SystemExit, match="2"):
         main(["clean", source, target, "--output-source", target, "--output-target", str(tmp_path / "x")])
-    assert f"must not replace the corpus that it reads. Received: {target} as an output" in capsys.readouterr().err
+    assert f"must not replace what the command reads. Received: {target} for both." in capsys.readouterr().err
     assert (tmp_path / "a.de").read_bytes() == b"ein Hund" and not (tmp_path / "x").exists()
 
 

@@ -182,6 +182,31 @@ def test_a_full_disk_and_a_closed_pipe_end_a_translation_in_one_line(golden, tmp
     assert process.returncode == 128 + signal.SIGPIPE
 
 
+def test_an_output_replaces_nothing_that_the_command_reads(golden, tmp_path, capsys):
+    source, link = tmp_path / "in.txt", tmp_path / "link"
+    source.write_text("a dog\n")
+    link.symlink_to(source)
+    files = {path: path.read_bytes() for path in (source, golden.run_dir / "model.keras")}
+    run, text = str(golden.run_dir), str(source)
+    for argv in (
+        ["translate", run, "--input", text, "--output", str(link)],
+        ["translate", run, "--input", text, "--document", "--output", text],
+        ["translate", run, "--input", text, "--output", str(golden.run_dir / "model.keras")],
+        ["score", run, "--source", text, "--reference", text, "--log-probs", text],
+    ):
+        with pytest.raises(SystemExit, match="2"):
+            main(argv)
+        assert f"must not replace what the command reads. Received: {argv[-1]} for both." in capsys.readouterr().err
+    assert files == {path: path.read_bytes() for path in files}
+
+
+def test_a_flag_has_one_name(golden, capsys):
+    # `--max-length` would be short for `--max-length-ratio`, which means something else.
+    with pytest.raises(SystemExit, match="2"):
+        main(["translate", str(golden.run_dir), "--max-length", "3"])
+    assert "unrecognized arguments: --max-length 3." in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_import_that_is_interrupted_ends_before_the_command_does(tmp_path, monkeypatch, capsys, number, status):
     # TensorFlow crashes, hangs or forgets the interruption if its import is cut off.
@@ -398,7 +423,7 @@ def old_run(folder):
             ["--preset", "huge"],
             "`preset` must be one of ('tiny', 'small', 'base', 'big', 'mobile', 'mobile-base'). Received: 'huge'",
         ),
-        (["--epoch", "x"], "invalid int value: 'x'"),
+        (["--epochs", "x"], "invalid int value: 'x'"),
         (
             ["--no-such-flag"],
             "error: unrecognized arguments: --no-such-flag. All flags: python -m keras_transformer train --help",

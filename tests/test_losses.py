@@ -182,3 +182,6 @@ def test_labels_and_weights_may_have_a_last_axis_of_one_as_in_keras(kind, shape)
     wanted = float(kind()(labels, logits, sample_weight=weights))
     for given in ((labels[..., None], weights), (labels, weights[..., None]), (labels[..., None], weights[..., None])):
         assert float(kind()(given[0], logits, sample_weight=given[1])) == pytest.approx(wanted, rel=1e-6)
+    # What broadcasts counts as if it was repeated.
+    repeated = float(kind()(labels, logits, sample_weight=np.repeat(weights[:1], shape[0], axis=0)))
+    assert float(kind()(labels, logits, sample_weight=weights[:1])) == pytest.approx(repeated, rel=1e-6)

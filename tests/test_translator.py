@@ -404,6 +404,8 @@ def test_a_stream_reads_only_one_chunk_ahead_and_keeps_the_order(golden):
 def test_a_stream_takes_a_prefix_for_each_text(golden):
     prefixes = [text.split()[0] for text in golden.translator.translate(golden.texts)][::-1]
     found = list(golden.translator.stream(golden.texts, chunk_size=4, prefixes=iter(prefixes)))
+    with pytest.raises(TypeError, match=r"Received: one string. Pass \[text\]"):
+        next(golden.translator.stream("a dog"))
     assert found == golden.translator.translate(golden.texts, prefixes=prefixes)
 
 

@@ -330,7 +330,7 @@ class GrpcClient(_Client):
         import grpc
         from tensorflow_serving.apis.prediction_service_pb2_grpc import PredictionServiceStub
 
-        self.target = target
+        self.target = target.rpartition("@")[2]  # A password stays out of messages.
         options = [("grpc.max_receive_message_length", MOST_BYTES)]
         if credentials:
             channel = grpc.secure_channel(target, credentials, options)
