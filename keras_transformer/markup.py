@@ -712,6 +712,7 @@ class _Target:
 
     def __init__(self, source, translation):
         self.text, self.origins, self.nearest = translation.text, translation.origins, translation.nearest or []
+        self.source = source.text
         self.written = [self._written(source, i) for i in range(len(self.text))]
         self._places = sorted((origin, i) for i, origin in enumerate(self.origins) if origin is not None)
         self._known = [i for i, origin in enumerate(self.origins) if origin is not None]
@@ -733,6 +734,14 @@ class _Target:
         if raw is not None and (raw[:1] not in ("&", "<") or raw[-1] == ";" or self.text[i + 1 : i + 2] == " "):
             return raw
         return character if source.is_literal else entities.escape(character, quote=False)
+
+    def lacks_space(self, place, source_place):
+        """Whether the source has a space at one place, and the translation a letter or the like at another."""
+        space, character = (
+            s[i : i + 1] if i >= 0 else "" for s, i in ((self.source, source_place), (self.text, place))
+        )
+        is_wide = "\u2e80" <= character <= "\u9fff"  # Chinese and Japanese have no spaces.
+        return space in (" ", "\n") and not is_wide and (character.isalnum() or character in tuple(".,;:!?)"))
 
     def span(self, begin, end):
         """An interval with all characters that come from `begin` to `end` of the source, or None."""
@@ -803,12 +812,19 @@ def _placed(inline, target, begin, end):
         spans.append((*span, child))
         free.take(*span)
     spans.sort(key=lambda span: (span[0], span[1], span[2].place))
-    contents, place = [], begin
-    for first, last, child in spans:
-        contents += ["".join(target.written[place:first]), child.node]
+    contents, place, joined = [], begin, None
+    for number, (first, last, child) in enumerate(spans):
+        is_piece = not child.is_open and not child.is_break
+        follower = next(((first, child.begin) for first, _, child in spans[number + 1 : number + 2]), None)
+        contents.append("".join(target.written[place:first]))
+        if is_piece and joined != (first, child.begin) and target.lacks_space(first - 1, child.begin - 1):
+            contents.append(" ")
+        contents.append(child.node)
         if child.is_open:
             child.node.contents = _placed(child, target, first, last)
-        place = last
+        elif is_piece and follower != (last, child.end) and target.lacks_space(last, child.end):
+            contents.append(" ")
+        place, joined = last, (last, child.end)
     return [*contents, "".join(target.written[place:end])]
 
 

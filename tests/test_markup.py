@@ -128,11 +128,13 @@ def reversed_words(texts):
         ("a <b>b <i>c</i> d</b> e", "e <b>d <i>c</i> b</b> a"),
         ('a <a href="x?a=1&amp;b=2" class="c">b</a>', '<a href="x?a=1&amp;b=2" class="c">b</a> a'),
         ("<p>a b</p><ul><li>c d</li></ul>", "<p>b a</p><ul><li>d c</li></ul>"),
-        ("a <code>b c</code> d", "<code>b c</code>d a"),
-        ('a <span translate="no">b  c</span>', 'a<span translate="no">b c</span>'),
+        ("a <code>b c</code> d", "<code>b c</code> d a"),
+        ("a <img><img> b", "<img><img> b  a"),
+        ("一 <img> 二", "<img>二  一"),  # Not in Chinese.
+        ('a <span translate="no">b  c</span>', 'a <span translate="no">b c</span>'),
         ("<pre>a b</pre><script>a < b</script><style>a b</style>",) * 2,
         ("a &lt; b &amp; ü &nbsp;", "&nbsp; ü &amp; b &lt; a"),
-        ("<p>a <!-- c d --> b</p>", "<p><!-- c d -->b a</p>"),
+        ("<p>a <!-- c d --> b</p>", "<p><!-- c d --> b a</p>"),
         ("a b<b> c d</div>e f", "b a<b>d c </div>f e"),
         ("", ""),
         ("<p>a b<p>c d<b>e f", "<p>b a<p>d c<b>f e"),
@@ -142,7 +144,7 @@ def reversed_words(texts):
         (" \n ", " \n "),
         ("<title>a b</title>", "<title>b a</title>"),
         ("a b<b", "b a<b"),
-        ("a b <!-- c", "b a<!-- c"),
+        ("a b <!-- c", "b a <!-- c"),
         ("a \ud83d b", "b \ufffd a"),
         ("a b</body></html> c d", "b a</body></html>d c"),
     ],
@@ -192,7 +194,7 @@ def test_what_is_not_translated_stays_as_it_was_written(html):
     ("html", "expected"),
     [
         # What is in a piece of a sentence is translated on its own.
-        ("a <button>b c</button> d", "<button>c b</button>d a"),
+        ("a <button>b c</button> d", "<button>c b</button> d a"),
         ("<select><option>a b<option>c d</select>", "<select><option>b a<option>d c</select>"),
         ("<noscript><p>a b</p></noscript><label>c d</label>", "<noscript><p>b a</p></noscript><label>d c</label>"),
         ("<svg><text>a <tspan>b</tspan></text><path/></svg>", "<svg><text><tspan>b</tspan> a</text><path/></svg>"),
@@ -226,7 +228,7 @@ def test_what_is_translated(html, expected):
     [
         ('<html lang="en-US"><p>a b</p><p LANG=en>c d</p>', '<html lang="de"><p>b a</p><p LANG=de>d c</p>'),
         ('<p lang="fr">a b <i lang="en">c d</i></p>', '<p lang="fr">a b <i lang="de">d c</i></p>'),
-        ("<p>a <i lang='fr'>b c</i> d</p>", "<p><i lang='fr'>b c</i>d a</p>"),
+        ("<p>a <i lang='fr'>b c</i> d</p>", "<p><i lang='fr'>b c</i> d a</p>"),
         # The page knows its language better.
         ('<html lang="fr"><p>a b</p><p lang="en">a b</p>', '<html lang="de"><p>b a</p><p lang="de">b a</p>'),
         ('<p lang="">a b</p>', '<p lang="">b a</p>'),

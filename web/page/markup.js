@@ -131,14 +131,25 @@ async function translateMarkup(root, kinds, languages, translate) {
     const order = new Map(node.children.map((child, i) => [child, i]));
     spans.sort((a, b) => a[0] - b[0] || a[1] - b[1] || order.get(a[2]) - order.get(b[2]));
     const contents = [];
-    let place = begin;
-    for (const [first, last, child] of spans) {
-      contents.push(clean(target.text.slice(place, first)), child.element);
+    let place = begin, joined = [];
+    for (const [i, [first, last, child]] of spans.entries()) {
+      const isAPiece = !child.isOpen && child.element.localName !== "br";
+      const isAt = (span, place, sourcePlace) => span?.[0] === place && span[1] === sourcePlace;
+      const follower = spans[i + 1] && [spans[i + 1][0], spans[i + 1][2].begin];
+      contents.push(clean(target.text.slice(place, first)));
+      if (isAPiece && !isAt(joined, first, child.begin) && lacksSpace(target, first - 1, child.begin - 1)) contents.push(" ");
+      contents.push(child.element);
       if (child.isOpen) child.element.replaceChildren(...placed(child, target, first, last));
+      else if (isAPiece && !isAt(follower, last, child.end) && lacksSpace(target, last, child.end)) contents.push(" ");
       place = last;
+      joined = [last, child.end];
     }
     return [...contents, clean(target.text.slice(place, end))];
   }
+
+  /** Whether the source has a space at one place, and the translation a letter or the like at another. */
+  const lacksSpace = ({ source, text }, place, sourcePlace) =>
+    /[ \n]/.test(source[sourcePlace] ?? "") && /[\p{L}\p{N}.,;:!?)]/u.test(text[place] ?? "") && !/[\u2e80-\u9fff]/.test(text[place]);
 
   /** The free interval with the most characters from the child and the fewest others, or null. */
   function bestSpan(child, { text, origins }, free) {
@@ -184,7 +195,7 @@ async function translateMarkup(root, kinds, languages, translate) {
   const found = sources(root), translations = await translate(found.map(({ text }) => text));
   if (translations === null) return true;
   for (const [i, source] of found.entries()) {
-    const target = { ...translations[i], text: withSpaces(source, translations[i]) };
+    const target = { ...translations[i], text: withSpaces(source, translations[i]), source: source.text };
     source.group.contents = placed(source.tree, target, 0, target.text.length);
   }
   for (const [node, groups] of filled) node.replaceChildren(...groups.flatMap(({ contents }) => contents));
