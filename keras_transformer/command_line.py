@@ -102,7 +102,7 @@ def user_errors(hint=""):
             Defaults to nothing.
     """
     before = {signal.SIGALRM: signal.getsignal(signal.SIGALRM)}
-    interrupt = functools.partial(_interrupt, sys._getframe(2))  # The frame of the caller's `with`.
+    interrupt = functools.partial(_interrupt, sys._getframe(2), hint)  # The frame of the caller's `with`.
     with contextlib.suppress(ValueError):  # Only the main thread can set a signal handler.
         before[signal.SIGTERM] = signal.signal(signal.SIGTERM, interrupt)
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -131,9 +131,7 @@ def user_errors(hint=""):
         print(f"error: {message}", file=sys.stderr)
         raise SystemExit(2) from error
     except KeyboardInterrupt as error:
-        terminated = isinstance(error, _Terminated)
-        print(f"{'Terminated' if terminated else 'Interrupted'}. {_text(hint)}".rstrip(), file=sys.stderr)
-        raise SystemExit(128 + (signal.SIGTERM if terminated else signal.SIGINT)) from error
+        raise SystemExit(_interrupted(isinstance(error, _Terminated), hint)) from error
     finally:
         with contextlib.suppress(ValueError):
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -150,18 +148,29 @@ class _Terminated(KeyboardInterrupt):
     """SIGTERM; code that cleans up after Ctrl-C also cleans up after this."""
 
 
-def _interrupt(command, number, frame):
-    """Ends the `command`, a frame, but tries again later if that is in an import or a check of a type.
+def _interrupted(terminated, hint):
+    """Prints how the command ended; returns the exit status."""
+    print(f"{'Terminated' if terminated else 'Interrupted'}. {_text(hint)}".rstrip(), file=sys.stderr, flush=True)
+    return 128 + (signal.SIGTERM if terminated else signal.SIGINT)
 
-    An interrupted import of TensorFlow can crash or hang, and its C++ code swallows the errors of the checks.
+
+def _interrupt(command, hint, number, frame):
+    """Ends the `command`, a frame.
+
+    TensorFlow's import can crash or hang when an exception cuts it off, so the process ends there at once, like after a
+    kill. Its C++ code swallows exceptions in checks of a type, so they are raised a little later.
     """
+    terminated = number == signal.SIGTERM
     while frame and frame is not command:
-        if frame.f_code.co_filename.startswith(("<frozen importlib", "<frozen abc", "<frozen _collections_abc")):
-            signal.signal(signal.SIGALRM, lambda _, later: _interrupt(command, number, later))
-            signal.setitimer(signal.ITIMER_REAL, 0.1)
+        file = frame.f_code.co_filename
+        if file.startswith("<frozen importlib"):
+            os._exit(_interrupted(terminated, hint))
+        if file.startswith(("<frozen abc", "<frozen _collections_abc")):
+            signal.signal(signal.SIGALRM, lambda _, later: _interrupt(command, hint, number, later))
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
             return
         frame = frame.f_back
-    raise _Terminated if number == signal.SIGTERM else KeyboardInterrupt
+    raise _Terminated if terminated else KeyboardInterrupt
 
 
 def _close_standard_output():
