@@ -64,7 +64,8 @@ def train(run, config, resume, export):
         nullcontext(run) if resume else run.set_up(is_chief(strategy), lambda: barrier(strategy)) as prepared,
     ):
         chief = is_chief(strategy)
-        check_sizes(config)
+        if not resume:
+            check_sizes(config)
         keras.utils.set_random_seed(recipe.seed)
         corpus = load_corpus(config.data)
         if resume:

@@ -130,9 +130,10 @@ class _Block(DenseLayers):
         self.dropout_layer = keras.layers.Dropout(self.dropout, seed=seed, dtype=self.dtype_policy, name="dropout")
 
     def __call__(self, *args, **kwargs):
-        taken = inspect.signature(self.call).parameters
-        for name in kwargs:  # Those of keras-hub. Not in `call`: Keras binds the arguments before.
-            if name in ("padding_mask", "decoder_padding_mask", "encoder_padding_mask") and name not in taken:
+        # Those of keras-hub. Not in `call`: Keras binds the arguments before.
+        for name in {"padding_mask", "decoder_padding_mask", "encoder_padding_mask"} & kwargs.keys():
+            taken = inspect.signature(self.call).parameters
+            if name not in taken:
                 ours = ", ".join(f"`{mask}`" for mask in taken if mask.endswith("sequence_mask"))
                 raise TypeError(
                     "A padding mask has the name of the argument that it belongs to, so that Keras fills it. "

@@ -101,7 +101,7 @@ def user_errors(hint=""):
         hint: what to do next, a string or a function that returns it; printed after an interruption or a file error.
             Defaults to nothing.
     """
-    before = {signal.SIGALRM: signal.getsignal(signal.SIGALRM)}
+    before, alarm = {}, signal.getsignal(signal.SIGALRM)
     interrupt = functools.partial(_interrupt, sys._getframe(2), hint)  # The frame of the caller's `with`.
     with contextlib.suppress(ValueError):  # Only the main thread can set a signal handler.
         before[signal.SIGTERM] = signal.signal(signal.SIGTERM, interrupt)
@@ -133,11 +133,12 @@ def user_errors(hint=""):
     except KeyboardInterrupt as error:
         raise SystemExit(_interrupted(isinstance(error, _Terminated), hint)) from error
     finally:
-        with contextlib.suppress(ValueError):
+        if signal.getsignal(signal.SIGALRM) is not alarm:  # `_interrupt` has set it.
             signal.setitimer(signal.ITIMER_REAL, 0)
-            for number, handler in before.items():
-                if handler is not None:  # None: not set by Python, which cannot set it again.
-                    signal.signal(number, handler)
+            before[signal.SIGALRM] = alarm
+        for number, handler in before.items():
+            if handler is not None:  # None: not set by Python, which cannot set it again.
+                signal.signal(number, handler)
 
 
 def _text(hint):

@@ -159,7 +159,7 @@ def translate(arguments):
 
     from keras_transformer.text import Problems, lines, open_input
 
-    _check_outputs([arguments.output], filter(None, [arguments.input, arguments.glossary]), arguments.run)
+    _check_outputs([arguments.output], [arguments.input, arguments.glossary], [arguments.run, *arguments.ensemble])
     if arguments.document or arguments.format != "text":
         return _translate_document(arguments)
     name = arguments.input or "standard input"
@@ -248,9 +248,10 @@ def _typed():
             yield [Line(input("> "))]
 
 
-def _check_outputs(outputs, inputs, run=None):
-    """Raises an error if an output is one of the inputs, or a file of the run."""
-    files = [os.path.realpath(path) for path in (*inputs, *(Path(run).iterdir() if run and Path(run).is_dir() else ()))]
+def _check_outputs(outputs, inputs, runs=()):
+    """Raises an error if an output is one of the inputs, or a file of one of the runs. A path may be None."""
+    inputs = [*filter(None, inputs), *(file for run in runs for file in Run(run).own_files())]
+    files = set(map(os.path.realpath, inputs))
     if replaced := [path for path in outputs if path and os.path.realpath(path) in files]:
         raise ValueError(
             f"An output must not replace what the command reads. Received: {replaced[0]} for both. Choose another file."
@@ -311,8 +312,8 @@ def score(arguments):
         raise ValueError("--source and --reference must be given together. Received: one of them.")
     if arguments.ensemble and arguments.calibrate:
         raise ValueError("--calibrate writes into the run, and is for one model. Received: --ensemble, too.")
-    inputs = filter(None, [arguments.source, arguments.reference])
-    _check_outputs([arguments.output, arguments.log_probs], inputs, arguments.run)
+    inputs = arguments.source, arguments.reference
+    _check_outputs([arguments.output, arguments.log_probs], inputs, [arguments.run, *arguments.ensemble])
     translator = _load(arguments)
     if arguments.source:
         texts = [read_parallel(arguments.source, arguments.reference)]

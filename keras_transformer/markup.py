@@ -519,7 +519,8 @@ class _Inline:
     def __init__(self, node, begin, place=0):
         self.node, self.begin, self.end, self.place, self.children = node, begin, begin, place, []
         self.is_break = node.like_html and node.name == "br"
-        self.is_open = not (self.is_break or node.is_piece)
+        self.is_piece = node.is_piece and not self.is_break
+        self.is_open = not (self.is_break or self.is_piece)
 
 
 class _Source(NamedTuple):
@@ -735,13 +736,24 @@ class _Target:
             return raw
         return character if source.is_literal else entities.escape(character, quote=False)
 
-    def lacks_space(self, place, source_place):
+    def written_between(self, begin, end, previous, following):
+        """The written characters between two children, or None; with the spaces that pieces have in the source."""
+        text = "".join(self.written[begin:end])
+        if previous and following and (begin, previous.end) == (end, following.begin):
+            return text  # Nothing is between them in the source, either.
+        if previous and previous.is_piece and self._lacks_space(begin, previous.end):
+            text = " " + text
+        if following and following.is_piece and self._lacks_space(end - 1, following.begin - 1):
+            text += " "
+        return text
+
+    def _lacks_space(self, place, source_place):
         """Whether the source has a space at one place, and the translation a letter or the like at another."""
-        space, character = (
-            s[i : i + 1] if i >= 0 else "" for s, i in ((self.source, source_place), (self.text, place))
-        )
+        if min(place, source_place) < 0 or self.source[source_place : source_place + 1] not in (" ", "\n"):
+            return False
+        character = self.text[place : place + 1]
         is_wide = "\u2e80" <= character <= "\u9fff"  # Chinese and Japanese have no spaces.
-        return space in (" ", "\n") and not is_wide and (character.isalnum() or character in tuple(".,;:!?)"))
+        return not is_wide and (character.isalnum() or character in {*".,;:!?)"})
 
     def span(self, begin, end):
         """An interval with all characters that come from `begin` to `end` of the source, or None."""
@@ -812,20 +824,13 @@ def _placed(inline, target, begin, end):
         spans.append((*span, child))
         free.take(*span)
     spans.sort(key=lambda span: (span[0], span[1], span[2].place))
-    contents, place, joined = [], begin, None
-    for number, (first, last, child) in enumerate(spans):
-        is_piece = not child.is_open and not child.is_break
-        follower = next(((first, child.begin) for first, _, child in spans[number + 1 : number + 2]), None)
-        contents.append("".join(target.written[place:first]))
-        if is_piece and joined != (first, child.begin) and target.lacks_space(first - 1, child.begin - 1):
-            contents.append(" ")
-        contents.append(child.node)
+    contents, place, previous = [], begin, None
+    for first, last, child in spans:
+        contents += [target.written_between(place, first, previous, child), child.node]
         if child.is_open:
             child.node.contents = _placed(child, target, first, last)
-        elif is_piece and follower != (last, child.end) and target.lacks_space(last, child.end):
-            contents.append(" ")
-        place, joined = last, (last, child.end)
-    return [*contents, "".join(target.written[place:end])]
+        place, previous = last, child
+    return [*contents, target.written_between(place, end, previous, None)]
 
 
 def _best_span(child, target, free):

@@ -376,6 +376,10 @@ class Run:
                 "Move it away, or choose another --run-dir."
             )
 
+    def own_files(self):
+        """The files in the folder that a training writes; none if there is no folder."""
+        return [path for path in self.folder.glob("*") if path.is_file() and _is_own(path)]
+
     def _foreign(self):
         """The files in the folder that neither training nor an export wrote."""
         foreign = []
@@ -386,9 +390,13 @@ class Run:
                 own = path.name in _FOLDERS
                 foreign += _foreign_exports(path) if path.name in ("export", "report") else []
             else:
-                own = path.name in _FILES or path.stem in TOKENIZER_NAMES or path.name.startswith(".writing-")
+                own = _is_own(path)
             foreign += [] if own else [path]
         return foreign
+
+
+def _is_own(path):
+    return path.name in _FILES or path.stem in TOKENIZER_NAMES or path.name.startswith(".writing-")
 
 
 def _foreign_exports(folder):

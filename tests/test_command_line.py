@@ -197,6 +197,11 @@ def test_an_output_replaces_nothing_that_the_command_reads(golden, tmp_path, cap
             main(argv)
         assert f"must not replace what the command reads. Received: {argv[-1]} for both." in capsys.readouterr().err
     assert files == {path: path.read_bytes() for path in files}
+    other = golden.run_dir / "translations.txt"  # Not a file of the run, so it may be there.
+    other.write_text("old")
+    assert main(["translate", run, "--input", text, "--output", str(other)]) == 0
+    assert other.read_text() != "old"
+    other.unlink()
 
 
 def test_a_flag_has_one_name(golden, capsys):

@@ -81,8 +81,10 @@ async function translateMarkup(root, kinds, languages, translate) {
         if (one.localName === "br") {
           raw += LINE_BREAK;
           for (const i of range(child.begin, raw.length)) breaks.add(i);
-        } else if (isPiece(one)) pieces.push(one);
-        else {
+        } else if (isPiece(one)) {
+          child.isAPiece = true;
+          pieces.push(one);
+        } else {
           child.isOpen = true;
           walk(contentsOf(one), child);
           setLanguage(one);
@@ -131,20 +133,23 @@ async function translateMarkup(root, kinds, languages, translate) {
     const order = new Map(node.children.map((child, i) => [child, i]));
     spans.sort((a, b) => a[0] - b[0] || a[1] - b[1] || order.get(a[2]) - order.get(b[2]));
     const contents = [];
-    let place = begin, joined = [];
-    for (const [i, [first, last, child]] of spans.entries()) {
-      const isAPiece = !child.isOpen && child.element.localName !== "br";
-      const isAt = (span, place, sourcePlace) => span?.[0] === place && span[1] === sourcePlace;
-      const follower = spans[i + 1] && [spans[i + 1][0], spans[i + 1][2].begin];
-      contents.push(clean(target.text.slice(place, first)));
-      if (isAPiece && !isAt(joined, first, child.begin) && lacksSpace(target, first - 1, child.begin - 1)) contents.push(" ");
-      contents.push(child.element);
+    let place = begin, previous;
+    for (const [first, last, child] of spans) {
+      contents.push(textBetween(target, place, first, previous, child), child.element);
       if (child.isOpen) child.element.replaceChildren(...placed(child, target, first, last));
-      else if (isAPiece && !isAt(follower, last, child.end) && lacksSpace(target, last, child.end)) contents.push(" ");
       place = last;
-      joined = [last, child.end];
+      previous = child;
     }
-    return [...contents, clean(target.text.slice(place, end))];
+    return [...contents, textBetween(target, place, end, previous)];
+  }
+
+  /** The text between two children, if there are any, with the spaces that pieces have in the source. */
+  function textBetween(target, begin, end, previous, following) {
+    const text = clean(target.text.slice(begin, end));
+    if (previous && following && begin === end && previous.end === following.begin) return text; // Nor in the source.
+    const before = previous?.isAPiece && lacksSpace(target, begin, previous.end);
+    const after = following?.isAPiece && lacksSpace(target, end - 1, following.begin - 1);
+    return (before ? " " : "") + text + (after ? " " : "");
   }
 
   /** Whether the source has a space at one place, and the translation a letter or the like at another. */
