@@ -737,7 +737,10 @@ class _Target:
         return character if source.is_literal else entities.escape(character, quote=False)
 
     def written_between(self, begin, end, previous, following):
-        """The written characters between two children, or None; with the spaces that pieces have in the source."""
+        """The written characters between two children, with the spaces that pieces have there in the source.
+
+        At the beginning and at the end there is one child only; the other is None.
+        """
         text = "".join(self.written[begin:end])
         if previous and following and (begin, previous.end) == (end, following.begin):
             return text  # Nothing is between them in the source, either.

@@ -146,7 +146,7 @@ async function translateMarkup(root, kinds, languages, translate) {
   /** The text between two children, if there are any, with the spaces that pieces have in the source. */
   function textBetween(target, begin, end, previous, following) {
     const text = clean(target.text.slice(begin, end));
-    if (previous && following && begin === end && previous.end === following.begin) return text; // Nor in the source.
+    if (previous && following && begin === end && previous.end === following.begin) return text; // Nothing is between them in the source.
     const before = previous?.isAPiece && lacksSpace(target, begin, previous.end);
     const after = following?.isAPiece && lacksSpace(target, end - 1, following.begin - 1);
     return (before ? " " : "") + text + (after ? " " : "");
