@@ -1,12 +1,18 @@
-"""A tiny trained model for all tests that need translations, and a browser."""
+"""How tests are spread over processes; trained runs and a browser for those that need them."""
 
+import ast
 import fcntl
 import functools
 import gc
+import hashlib
 import os
 import shutil
 import signal
+import sys
 import threading
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
 from typing import NamedTuple
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -16,38 +22,54 @@ import pytest
 # In a background job of a script, Python and its child processes ignore Ctrl-C. Tests that interrupt would hang.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# These tests take longest. They run first, so that no core works on one of them alone at the end. The second and third
-# file do not wait for the golden run, which the first one trains.
+ROOT = Path(__file__).parent.parent
+RUNS = {"golden", "two_way"}
+# Files that train the runs, unless an earlier session did. Each is the first one of its process.
+TRAINING = ("integration/test_contracts.py", "integration/test_directions.py")
+# They take longest, and begin first, so that no process works on one of them alone at the end.
 LONGEST = (
-    *("test_command_line", "test_distribution", "test_importing", "test_distilling", "test_web", "test_directions"),
-    *("test_export_tflite", "test_training", "test_checkpoints", "test_model", "test_docs", "test_translator"),
+    *("test_distribution", "test_model", "test_contracts", "test_importing", "test_docs"),
+    *("test_command_line", "test_web", "test_distilling", "test_export_tflite", "test_translator", "test_pictures"),
 )
 
 
+def pytest_xdist_auto_num_workers(config):
+    """One process for tests of one file, as each imports TensorFlow; else one more than cores, as some tests wait."""
+    files = {argument.split("::")[0] for argument in config.args}
+    return 0 if len(files) == 1 and files.pop().endswith(".py") else 1 + len(os.sched_getaffinity(0))
+
+
 def pytest_collection_modifyitems(items):
+    """The files that train runs begin; those that only use them come last, so that nobody waits for a training."""
+    with_runs = {item.path for item in items if RUNS & set(item.fixturenames)}
     places = {name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: places.get(item.path.stem, len(LONGEST)))
+
+    def place(item):
+        trains = item.path.relative_to(ROOT / "tests").as_posix() in TRAINING
+        return not trains, item.path in with_runs, places.get(item.path.stem, len(LONGEST)), item.path
+
+    items.sort(key=place)
 
 
-@pytest.fixture(scope="session", autouse=True)
+def pytest_runtest_setup(item):
+    if "tensorflow" in sys.modules:  # Tests of text, files and settings do not load it.
+        quick_graphs()
+
+
+@functools.cache
 def quick_graphs():
-    """TensorFlow's graph optimizer is off, because tests run most graphs once: the golden run takes a fifth less time.
+    """Turns TensorFlow's graph optimizer off, because tests run most graphs once: a training takes a fifth less time.
 
     Commands that tests start in processes of their own run with it.
     """
-    import keras
+    import tensorflow as tf
 
-    with pytest.MonkeyPatch.context() as patch:
-        if keras.backend.backend() == "tensorflow":
-            import tensorflow as tf
-
-            tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
-            config = tf.compat.v1.ConfigProto()
-            config.graph_options.rewrite_options.disable_meta_optimizer = True
-            patch.setattr(tf.compat.v1, "Session", functools.partial(tf.compat.v1.Session, config=config))
-        gc.collect()
-        gc.freeze()  # Collections need not look at the 400,000 objects of imported modules again and again.
-        yield
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+    config = tf.compat.v1.ConfigProto()
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    tf.compat.v1.Session = functools.partial(tf.compat.v1.Session, config=config)
+    gc.collect()
+    gc.freeze()  # Collections need not look at the 400,000 objects of imported modules again and again.
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -57,14 +79,15 @@ def released_graphs():
     TensorFlow keeps each function with a gradient of its own for ever, and with it the graph that it was traced in. So
     does plain Keras: `ReplicaContext.all_reduce`, which its optimizers call, has such a gradient.
     """
-    import keras
-
     yield
-    if keras.backend.backend() == "tensorflow":
+    if "tensorflow" in sys.modules:
         from tensorflow.python.framework.ops import gradient_registry
 
         for name in [name for name in gradient_registry.list() if name.startswith("CustomGradient-")]:
             del gradient_registry._registry[name]
+
+
+# Runs. They are trained once per state of the code, in the folder that pytest keeps between sessions.
 
 
 class Golden(NamedTuple):
@@ -84,80 +107,156 @@ def session_folder(tmp_path_factory):
     return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
 
 
-@pytest.fixture(scope="session")
-def golden(session_folder):
-    """A run of the training script on a few sentences that it memorises; all test processes share it."""
-    from keras_transformer.phrasebook import phrasebook
+def sources(path):
+    """A Python file, and the files of this repository that it imports, at any depth; exports are no part of a run."""
+    found, todo = set(), [path]
+    while todo:
+        path = todo.pop()
+        if path in found or not path.is_file():
+            continue
+        found.add(path)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            for name in names:
+                if name.startswith("keras_transformer") and not name.startswith("keras_transformer.export"):
+                    place = ROOT / name.replace(".", "/")
+                    todo += [place.with_suffix(".py"), place / "__init__.py"]
+    return sorted(found)
+
+
+def key(paths):
+    """A name for the content of files and the versions of what they build on."""
+    found = hashlib.sha256()
+    for name in ("keras", "keras-nlp", "numpy", "sentencepiece", "tensorflow", "tensorflow-text"):
+        found.update(f"{name} {version(name)}\n".encode())
+    for path in paths:
+        found.update(path.read_bytes())
+    return found.hexdigest()[:16]
+
+
+@contextmanager
+def alone(folder):
+    """Other test processes that ask for this folder wait."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def made_once(request, name, paths, make):
+    """A folder that `make(folder)` fills, once for each content of the files `paths`; older ones are removed."""
+    cache = getattr(request.config, "cache", None)  # None with `-p no:cacheprovider`.
+    base = (cache.mkdir("runs") if cache else request.getfixturevalue("session_folder")) / name
+    with alone(base):
+        folder = base / key([*paths, Path(__file__)])
+        if not (folder / "whole").exists():
+            for old in base.iterdir():
+                shutil.rmtree(old, ignore_errors=True)
+            folder.mkdir()
+            make(folder)
+            (folder / "whole").touch()
+    return folder
+
+
+def run_of(request, name, pairs, flags):
+    """A run of the training script on `pairs`, which it memorises. Each session has a copy, which tests may change."""
     from keras_transformer.translator import Translator
 
-    folder, pairs = session_folder / "golden", phrasebook()["train"][:16]
-    train_once(train_golden, folder, pairs)
-    translator = Translator.load(folder / "run", jit_compile=False)  # Nothing is compiled while tests run.
-    return Golden(folder / "run", translator.model, translator.source_tokenizer, translator, [en for en, _ in pairs])
+    def train(folder):
+        import train_keras
 
+        sizes = "--num-layers 2 --num-heads 2 --hidden-dim 64 --intermediate-dim 96 --dropout 0 --normalize-first"
+        recipe = "--learning-rate 0.003 --warmup-steps 30 --tokens-per-batch 200"
+        argv = [*flags(folder), *sizes.split(), *recipe.split(), "--run-dir", str(folder / "run")]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(train_keras, "finish", lambda *rest: 0)  # Few tests need scores, and fewer an export.
+            assert train_keras.main(argv) == 0
 
-def train_once(train, folder, pairs):
-    """Calls `train(folder, pairs)` in the first test process that needs it; others wait for it."""
-    folder.mkdir(exist_ok=True)
-    with open(folder / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "trained").exists():
-            train(folder, pairs)
-            (folder / "trained").touch()
-
-
-def train_golden(folder, pairs):
-    import train_keras
-
-    files = []
-    for split, times in (("train", 60), ("val", 1)):  # Repeated sentences make few epochs with many steps each.
-        for name, side in (("source", 0), ("target", 1)):
-            path = folder / f"{split}.{name}"
-            path.write_text("".join(pair[side] + "\n" for pair in pairs * times), encoding="utf-8")
-            files += [f"--{split}-{name}", str(path)]
-    sizes = "--num-layers 2 --num-heads 2 --hidden-dim 64 --intermediate-dim 96 --dropout 0 --normalize-first"
-    recipe = "--epochs 6 --learning-rate 0.003 --warmup-steps 30 --tokens-per-batch 200 --label-smoothing 0.05"
-    assert train_keras.main([*files, *sizes.split(), *recipe.split(), "--run-dir", str(folder / "run")]) == 0
+    folder = made_once(request, name, sources(ROOT / "train_keras.py"), train)
+    copy = request.getfixturevalue("session_folder") / name
+    with alone(copy):
+        if not (copy / "run").exists():
+            shutil.copytree(folder / "run", copy / "run")
+    translator = Translator.load(copy / "run", jit_compile=False)  # Nothing is compiled while tests run.
+    return Golden(copy / "run", translator.model, translator.source_tokenizer, translator, [en for en, _ in pairs])
 
 
 @pytest.fixture(scope="session")
-def two_way(session_folder):
+def golden(request):
+    """A run of one direction, English to German, that knows 16 sentences; `texts` are their sources."""
+    from keras_transformer.phrasebook import phrasebook
+
+    pairs = phrasebook()["train"][:16]
+
+    def flags(folder):
+        found = ["--epochs", "6", "--label-smoothing", "0.05"]
+        for split, times in (("train", 60), ("val", 1)):  # Repeated sentences make few epochs with many steps each.
+            for name, side in (("source", 0), ("target", 1)):
+                path = folder / f"{split}.{name}"
+                path.write_text("".join(pair[side] + "\n" for pair in pairs * times), encoding="utf-8")
+                found += [f"--{split}-{name}", str(path)]
+        return found
+
+    return run_of(request, "golden", pairs, flags)
+
+
+@pytest.fixture(scope="session")
+def two_way(request):
     """A run of two directions, English to German and back, that knows a few sentences; `texts` are those pairs."""
     from keras_transformer.phrasebook import phrasebook
-    from keras_transformer.translator import Translator
 
-    folder, pairs = session_folder / "two_way", phrasebook()["train"][:12]
-    train_once(train_two_way, folder, pairs)
-    translator = Translator.load(folder / "run", jit_compile=False)
+    pairs = phrasebook()["train"][:12]
+
+    def flags(folder):
+        found = ["--epochs", "8"]
+        for split, times in (("train", 60), ("val", 1)):
+            paths = [folder / f"{split}.{language}" for language in ("en", "de")]
+            for side, path in enumerate(paths):
+                path.write_text("".join(pair[side] + "\n" for pair in pairs * times), encoding="utf-8")
+            en, de = map(str, paths)
+            found += [f"--{split}", en, de, "direction=en-de", f"--{split}", de, en, "direction=de-en"]
+        return found
+
+    run = run_of(request, "two_way", pairs, flags)
     english, german = map(list, zip(*pairs, strict=True))
-    found = zip(translator.translate(german, target_language="en"), translator.translate(english), strict=True)
+    found = zip(run.translator.translate(german, target_language="en"), run.translator.translate(english), strict=True)
     known = [pair for pair, one in zip(pairs, found, strict=True) if pair == one]
     assert len(known) > 8  # Processors round differently, and a sentence may be wrong on one of them.
-    return Golden(folder / "run", translator.model, translator.source_tokenizer, translator, known)
-
-
-def train_two_way(folder, pairs):
-    import train_keras
-
-    sizes = "--num-layers 2 --num-heads 2 --hidden-dim 64 --intermediate-dim 96 --dropout 0 --normalize-first"
-    recipe = "--epochs 8 --learning-rate 0.003 --warmup-steps 30 --tokens-per-batch 200 --no-export"
-    flags = [*sizes.split(), *recipe.split()]
-    for split, times in (("train", 60), ("val", 1)):
-        paths = [folder / f"{split}.{language}" for language in ("en", "de")]
-        for side, path in enumerate(paths):
-            path.write_text("".join(pair[side] + "\n" for pair in pairs * times), encoding="utf-8")
-        en, de = map(str, paths)
-        flags += [f"--{split}", en, de, "direction=en-de", f"--{split}", de, en, "direction=de-en"]
-    assert train_keras.main([*flags, "--run-dir", str(folder / "run")]) == 0
+    return run._replace(texts=known)
 
 
 @pytest.fixture(scope="session")
-def served(golden):
+def finished(request, golden):
+    """The golden run, scored and exported: its folder, not to be changed."""
+
+    def finish(folder):
+        import train_keras
+
+        shutil.copytree(golden.run_dir, folder / "run")
+        assert train_keras.main(["--resume", "--run-dir", str(folder / "run")]) == 0
+
+    files = [*sources(ROOT / "train_keras.py"), *sorted((ROOT / "export").glob("*.py"))]
+    return made_once(request, "finished", files, finish) / "run"
+
+
+@pytest.fixture(scope="session")
+def servable(finished):
+    """The SavedModel of the golden run: the folder of its version."""
+    return finished / "export" / "saved_model" / "1"
+
+
+@pytest.fixture(scope="session")
+def served(servable):
     """The SavedModel of the golden run, in a session."""
     from keras_transformer.export.verify import ServedModel
 
-    with ServedModel(golden.run_dir / "export" / "saved_model" / "1") as served:
+    with ServedModel(servable) as served:
         yield served
+
+
+# The browser.
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,455 @@
+"""The commands as a user calls them: what they print, write and refuse."""
+
+import gzip
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import train_keras
+from keras_transformer.__main__ import main
+from keras_transformer.config import RunConfig
+from keras_transformer.data import encode_pairs
+from keras_transformer.datasets import Corpus, ParallelText
+from keras_transformer.runs import SETTING_UP
+
+
+def run(*arguments, module="keras_transformer"):
+    """A command in a process of its own."""
+    call = [sys.executable, "-m", module, *map(str, arguments)]
+    return subprocess.run(call, capture_output=True, text=True, timeout=300)
+
+
+def said(stderr):
+    """What a command printed itself: TensorFlow prints lines of its own when it is imported."""
+    own = re.compile(r"WARNING: All log messages before absl|[IWE]\d{4} \d\d:|To enable the following instructions")
+    return [line for line in stderr.splitlines() if not own.match(line)]
+
+
+# The run folder.
+
+
+def test_a_run_folder_holds_everything(finished):
+    names = {path.name for path in finished.iterdir()}
+    assert names - {"confidence.json"} == {  # Without a wrong word in the validation text, nothing is calibrated.
+        "checkpoints", "config.json", "export", "log.csv", "model.keras", "scores.json", "tensorboard",
+        "tokenizer.spm", "versions.json",
+    }  # fmt: skip
+    scores = json.loads((finished / "scores.json").read_text())
+    assert scores["after_training"]["bleu"] > 90
+    assert list(scores) == ["after_training"]  # An untrained model is not scored.
+    assert "version:" in scores["after_training"]["bleu_signature"]
+    log = (finished / "log.csv").read_text().splitlines()
+    assert log[0].split(",")[:4] == ["epoch", "loss", "perplexity", "token_accuracy"]
+    assert len(log) == 7
+    assert "keras" in json.loads((finished / "versions.json").read_text())
+
+
+# translate
+
+
+def test_a_pipe_is_answered_line_by_line(golden):
+    """Whoever writes a line gets its translation before writing the next."""
+    call = [sys.executable, "-m", "keras_transformer", "translate", str(golden.run_dir)]
+    texts = [golden.texts[0], "", golden.texts[1]]
+    with subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
+        for text, translation in zip(texts, golden.translator.translate(texts), strict=True):
+            print(text, file=process.stdin, flush=True)
+            assert process.stdout.readline() == translation + "\n"
+        process.stdin.close()
+        assert process.stdout.read() == ""
+    assert process.returncode == 0
+
+
+def test_a_terminal_is_asked_for_sentences(golden, monkeypatch, capfd):
+    keyboard, terminal = pty.openpty()
+    os.write(keyboard, f"{golden.texts[0]}\n\x04".encode())  # The last one is Ctrl-D.
+    before = os.dup(0)
+    try:
+        os.dup2(terminal, 0)
+        with open(terminal) as stdin:
+            monkeypatch.setattr(sys, "stdin", stdin)
+            assert main(["translate", str(golden.run_dir)]) == 0
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+        os.close(keyboard)
+    printed = capfd.readouterr()
+    assert printed.out.splitlines()[-2:] == [f"> {golden.translator.translate(golden.texts[:1])[0]}", "> "]
+    assert said(printed.err) == ["Type a sentence and press Enter; Ctrl-D ends."]
+
+
+def test_translate_reads_and_writes_files(golden, tmp_path, monkeypatch):
+    monkeypatch.setattr("keras_transformer.text.READ_SIZE", 50)  # A large file is translated in parts.
+    source, target = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("\n".join(golden.texts), encoding="utf-8")
+    assert main(["translate", str(golden.run_dir), "--input", str(source), "--output", str(target)]) == 0
+    assert target.read_text(encoding="utf-8").splitlines() == golden.translator.translate(golden.texts)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "out.txt"]
+
+
+def test_translate_keeps_a_document_together(golden, tmp_path, capsys):
+    source, target = tmp_path / "in.txt", tmp_path / "out.txt"
+    document = f"\ufeff- {golden.texts[0]} {golden.texts[1]}\r\n\r\n  {golden.texts[2]}\n\n"
+    source.write_bytes(document.encode())
+    flags = ["translate", str(golden.run_dir), "--document", "--input", str(source)]
+    assert main([*flags, "--output", str(target)]) == 0
+    a, b, c = golden.translator.translate(golden.texts[:3])
+    assert target.read_bytes().decode() == f"- {a} {b}\r\n\r\n  {c}\n\n"
+    with pytest.raises(SystemExit, match="2"):
+        main([*flags, "--scores"])
+    assert "--document writes one text, so it takes none of --scores" in capsys.readouterr().err
+    source.write_bytes(b"One.\nTwo \xff.")
+    with pytest.raises(SystemExit, match="2"):
+        main(flags)
+    assert f"{source}, line 2: not UTF-8 (byte 0xff). Convert it" in capsys.readouterr().err
+
+
+def test_translate_prints_scores_and_n_best(golden, tmp_path, capsys):
+    source = tmp_path / "in.txt"
+    source.write_text(golden.texts[0], encoding="utf-8")
+    flags = ["--input", str(source), "--num-hypotheses", "3", "--num-beams", "3", "--scores"]
+    assert main(["translate", str(golden.run_dir), *flags]) == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    expected = golden.translator.translate(golden.texts[:1], num_beams=3, num_hypotheses=3, return_scores=True)[0]
+    assert rows == [[f"{hypothesis.score:.4f}", hypothesis.text] for hypothesis in expected]
+
+
+def test_lines_that_are_no_text_or_too_long_are_reported_and_counted(golden, tmp_path):
+    source, target = tmp_path / "in.txt.gz", tmp_path / "out.txt"
+    lines = [golden.texts[0].encode(), "naïve".encode("latin-1"), b"", b"a\0b", b"dog " * 200, golden.texts[1].encode()]
+    source.write_bytes(gzip.compress(b"\n".join(lines)))
+    done = run("translate", golden.run_dir, "--input", source, "--output", target)
+    assert done.returncode == 1, done.stderr
+    assert said(done.stderr) == [
+        f"{source}, line 2: not UTF-8 (byte 0xef, column 3); an empty line is written.",
+        f"{source}, line 4: a NUL byte; this is not a text file; an empty line is written.",
+        f"{source}, line 5: more than 128 tokens; only its beginning was translated.",
+        f"{source}: 2 lines in all: an empty line is written.",
+        f"{source}: 1 line in all: only its beginning was translated.",
+    ]
+    first, last, cut = (translation.text for translation in golden.translator.translate(
+        [*golden.texts[:2], "dog " * 200], return_scores=True
+    ))  # fmt: skip
+    assert target.read_text(encoding="utf-8") == f"{first}\n\n\n\n{cut}\n{last}\n"
+
+
+def test_input_that_ends_early_gives_no_output(golden, tmp_path, capsys):
+    source, target = tmp_path / "in.txt.gz", tmp_path / "out.txt"
+    source.write_bytes(gzip.compress(b"a sentence\n" * 999)[:-12])
+    with pytest.raises(SystemExit, match="2"):
+        main(["translate", str(golden.run_dir), "--input", str(source), "--output", str(target)])
+    assert f"Cannot read {source} after line 9" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt.gz"]
+
+
+def test_an_output_replaces_nothing_that_the_command_reads(golden, tmp_path, capsys):
+    source, link = tmp_path / "in.txt", tmp_path / "link"
+    source.write_text("a dog\n")
+    link.symlink_to(source)
+    files = {path: path.read_bytes() for path in (source, golden.run_dir / "model.keras")}
+    run, text = str(golden.run_dir), str(source)
+    for argv in (
+        ["translate", run, "--input", text, "--output", str(link)],
+        ["translate", run, "--input", text, "--document", "--output", text],
+        ["translate", run, "--input", text, "--output", str(golden.run_dir / "model.keras")],
+        ["score", run, "--source", text, "--reference", text, "--log-probs", text],
+    ):
+        with pytest.raises(SystemExit, match="2"):
+            main(argv)
+        assert f"must not replace what the command reads. Received: {argv[-1]} for both." in capsys.readouterr().err
+    assert files == {path: path.read_bytes() for path in files}
+    other = golden.run_dir / "translations.txt"  # Not a file of the run, so it may be there.
+    other.write_text("old")
+    assert main(["translate", run, "--input", text, "--output", str(other)]) == 0
+    assert other.read_text() != "old"
+    other.unlink()
+
+
+def test_a_flag_has_one_name(golden, capsys):
+    # `--max-length` would be short for `--max-length-ratio`, which means something else.
+    with pytest.raises(SystemExit, match="2"):
+        main(["translate", str(golden.run_dir), "--max-length", "3"])
+    assert "unrecognized arguments: --max-length 3." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_import_that_is_interrupted_ends_the_process(tmp_path, number, status):
+    # TensorFlow crashes, hangs or forgets the interruption if an exception cuts its import off.
+    (tmp_path / "interrupted.py").write_text(
+        f"import os\ntry:\n    os.kill(os.getpid(), {int(number)})\nexcept:\n    pass\n"
+    )
+    code = (
+        "from keras_transformer.command_line import user_errors\nwith user_errors('A hint.'):\n    import interrupted"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    done = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, env=environment)
+    word = "Terminated" if number == signal.SIGTERM else "Interrupted"
+    assert (done.returncode, done.stderr) == (status, f"{word}. A hint.\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_translation_that_is_interrupted_leaves_the_old_file(golden, tmp_path, number):
+    target, pipe = tmp_path / "out.txt", tmp_path / "pipe"
+    target.write_text("old")
+    os.mkfifo(pipe)
+    call = [sys.executable, "-m", "keras_transformer", "translate", str(golden.run_dir)]
+    flags = ["--input", str(pipe), "--output", str(target)]
+    # The pipe opens when the process does so, too; then it waits for lines.
+    with subprocess.Popen([*call, *flags], stderr=subprocess.PIPE, text=True) as process, open(pipe, "w"):
+        time.sleep(1)
+        process.send_signal(number)
+        printed = process.stderr.read()
+    assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[number]
+    word = "Terminated" if number == signal.SIGTERM else "Interrupted"
+    assert said(printed) == ([] if number == signal.SIGKILL else [f"{word}. {target} was not changed."])
+    assert target.read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.txt", "pipe"]
+
+
+def test_a_translation_does_not_load_pyplot(golden, tmp_path):
+    """Keras imports it where it is installed, which takes half a second."""
+    source = tmp_path / "in.txt"
+    source.write_text("a dog\n")
+    code = "import sys; from keras_transformer.__main__ import main; print(main(sys.argv[1:]), *sys.modules)"
+    call = [sys.executable, "-c", code, "translate", str(golden.run_dir), "--input", str(source)]
+    _, last = subprocess.run(call, capture_output=True, text=True, check=True).stdout.splitlines()
+    status, *modules = last.split()
+    assert status == "0"
+    assert "keras" in modules
+    assert "matplotlib.pyplot" not in modules
+
+
+def test_a_prefix_that_is_not_utf_8(golden):
+    call = [sys.executable, "-m", "keras_transformer", "translate", str(golden.run_dir), "--prefix", b"caf\xe9"]
+    done = subprocess.run(call, input=b"a dog\n", capture_output=True)
+    assert done.returncode == 2
+    assert b"argument --prefix: must be UTF-8, not b'caf\\xe9'" in done.stderr
+
+
+def test_translate_prints_alignments_and_keeps_a_prefix(golden, tmp_path, capsys):
+    source = tmp_path / "in.txt"
+    source.write_text(golden.texts[0] + "\n\n", encoding="utf-8")
+    prefix = golden.translator.translate(golden.texts[5:6])[0].split()[0]
+    flags = ["--input", str(source), "--alignments", "--prefix", prefix, "--num-beams", "1"]
+    assert main(["translate", str(golden.run_dir), *flags]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    text, alignment = first.split("\t")
+    assert text.startswith(prefix)
+    assert [int(pair.split("-")[1]) for pair in alignment.split()] == list(range(len(alignment.split())))
+    assert second == "\t"
+
+
+# score
+
+
+def test_score_prints_bleu_of_the_test_set_and_of_files(golden, finished, tmp_path, capsys):
+    expected = json.loads((finished / "scores.json").read_text())["after_training"]
+    assert main(["score", str(golden.run_dir)]) == 0
+    printed = capsys.readouterr().out
+    assert f"BLEU {expected['bleu']:.2f}  ({expected['bleu_signature']})" in printed
+    assert f"chrF {expected['chrf']:.2f}" in printed
+    source, reference = tmp_path / "s", tmp_path / "r"
+    source.write_text("\n".join(golden.texts), encoding="utf-8")
+    reference.write_text("\n".join(golden.translator.translate(golden.texts)), encoding="utf-8")
+    files = ["--source", str(source), "--reference", str(reference)]
+    assert main(["score", str(golden.run_dir), *files]) == 0
+    assert "BLEU 100.00  (nrefs:1|case:mixed|eff:no|tok:13a|" in capsys.readouterr().out
+    output = tmp_path / "log_probs"
+    flags = [*files, "--bleu-tokenize", "none", "--log-probs", str(output)]
+    assert main(["score", str(golden.run_dir), *flags]) == 0
+    assert "BLEU 100.00  (nrefs:1|case:mixed|eff:no|tok:none|" in capsys.readouterr().out
+    rows = [line.split("\t") for line in output.read_text(encoding="utf-8").splitlines()]
+    references = reference.read_text(encoding="utf-8").splitlines()
+    for row, found in zip(rows, golden.translator.score(golden.texts, references), strict=True):
+        assert float(row[0]) == pytest.approx(found.log_prob, abs=1e-3)
+        assert [token.split(" ")[0] for token in row[1:]] == found.tokens
+    # Line n of the output belongs to line n of the text, also behind a line without a reference.
+    source.write_text("\n".join([golden.texts[1], *golden.texts[:1]]), encoding="utf-8")
+    reference.write_text("\n" + references[0], encoding="utf-8")
+    assert main(["score", str(golden.run_dir), *files, "--output", str(output)]) == 0
+    assert output.read_text(encoding="utf-8").split("\n") == ["", references[0], ""]
+    written = output.read_bytes()
+    flags = [*files, "--output", str(output), "--log-probs", str(tmp_path / "nowhere" / "x")]
+    with pytest.raises(SystemExit, match="2"):
+        main(["score", str(golden.run_dir), *flags])
+    assert "was not changed" not in capsys.readouterr().err and output.read_bytes() == written
+
+
+# Help and mistakes.
+
+
+@pytest.mark.parametrize("command", ["train", "translate", "score", "export"])
+def test_help_is_there_for_every_command(command):
+    done = run(command, "--help")
+    assert done.returncode == 0
+    assert "usage:" in done.stdout
+
+
+def write(path, content):
+    path.write_bytes(content)
+    return str(path)
+
+
+SMALL = ["--num-layers", "1", "--num-heads", "1", "--hidden-dim", "8", "--intermediate-dim", "8", "--num-beams", "1"]
+
+
+def own_files(folder, **changes):
+    """Flags for training on small own files; `changes` replaces the content of some."""
+    flags = []
+    for name in ("train_source", "train_target", "val_source", "val_target"):
+        content = changes.get(name, b"a small dog\na small cat\na big dog\n" * 20)
+        flags += [f"--{name.replace('_', '-')}", write(folder / name, content)]
+    return flags
+
+
+def old_run(folder):
+    """What a run that was trained, and one that was killed while it was set up, leave in a folder."""
+    for name in ("config.json", "model.keras", "checkpoints/epoch-0009.npz", f"{SETTING_UP}/tokenizer.spm"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(json.dumps(RunConfig().to_dict()) if name == "config.json" else "old")
+    return folder
+
+
+def small_run(folder, *flags):
+    """Two epochs on small own files; the run folder."""
+    recipe = "--tokens-per-batch 60 --epochs 2 --steps-per-epoch 3 --no-export"
+    argv = [*own_files(folder), *SMALL, *recipe.split(), *flags, "--run-dir", str(folder / "run")]
+    return folder / "run", train_keras.main(argv)
+
+
+def test_a_run_goes_on_with_other_settings_where_they_make_no_other_run(tmp_path, capsys):
+    run_dir, status = small_run(tmp_path)
+    assert status == 0
+    log = (run_dir / "log.csv").read_bytes()
+    with open(run_dir / "log.csv", "ab") as file:  # As if killed between the log and the checkpoint.
+        file.write(b"2,9.0,9.0,9.0,9.0,9.0,9.0\r\n3,9.0")
+    flags = ["--resume", "--run-dir", str(run_dir)]
+    capsys.readouterr()
+    for name, value in (("learning-rate", "0.5"), ("hidden-dim", "16"), ("preset", "small")):
+        with pytest.raises(SystemExit, match="2"):
+            train_keras.main([*flags, f"--{name}", value])
+        assert f"`{name.replace('-', '_')}` must stay as the run began" in capsys.readouterr().err
+    assert train_keras.main([*flags, "--num-beams", "3", "--epochs", "3", "--no-export"]) == 0
+    assert "changed settings: epochs 2 -> 3, num_beams 1 -> 3" in capsys.readouterr().out
+    config = json.loads((run_dir / "config.json").read_text())
+    assert (config["decoding"]["num_beams"], config["training"]["epochs"]) == (3, 3)
+    scores = json.loads((run_dir / "scores.json").read_text())
+    assert list(scores) == ["after_training"]
+    rows = (run_dir / "log.csv").read_bytes()
+    assert rows.startswith(log)
+    assert [row.split(b",")[0] for row in rows.splitlines()] == [b"epoch", b"0", b"1", b"2"]
+    # All epochs are done: it is scored again. The same text under another name is the same run, another text is not.
+    other = tmp_path / "other"
+    other.write_bytes((tmp_path / "train_source").read_bytes())
+    assert train_keras.main([*flags, "--num-beams", "2", "--train-source", str(other), "--no-export"]) == 0
+    assert "after training" in capsys.readouterr().out
+    assert json.loads((run_dir / "config.json").read_text())["decoding"]["num_beams"] == 2
+    assert (run_dir / "log.csv").read_bytes() == rows
+    other.write_bytes(other.read_bytes().replace(b"dog", b"cow"))
+    capsys.readouterr()
+    with pytest.raises(SystemExit, match="2"):
+        train_keras.main(flags)
+    assert "The training text must be the one that the run" in capsys.readouterr().err
+
+
+def test_a_training_without_a_number_ends_with_a_message_and_status_1(tmp_path, capsys):
+    run_dir, status = small_run(tmp_path, "--learning-rate", "1e30", "--warmup-steps", "1", "--clip-norm", "0")
+    assert status == 1
+    message = capsys.readouterr().err
+    assert "error: no epoch ended with a val_loss that is a number" in message
+    assert f"{run_dir} holds no finished epochs. Begin again with --overwrite" in message
+    assert not (run_dir / "model.keras").exists()
+    assert small_run(tmp_path, "--overwrite")[1] == 0
+
+
+def test_a_run_folder_that_exists_is_never_overwritten_by_itself(golden, tmp_path, capsys):
+    kept = (golden.run_dir / "model.keras").read_bytes()
+    with pytest.raises(SystemExit, match="2"):
+        train_keras.main(["--run-dir", str(golden.run_dir)])
+    assert "a run folder is not overwritten by default" in capsys.readouterr().err
+    assert (golden.run_dir / "model.keras").read_bytes() == kept
+
+
+def test_overwrite_leaves_nothing_of_the_old_run(tmp_path):
+    run_dir = old_run(tmp_path / "run")
+    flags = [*own_files(tmp_path), *SMALL, "--epochs", "1", "--no-export", "--overwrite", "--run-dir", str(run_dir)]
+    assert train_keras.main(flags) == 0
+    # confidence.json is there if the model has learned any word.
+    assert {path.name for path in run_dir.iterdir()} - {"confidence.json"} == {
+        "checkpoints", "config.json", "log.csv", "model.keras", "scores.json", "tensorboard", "tokenizer.spm",
+        "versions.json",
+    }  # fmt: skip
+    assert [path.name for path in (run_dir / "checkpoints").iterdir()] == ["epoch-00001.npz"]
+    assert json.loads((run_dir / "config.json").read_text())["training"]["epochs"] == 1
+
+
+def test_bad_flags_of_translate_and_score(golden, tmp_path, capsys):
+    for flags, message in (
+        (["translate", "--num-hypotheses", "5", "--num-beams", "2", "--input", __file__], "`num_hypotheses` must be"),
+        (["translate", "--num-beams", "0"], "must be at least 1"),
+        (["translate", "--input", str(tmp_path / "none")], "No such file"),
+        (["score", "--source", "x"], "--source and --reference must be given together"),
+    ):
+        with pytest.raises(SystemExit, match="2"):
+            main([flags[0], str(golden.run_dir), *flags[1:]])
+        assert message in capsys.readouterr().err
+
+
+def drawn_sources(golden, number, **settings):
+    """The sources of some pairs as they are in a pass, and as they are without a `Variation`."""
+    text = ParallelText([(text, text) for text in golden.texts], "texts")
+    plain = encode_pairs(text.pairs, *[golden.tokenizer] * 2, 128)
+    config = RunConfig.make({"subword_sampling": 0.1, "placeholder_share": 0.0, **settings})
+    vary = train_keras.variation(Corpus([text], [text], [text]), [golden.tokenizer], config)
+    pairs = list(zip(plain.source, plain.target, strict=True))
+    seeds = range(1000 * number, 1000 * number + len(pairs))
+    return [source for source, _ in vary(pairs, number, seeds)], [ids.tolist() for ids in plain.source]
+
+
+def test_the_last_passes_have_the_segmentations_of_translation(golden):
+    passes = [drawn_sources(golden, number, subword_sampling_passes=2) for number in range(4)]
+    plain = passes[0][1]
+    passes = [sources for sources, _ in passes]
+    assert passes[0] != plain != passes[1] != passes[0]
+    assert passes[2] == passes[3] == plain
+
+
+@pytest.mark.parametrize(("steps_per_epoch", "drawn"), [(None, [0, 1, 2, 3, 4]), (9, [0, 1, 2, 3, 4, 5, 6, 7])])
+def test_unless_told_five_eighths_of_the_epochs_draw_segmentations(golden, steps_per_epoch, drawn):
+    settings = {"epochs": 8, "steps_per_epoch": steps_per_epoch}
+    passes = [drawn_sources(golden, number, **settings) for number in range(8)]
+    assert [number for number, (sources, plain) in enumerate(passes) if sources != plain] == drawn
+
+
+KILLS = int(os.environ.get("KILLS", 3))
+EPOCHS = 10 * KILLS
+
+
+def train_flags(folder, run_dir):
+    recipe = f"--tokens-per-batch 60 --epochs {EPOCHS} --steps-per-epoch 7 --subword-sampling 0.3 --ema-momentum 0.9 "
+    recipe += "--checkpoint-steps 3"
+    return [*own_files(folder), *SMALL, *recipe.split(), "--no-export", "--run-dir", str(run_dir)]
+
+
+def test_ctrl_c_leaves_a_usable_run(tmp_path, monkeypatch, capsys):
+    """Interrupted in its first epoch, the run folder translates."""
+    import keras
+
+    class Interrupt(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("keras_transformer.training.TimeLeft", lambda minutes: Interrupt())
+    with pytest.raises(SystemExit, match="130"):
+        train_keras.main(train_flags(tmp_path, tmp_path / "run"))
+    said = f"Interrupted. Resume with:\n  python -m keras_transformer train --run-dir {tmp_path / 'run'} --resume\n"
+    assert capsys.readouterr().err.endswith(said)
+    assert main(["translate", str(tmp_path / "run"), "--input", str(tmp_path / "val_source")]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 60

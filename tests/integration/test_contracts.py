@@ -1,0 +1,60 @@
+"""Promises that hold end to end, through the public API, on a tiny trained model; and the contract of every layer."""
+
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+trained = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="trained and exported on TensorFlow")
+
+# A sentence of the training text and the exact translation that every way to translate must give.
+SENTENCE, TRANSLATION = "Tomorrow I have to invite the doctor.", "Morgen muss ich den Arzt einladen."
+
+
+@trained
+@pytest.mark.parametrize("num_beams", [1, 4])
+def test_the_golden_sentence_by_search(golden, num_beams):
+    assert golden.translator.translate([SENTENCE], num_beams=num_beams) == [TRANSLATION]
+
+
+@trained
+def test_the_golden_sentence_in_a_fresh_process(golden):
+    code = (
+        f"import keras_transformer as kt; print(kt.Translator.load({str(golden.run_dir)!r}).translate([{SENTENCE!r}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == repr([TRANSLATION])
+
+
+@trained
+def test_the_golden_sentence_by_saved_model(servable):
+    import tensorflow as tf
+    import tensorflow_text  # noqa: F401  (registers the tokenizer's operations; other tests may not have)
+
+    loaded = tf.saved_model.load(str(servable))
+    answer = loaded.signatures["serving_default"](text=tf.constant([SENTENCE]))
+    assert answer["translation"].numpy()[0].decode() == TRANSLATION
+
+
+@trained
+def test_other_texts_in_the_batch_never_change_a_translation(golden):
+    """A sentence gets the same translation and score alone and in a batch with longer ones, where it is padded."""
+    alone = golden.translator.translate([SENTENCE], return_scores=True)[0]
+    long = " ".join(golden.texts)
+    together = golden.translator.translate([long, SENTENCE, "", long], return_scores=True)[1]
+    assert together.text == alone.text
+    np.testing.assert_allclose(together.score, alone.score, rtol=1e-4)
+
+
+@trained
+@pytest.mark.parametrize(
+    "texts",
+    [[], [""], ["", ""], ["a"], ["one"], ["word " * 500], ["?!"], ["\n"], ["😀"], ["\x00"], ["\u202eabc"]],
+    ids=repr,
+)
+def test_odd_texts_get_one_string_each(golden, texts):
+    translations = golden.translator.translate(texts, return_scores=True)
+    assert len(translations) == len(texts)
+    assert all(isinstance(translation.text, str) for translation in translations)

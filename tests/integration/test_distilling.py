@@ -1,0 +1,179 @@
+"""From teacher to student: the teacher's text, the student's weights and loss, and the command."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import train_keras
+from keras_transformer import distilling
+from keras_transformer.__main__ import main, parser
+from keras_transformer.config import ConfigError, RunConfig
+from keras_transformer.datasets import Corpus, parallel_files
+from keras_transformer.distilling import Distillation, teacher_function
+from keras_transformer.export import ExportError
+from keras_transformer.export.saved_model import export_saved_model
+from keras_transformer.phrasebook import phrasebook
+from keras_transformer.runs import Run
+from keras_transformer.translator import Translator
+
+PAIRS = phrasebook()["train"]
+
+
+def test_the_teachers_function_gives_scores_and_problems(golden):
+    translator = Translator.load(golden.run_dir, jit_compile=False, length_penalty=1.7, max_length=30)
+    translate = teacher_function(translator, 2, 10)
+    text = golden.texts[0]
+    rows = translate([text, "", "dog " * 200], 0)
+    assert rows[0][0].text == golden.translator.translate([text])[0] and rows[0][0].problem is None
+    (scored,) = golden.translator.score([text], [rows[0][0].text])
+    assert abs(rows[0][0].score - np.mean(scored.token_log_probs)) < 1e-3
+    assert rows[1][0].text == "" and rows[2][0].problem == distilling.TRUNCATED
+    short = teacher_function(Translator.load(golden.run_dir, jit_compile=False, max_length=3), 1, 10)
+    assert short([text], 0)[0][0].problem == distilling.UNFINISHED
+
+
+def distillation(*argv):
+    """The `Distillation` of a command."""
+    names = RunConfig().flat()
+    arguments = parser().parse_args(["distill", *map(str, argv)])
+    return Distillation(arguments, {name: value for name, value in vars(arguments).items() if name in names})
+
+
+def test_each_line_keeps_its_own_translation_and_each_choice_its_own_folder(golden, tmp_path, monkeypatch):
+    """Of a teacher's own text with an empty line, translated elsewhere, where an empty line stays one."""
+    pairs = [("one dog", "ein Hund"), ("", "leer"), ("three dogs", "drei Hunde"), ("four dogs", "vier Hunde")]
+    paths = [tmp_path / side for side in ("source", "target")]
+    for side, path in enumerate(paths):
+        path.write_text("".join(pair[side] + "\n" for pair in pairs), encoding="utf-8")
+    (tmp_path / "made").write_text("T one\n\nT three\nT four\n", encoding="utf-8")
+    corpus = Corpus(*([parallel_files(*paths)] for _ in range(3)))
+    monkeypatch.setattr(distilling, "load_corpus", lambda data: corpus)
+    argv = [golden.run_dir, "--run-dir", tmp_path / "run", "--translations", tmp_path / "made"]
+    made = []
+    for more in ([], ["--direction", "backward"], ["--max-character-ratio", "1"], ["--source-language", "ru"]):
+        work = distillation(*argv, *more)
+        made.append((work.text.pairs_folder.name, work._cleaning()))
+        if not more:
+            work.write_text()
+            found = [Path(path).read_text(encoding="utf-8").splitlines() for path in work.text.paths("train")]
+            assert found == [["one dog", "three dogs", "four dogs"], ["T one", "T three", "T four"]]
+            real = [Path(path).read_text(encoding="utf-8").splitlines() for path in work.text.paths("real")]
+            assert list(zip(*real, strict=True)) == [pair for pair in pairs if pair[0]]
+    assert len({name for name, _ in made}) == 4
+    assert [cleaning for _, cleaning in made] == [
+        ["en", "de", 1000, 3.0], ["de", "en", 1000, 3.0], ["en", "de", 1000, 1.0], ["ru", "de", 1000, 3.0],
+    ]  # fmt: skip
+
+
+# Ensembles and vocabularies of runs.
+
+
+def test_runs_of_one_vocabulary_translate_together(golden, tmp_path, capsys):
+    one = Translator.load([golden.run_dir, golden.run_dir], jit_compile=False)
+    assert one.translate(golden.texts[:3]) == golden.translator.translate(golden.texts[:3])
+    assert one.translate(golden.texts[:1], return_attention=True)[0].attention.scores.shape[:2] == (4, 1)
+    with pytest.raises(ExportError, match="An ensemble cannot be exported"):
+        export_saved_model(one, tmp_path / "x")
+    source = tmp_path / "in.txt"
+    source.write_text(golden.texts[0])
+    flags = ["--ensemble", str(golden.run_dir), "--input", str(source)]
+    assert main(["translate", str(golden.run_dir), *flags]) == 0
+    assert capsys.readouterr().out.splitlines() == golden.translator.translate(golden.texts[:1])
+    shutil.copytree(golden.run_dir, tmp_path / "other", ignore=shutil.ignore_patterns("export", "checkpoints"))
+    spm = tmp_path / "other" / "tokenizer.spm"
+    spm.write_bytes(Translator.load(golden.run_dir).source_tokenizer.train(golden.texts * 9, 60)._serialized())
+    with pytest.raises(ValueError, match="must have the same vocabulary: an id must mean the same token"):
+        Translator.load([golden.run_dir, tmp_path / "other"])
+
+
+# The command.
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """A text to translate, with references."""
+    folder = tmp_path_factory.mktemp("text")
+    for side, name in enumerate(("source", "target")):
+        (folder / name).write_text("".join(pair[side] + "\n" for pair in PAIRS[:30]), encoding="utf-8")
+    return folder
+
+
+SIZES_OF_STUDENT = "--num-layers 2 --num-decoder-layers 1 --num-heads 2 --hidden-dim 64 --intermediate-dim 96"
+STUDENT = [*SIZES_OF_STUDENT.split(), "--epochs", "2"]
+
+
+def test_distill_translates_selects_and_trains_a_student(golden, text, tmp_path, capsys):
+    flags = ["--source", str(text / "source"), "--reference", str(text / "target"), "--num-hypotheses", "2"]
+    flags += [*STUDENT, "--layers-from", str(golden.run_dir), "--real-weight", "0.5", "--no-export"]
+    flags += ["--teacher", str(golden.run_dir), "--teacher-weight", "0.3"]
+    argv = ["distill", str(golden.run_dir), str(golden.run_dir), "--run-dir", str(tmp_path / "run"), *flags]
+    assert main(argv) == 0
+    said = capsys.readouterr().out
+    assert "pairs of the teacher" in said and "decoder block 0" in said and "real: 15 pairs in every pass" in said
+    run, teacher = Run(tmp_path / "run"), Run(golden.run_dir)
+    config, old = run.config(), teacher.config()
+    assert (config.model.num_layers, config.model.num_decoder_layers) == (2, 1)
+    assert config.training.learning_rate == old.training.learning_rate  # The same width.
+    assert config.training.warmup_steps == old.training.warmup_steps and config.training.epochs == 2
+    assert config.decoding.num_beams == old.decoding.num_beams
+    assert (config.training.teacher, config.training.teacher_weight) == (str(golden.run_dir), 0.3)
+    assert run.has_vocabulary_of(teacher) and config.tokenizer.vocabulary_from == str(golden.run_dir)
+    folder = tmp_path / "run-text"
+    hypotheses = [json.loads(line) for line in (folder / "hypotheses.jsonl").read_text().splitlines()]
+    assert len(hypotheses) == 30 and all(len(row) <= 2 for row in hypotheses)
+    (pairs,) = folder.glob("pairs-chrf-*")
+    assert (pairs / "val.source").read_text().splitlines() == [source for source, _ in golden_validation(golden)]
+    # Again: refused, and with --resume nothing is done twice.
+    with pytest.raises(SystemExit, match="2"):
+        main(argv)
+    assert "Continue that run with --resume" in capsys.readouterr().err
+    weights = run.model().get_weights()
+    assert main([*argv, "--resume"]) == 0
+    assert all(np.array_equal(*pair) for pair in zip(weights, run.model().get_weights(), strict=True))
+
+
+def golden_validation(golden):
+    from keras_transformer.datasets import load_corpus
+
+    return load_corpus(Run(golden.run_dir).config().data).validation[0].pairs
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--drop-worst", "1"], r"--drop-worst must be in \[0, 1\). Received: 1\.0"),
+        (["--real-weight", "-1"], "--real-weight must be 0 or positive"),
+        (["--reference", "x"], "--reference is the translation of --source. Received: --reference alone"),
+        (["--source", "SOURCE", "--select", "chrf"], "--select chrf takes the translation nearest to the reference"),
+        (["--hidden-dim", "3"], "`hidden_dim` must be divisible by `num_heads`"),
+        (["--preset", "huge"], "`preset` must be one of"),
+        (["--vocabulary-from", "nowhere"], "nowhere is not the folder of a trained run"),
+        (["--source", "nowhere.txt"], "Cannot read nowhere.txt"),
+        (["--source", "SOURCE", "--translations", "SHORT"], r"has 30\. Received: .*short with 2\. Is it complete"),
+        (["--translations", "SHORT", "--drop-worst", "0.1"], r"without scores\. Received: --drop-worst, too"),
+    ],
+)
+def test_what_cannot_be_distilled_is_said_before_anything_is_translated(golden, text, tmp_path, capsys, flags, message):
+    (tmp_path / "short").write_text("eins\nzwei\n")
+    names = {"SOURCE": str(text / "source"), "SHORT": str(tmp_path / "short")}
+    flags = [names.get(flag, flag) for flag in flags]
+    with pytest.raises(SystemExit, match="2"):
+        main(["distill", str(golden.run_dir), "--run-dir", str(tmp_path / "run"), *flags])
+    assert re.search(message, capsys.readouterr().err)
+    assert not (tmp_path / "run-text").exists()
+
+
+def test_a_teacher_in_the_loss_needs_the_same_vocabulary(golden, text, tmp_path, capsys):
+    files = [f"--{split}-{side}={text / side}" for split in ("train", "val") for side in ("source", "target")]
+    argv = [*files, *STUDENT, "--teacher", str(golden.run_dir), "--run-dir", str(tmp_path / "run"), "--no-export"]
+    with pytest.raises(SystemExit, match="2"):
+        train_keras.main(argv)
+    assert "must have the same vocabulary" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match=r"`tokenizer` must be as in the run whose vocabulary it takes"):
+        RunConfig.make({"tokenizer": "bpe"}, vocabulary=Run(golden.run_dir).config())
+    with pytest.raises(ConfigError, match="Received: `init_from` and `vocabulary_from`"):
+        RunConfig.of_flat({"init_from": "a", "vocabulary_from": "b"})

@@ -1,0 +1,101 @@
+"""Every example in a docstring, in the README and in docs/ runs and says what is true."""
+
+import doctest
+import importlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MODULES = sorted(path.stem for path in (ROOT / "keras_transformer").glob("*.py") if path.stem != "__main__")
+MODULES += ["importing", "importing.opus_mt", "importing.vocabulary"]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstring_examples(name):
+    module = importlib.import_module("keras_transformer" if name == "__init__" else f"keras_transformer.{name}")
+    import keras
+    import numpy as np
+
+    import keras_transformer
+
+    names = {key: getattr(keras_transformer, key) for key in keras_transformer.__all__}
+    names = {"np": np, "keras": keras, **names, **vars(module)}
+    assert doctest.testmod(module, extraglobs=names).failed == 0
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if BLOCK.search(page.read_text("utf-8"))], ids=lambda page: page.name
+)
+def test_python_blocks_of_a_page_run(page, tmp_path):
+    """All blocks of a page are one script, in order, run in an empty folder."""
+    blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
+    script = tmp_path / "page.py"
+    script.write_text("\n".join(blocks), encoding="utf-8")
+    done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_links_of_pages_lead_somewhere():
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+            if not target.startswith(("http://", "https://")):
+                assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_command_lines_of_the_pages_have_flags_that_exist():
+    """Each `--flag` that a page shows is known to the command it is shown with."""
+    known = {}
+    for command in (
+        "train_keras.py",
+        "import opus-mt",
+        "translate",
+        "score",
+        "distill",
+        "report",
+        "export saved_model",
+        "export ctranslate2",
+        "export tflite",
+        "export verify",
+        "export web",
+        "plot",
+        "explore",
+    ):
+        call = command.split()[:1] if command.startswith("import") else command.split()
+        call = [str(ROOT / command)] if command.endswith(".py") else ["-m", "keras_transformer", *call]
+        text = subprocess.run([sys.executable, *call, "--help"], capture_output=True, text=True, check=True).stdout
+        known[command] = set(re.findall(r"--[a-z0-9-]+", text))
+    shown = 0
+    lines = "".join(page.read_text(encoding="utf-8") for page in PAGES).replace("\\\n", " ").splitlines()
+    for line in lines:
+        for command, flags in known.items():
+            if f"{command} " in line and line.startswith("    "):
+                used = set(re.findall(r"--[a-z0-9-]+", line.split(command, 1)[1].split("#")[0].split("|")[0]))
+                assert used <= flags, line
+                shown += len(used)
+    assert shown
+
+
+def test_the_tour_says_how_a_notebook_is_made_of_it(tmp_path):
+    tour = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"`(jupytext [^`]+)`", tour)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "tour.md").write_text(tour, encoding="utf-8")
+    subprocess.run([sys.executable, "-m", *command.split()], cwd=tmp_path, check=True, capture_output=True)
+    cells = json.loads((tmp_path / "docs" / "tour.ipynb").read_text(encoding="utf-8"))["cells"]
+    blocks = re.findall(r"^```\{code-cell\}[^\n]*\n(?::[^\n]*\n)*\n?(.*?)\n?^```", tour, re.DOTALL | re.MULTILINE)
+    assert ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"] == blocks
+    assert "heads" in "".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+
+
+def test_the_api_page_has_every_module():
+    listed = re.findall(r"automodule:: keras_transformer\.(\w+)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
+    internal = {"__init__", "commands", "phrasebook_lexicon", "phrasebook_grammar", "bulk"}
+    internal |= {"importing.opus_mt", "importing.m2m_100", "importing.reading", "importing.vocabulary"}
+    assert set(listed) == set(MODULES) - internal

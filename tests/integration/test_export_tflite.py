@@ -1,0 +1,371 @@
+"""The TFLite file answers as Python does, in a process with neither TensorFlow nor Keras."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import tensorflow_text
+from ai_edge_litert.compiled_model import CompiledModel
+from ai_edge_litert.interpreter import Interpreter, InterpreterWithCustomOps
+from tensorflow.lite.tools import flatbuffer_utils
+
+from keras_transformer import decoding, placeholders, sentences
+from keras_transformer.export import ExportError, run_tflite
+from keras_transformer.export.run_tflite import TFLiteTranslator, main
+from keras_transformer.export.tflite import export_tflite
+from keras_transformer.export.verify import SHARE, tflite_reference, verify
+from keras_transformer.files import MANIFEST, FileError
+from keras_transformer.model import Transformer
+from keras_transformer.search import LENGTH_MARGIN
+from keras_transformer.tokenizers import END_TOKEN_ID, START_TOKEN_ID, Tokenizer
+from keras_transformer.translator import Translator
+
+LENGTH = 40
+
+
+@pytest.fixture(scope="module")
+def exported(golden, tmp_path_factory):
+    path = tmp_path_factory.mktemp("tflite") / "exported"
+    folder, same = export_tflite(golden.translator, path, source_length=LENGTH, target_length=LENGTH)
+    assert same == 1.0
+    return folder
+
+
+@pytest.mark.parametrize("num_beams", [1, 4])
+def test_the_runner_translates_as_python_does(golden, exported, num_beams):
+    translator = TFLiteTranslator(exported / "translator.tflite")
+    expected = golden.translator.translate(golden.texts, num_beams=num_beams, return_scores=True)
+    for text, wanted in zip(golden.texts, expected, strict=True):
+        translation, score = translator.translate(text, beam=num_beams > 1)[0]
+        assert translation == wanted.text
+        assert score == pytest.approx(wanted.score, rel=1e-3, abs=1e-4)
+
+
+def test_threads_share_a_translator(golden, exported):
+    """LiteRT releases Python's lock while it computes, and two threads in one interpreter crash the process."""
+    translator, inside = TFLiteTranslator(exported / "translator.tflite"), threading.Lock()
+
+    def watched(runner):
+        def call(**inputs):
+            assert inside.acquire(blocking=False), "two threads in one interpreter"
+            try:
+                return runner(**inputs)
+            finally:
+                inside.release()
+
+        return call
+
+    translator._runners = {name: watched(runner) for name, runner in translator._runners.items()}
+    texts = golden.texts * 3
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda text: translator.translate(text)[0][0], texts))
+    assert found == golden.translator.translate(texts)
+
+
+def test_the_copied_runner_translates_a_text_as_python_does(golden, exported, tmp_path):
+    """Without the package: with the three files that the docstring names."""
+    for file in (run_tflite.__file__, sentences.__file__, placeholders.__file__):
+        shutil.copy(file, tmp_path)
+    long = ", and ".join(golden.texts * 3)
+    document = f"- {golden.texts[0]} {golden.texts[1]}\n\n  {long}\n\n{golden.texts[2]} {{x}} 😀\n\n{{y}} 5 kg\n"
+    code = "import sys; sys.modules['keras_transformer'] = None; import run_tflite; sys.exit(run_tflite.main())"
+    call = [sys.executable, "-c", code, str(exported / "translator.tflite"), "--document", document]
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    settings = json.loads((exported / "translator.json").read_text())
+    assert done.stdout == tflite_reference(golden.translator, settings).translate_text(document) + "\n"
+
+
+def test_hypotheses_come_best_first_and_nothing_is_translated_to_nothing(golden, exported):
+    translator = TFLiteTranslator(exported / "translator.tflite")
+    found = translator.translate(golden.texts[0])
+    wanted = golden.translator.translate(golden.texts[:1], num_hypotheses=4, return_scores=True)[0]
+    assert [text for text, _ in found] == [hypothesis.text for hypothesis in wanted]
+    for beam in (True, False):
+        assert translator.translate("", beam) == [("", 0.0)]
+    long = golden.texts[0] * 50  # Cut, not refused.
+    assert len(translator.translate(long)) == 4
+
+
+def test_the_command_needs_neither_tensorflow_nor_keras(golden, exported):
+    code = (
+        "import sys\nfrom keras_transformer.export.run_tflite import main\n"
+        f"main([{str(exported / 'translator.tflite')!r}, {golden.texts[0]!r}, {golden.texts[1]!r}])\n"
+        "assert not {'tensorflow', 'keras'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == golden.translator.translate(golden.texts[:2])
+
+
+def test_the_command_prints_hypotheses_and_errors(golden, exported, tmp_path, capsys):
+    assert main([str(exported / "translator.tflite"), golden.texts[0], "--nbest"]) == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [float(score) for score, _ in rows] == sorted((float(score) for score, _ in rows), reverse=True)
+    assert main([str(tmp_path / "translator.tflite"), "a"]) == 2
+    assert "must be an exported translator.tflite" in capsys.readouterr().err
+
+
+def test_the_command_says_what_it_cuts(exported, capsys):
+    assert main([str(exported / "translator.tflite"), "dog " * 99, "a dog"]) == 0
+    assert capsys.readouterr().err.count("is too long: only its beginning was translated.") == 1
+
+
+def test_step_by_step_is_greedy_search(golden, exported):
+    """What an application does that shows a translation while it is made."""
+    interpreter = Interpreter(str(exported / "translator.tflite"))
+    encode, step = (interpreter.get_signature_runner(name) for name in ("encode", "decode_step"))
+    padded = np.zeros((1, LENGTH), "int32")
+    ids = golden.translator.encode_sources(golden.texts[:1])[0]
+    padded[0, : len(ids)] = ids
+    cross = {f"{name}_in": array for name, array in encode(token_ids=padded).items()}
+    shapes = {name: detail["shape"] for name, detail in step.get_input_details().items()}
+    cache = {name: np.zeros(shapes[name], "float32") for name in ("self_keys", "self_values")}
+    token, found = START_TOKEN_ID, []
+    while token != END_TOKEN_ID:
+        position = np.array([len(found)], "int32")
+        outputs = step(token=np.array([token], "int32"), position=position, **cache, **cross)
+        cache = {name: outputs[f"next_{name}"] for name in cache}
+        token = int(outputs["logits"][0].argmax())
+        found.append(token)
+    assert tuple(found) == golden.translator.translate(golden.texts[:1], num_beams=1, return_scores=True)[0].token_ids
+
+
+def test_the_text_file_takes_and_returns_strings(golden, exported):
+    run = InterpreterWithCustomOps(
+        tensorflow_text.tflite_registrar.SELECT_TFTEXT_OPS, model_path=str(exported / "translator_text.tflite")
+    )
+    translate, beam = (run.get_signature_runner(name) for name in ("translate", "translate_beam"))
+
+    def ask(signature, text):
+        return signature(text=np.array([text], object))
+
+    wanted = golden.translator.translate(golden.texts, num_beams=1, return_scores=True)
+    for text, expected in zip(golden.texts, wanted, strict=True):
+        found = ask(translate, text.encode())
+        assert found["translation"][0].decode() == expected.text
+        assert found["score"][0] == pytest.approx(expected.score, rel=1e-3, abs=1e-4)
+        assert not found["truncated"][0]
+    found = ask(beam, golden.texts[0].encode())
+    expected = golden.translator.translate(golden.texts[:1], num_hypotheses=4)[0]
+    assert [text.decode() for text in found["hypotheses"]] == expected
+    assert ask(translate, b"")["translation"][0] == b""
+    assert ask(translate, golden.texts[0].encode() * 50)["truncated"][0]
+    ask(translate, b"\xff\x00")  # Whatever it is, it is answered.
+
+
+def test_compiled_model_runs_the_file(golden, exported):
+    """The other interface of LiteRT."""
+    model = CompiledModel.from_file(str(exported / "translator.tflite"))
+    padded = np.zeros((1, LENGTH), "int32")
+    ids = golden.translator.encode_sources(golden.texts[:1])[0]
+    padded[0, : len(ids)] = ids
+    token_ids = model.create_input_buffer_by_name("translate", "token_ids")
+    outputs = {name: model.create_output_buffer_by_name("translate", name) for name in ("translation_ids", "score")}
+    token_ids.write(padded)
+    model.run_by_name("translate", {"token_ids": token_ids}, outputs)
+    found = outputs["translation_ids"].read(LENGTH, np.int32)
+    wanted = golden.translator.translate(golden.texts[:1], num_beams=1, return_scores=True)[0]
+    assert tuple(i for i in found.tolist() if i) == wanted.token_ids
+
+
+def test_attention_is_that_of_the_model(golden, exported):
+    attention = Interpreter(str(exported / "translator.tflite")).get_signature_runner("attention")
+    wanted = golden.translator.translate(golden.texts[:1], return_attention=True)[0]
+    source, target = np.zeros((2, 1, LENGTH), "int32")
+    ids = golden.translator.encode_sources(golden.texts[:1])[0]
+    source[0, : len(ids)], target[0, : len(wanted.token_ids)] = ids, wanted.token_ids
+    scores = attention(token_ids=source, translation_ids=target)["scores"][0]
+    assert scores.shape == (2, 2, LENGTH, LENGTH)
+    found = scores[:, :, : len(wanted.token_ids), : len(ids)]
+    np.testing.assert_allclose(found, wanted.attention.scores, atol=1e-5)
+
+
+def test_scores_are_those_of_python(golden, exported):
+    score = Interpreter(str(exported / "translator.tflite")).get_signature_runner("score")
+    text = golden.texts[0]
+    wanted = golden.translator.translate([text], return_scores=True)[0]
+    source, target = np.zeros((2, 1, LENGTH), "int32")
+    ids = golden.translator.encode_sources([text])[0]
+    source[0, : len(ids)], target[0, : len(wanted.token_ids)] = ids, wanted.token_ids
+    found = score(token_ids=source, translation_ids=target)["token_log_probs"][0]
+    expected = golden.translator.score([text], [wanted.text])[0].token_log_probs
+    np.testing.assert_allclose(found[: len(expected)], expected, atol=1e-4)
+
+
+def test_the_files_say_what_they_are(exported):
+    for name in ("translator.tflite", "translator_text.tflite"):
+        model = flatbuffer_utils.convert_bytearray_to_object((exported / name).read_bytes())
+        (entry,) = (entry for entry in model.metadata if entry.name == b"translator.json")
+        assert bytes(model.buffers[entry.buffer].data) == (exported / "translator.json").read_bytes()
+
+
+def test_the_file_does_not_store_empty_caches(exported):
+    model = flatbuffer_utils.convert_bytearray_to_object((exported / "translator.tflite").read_bytes())
+    contents = [bytes(buffer.data) for buffer in model.buffers if buffer.data is not None]
+    assert max(len(content) for content in contents if not any(content)) < 1000
+
+
+def test_an_exchanged_tokenizer_is_found(golden, exported, tmp_path):
+    """No translation shows it: ids are compared, and the file that takes strings has a tokenizer of its own."""
+    other = shutil.copytree(exported, tmp_path / "other")
+    tokenizer = other / "tokenizer.spm"
+    tokenizer.write_bytes(tokenizer.read_bytes().replace(b"a", b"e"))
+    with pytest.raises(FileError, match=r"other are not those of the export: tokenizer\.spm has changed\."):
+        list(verify(other, golden.translator))
+    tokenizer.write_bytes((exported / "tokenizer.spm").read_bytes())
+    manifest = json.loads((other / MANIFEST).read_text())
+    assert manifest[SHARE] == 1 and manifest.keys() == {"made_by", SHARE, "files"}
+
+
+def test_a_model_without_finite_scores_says_so(exported, tmp_path, capsys):
+    """As random weights in int8 files: a translator finds something for every text, so nothing is a damaged file."""
+    shutil.copytree(exported, tmp_path, dirs_exist_ok=True)
+    changed(no_hypothesis_score=1.0)(tmp_path / "translator.json")  # No score is so high.
+    assert main([str(tmp_path / "translator.tflite"), "a"]) == 2
+    assert re.search(
+        r"^error: .* weights .* damaged\. Received: .*\. Export it again\.$", capsys.readouterr().err, re.M
+    )
+
+
+def test_text_that_is_not_unicode_is_an_error(exported, capsys):
+    """Python keeps bytes of an argument that are not UTF-8 as lone surrogates, which SentencePiece cannot take."""
+    assert main([str(exported / "translator.tflite"), "\udcff cat"]) == 2
+    assert "without lone surrogates. Received: '\\udcff cat'." in capsys.readouterr().err
+
+
+def test_what_lies_beside_the_file_says_what_it_needs(golden, exported):
+    metadata = json.loads((exported / "translator.json").read_text())
+    assert (metadata["source_length"], metadata["target_length"], metadata["quantize"]) == (LENGTH, LENGTH, "none")
+    assert (metadata["start_token_id"], metadata["end_token_id"], metadata["pad_token_id"]) == (2, 3, 0)
+    assert (metadata["length_margin"], metadata["no_hypothesis_score"]) == (LENGTH_MARGIN, decoding.NO_HYPOTHESIS)
+    assert (exported / "tokenizer.spm").read_bytes() == golden.tokenizer.model
+
+
+def changed(**values):
+    """Writes other values into a translator.json."""
+    return lambda file: file.write_text(json.dumps(json.loads(file.read_text()) | values))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("translator.json", lambda file: file.write_text("{"), r"translator\.json is damaged: it must be JSON\."),
+        (
+            "translator.json",
+            lambda file: file.write_bytes(b"\xff\xfe"),
+            r"translator\.json is damaged: it must be JSON\.",
+        ),
+        (
+            "translator.json",
+            lambda file: file.write_text("[" * 99_999),
+            r"translator\.json is damaged: it must be JSON\.",
+        ),
+        (
+            "translator.json",
+            lambda file: file.write_text("[1]"),
+            r"source_length must be .* from 1 on\. Received: None\.",
+        ),
+        ("translator.json", changed(source_language=3), r"source_language must be a language .* Received: 3\."),
+        ("translator.json", changed(source_length="40"), r"source_length must be .* from 1 on\. Received: '40'\."),
+        (
+            "translator.json",
+            changed(source_length=17),
+            r"another model: .*Received: 17, and a model that takes \[1, 40\]\.",
+        ),
+        ("translator.json", changed(end_token_id=-1), r"end_token_id must be .* from 0 on\. Received: -1\."),
+        (
+            "translator.json",
+            changed(no_hypothesis_score=None),
+            r"no_hypothesis_score must be a number\. Received: None",
+        ),
+        ("translator.json", changed(pad_token_id=True), r"pad_token_id must be .* from 0 on\. Received: True\."),
+        (
+            "translator.json",
+            changed(tokenizers=[]),
+            r"must be the names of one or two files beside it\. Received: \[\]\.",
+        ),
+        (
+            "translator.json",
+            changed(tokenizers=["../a.spm"]),
+            r"must be the names of one or two files beside it\. Received",
+        ),
+        ("translator.json", changed(tokenizers=[None]), r"must be the names of one or two files beside it\. Received"),
+        ("translator.json", changed(tokenizers=["b.spm"]), r"has no SentencePiece tokenizer\. Use `translate_ids`\."),
+        ("translator.tflite", lambda file: file.write_text("a"), r"tflite cannot be used as an exported translator: "),
+        ("tokenizer.spm", lambda file: file.write_text("a"), r"tokenizer\.spm cannot be used as a tokenizer: "),
+        ("tokenizer.spm", lambda file: file.write_text(""), r"tokenizer\.spm cannot be used as a tokenizer: "),
+    ],
+)
+def test_the_runner_says_what_is_wrong_with_a_file(exported, tmp_path, capsys, name, change, message):
+    for file in ("translator.json", "translator.tflite", "tokenizer.spm"):
+        (tmp_path / file).write_bytes((exported / file).read_bytes())
+    change(tmp_path / name)
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        TFLiteTranslator(tmp_path / "translator.tflite").translate("a")
+    assert main([str(tmp_path / "translator.tflite"), "a"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()[-1:]
+    assert line.startswith("error: ") and str(tmp_path) in line
+
+
+@pytest.mark.parametrize(
+    "quantize", [*(pytest.param(one, marks=pytest.mark.slow) for one in ("float16", "int8-per-channel")), "int8"]
+)
+def test_quantised_files_are_smaller_and_nearly_the_same(golden, exported, tmp_path, quantize):
+    lengths = {"source_length": LENGTH, "target_length": LENGTH, "num_beams": 1, "text_file": False}
+    folder, _ = export_tflite(golden.translator, tmp_path / quantize, quantize=quantize, **lengths)
+    assert (folder / "translator.tflite").stat().st_size < 0.8 * (exported / "translator.tflite").stat().st_size
+    translator = TFLiteTranslator(folder / "translator.tflite")
+    same = [translator.translate(text)[0][0] for text in golden.texts]
+    expected = golden.translator.translate(golden.texts, num_beams=1)
+    assert sum(a == b for a, b in zip(same, expected, strict=True)) >= 0.8 * len(expected)
+    # The embedding, which is looked up and projected with, is in the file once if both can use its scales.
+    model = flatbuffer_utils.read_model(folder / "translator.tflite")
+    shape = [golden.tokenizer.vocabulary_size, 64]
+    tensors = [tensor for graph in model.subgraphs for tensor in graph.tensors if list(tensor.shape) == shape]
+    with_data = {tensor.buffer for tensor in tensors if model.buffers[tensor.buffer].data is not None}
+    assert len(with_data) == 1 + (quantize == "int8-per-channel")
+
+
+def small(kind="unigram", **settings):
+    tokenizer = Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=17, kind=kind)
+    model = Transformer(17, num_layers=1, num_heads=1, hidden_dim=4, intermediate_dim=5, **settings)
+    return Translator(model, tokenizer, num_beams=1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"quantize": "int4"},
+            r"`quantize` must be one of \('none', 'float16', 'int8', 'int8-per-channel'\)\. Received: 'int4'",
+        ),
+        ({"sampling": True}, "Sampling cannot be exported"),
+        ({"source_length": 1}, r"must be at least 2\. Received: source_length=1"),
+        ({"text_file": True, "kind": "bpe"}, r"needs unigram tokenizers without byte fallback: .* tokenizer bpe"),
+    ],
+)
+def test_what_cannot_be_exported_is_an_error(tmp_path, settings, message):
+    kind = settings.pop("kind", "unigram")
+    with pytest.raises(ExportError, match=message):
+        export_tflite(small(kind), tmp_path / "out", **settings)
+    assert not list(tmp_path.iterdir())
+
+
+def test_learned_positions_limit_the_lengths(tmp_path):
+    with pytest.raises(ExportError, match="at most 9, the number of learned positions"):
+        export_tflite(small(position_type="learned", max_length=9), tmp_path / "out")
+
+
+def test_a_file_is_not_replaced(tmp_path):
+    kept = tmp_path / "kept"
+    kept.write_text("mine")
+    with pytest.raises(FileError, match="is a file, and a folder is to be written there"):
+        export_tflite(small(), kept, overwrite=True)
+    assert kept.read_text() == "mine"

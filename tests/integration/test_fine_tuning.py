@@ -1,0 +1,155 @@
+"""Training that begins with the weights of another run."""
+
+import re
+import shutil
+from collections import Counter
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from keras import ops
+
+import train_keras
+from keras_transformer import checkpoints
+from keras_transformer.config import ConfigError, RunConfig
+from keras_transformer.data import encode_pairs, make_batches
+from keras_transformer.datasets import Corpus, DataError, ParallelText, load_corpus
+from keras_transformer.phrasebook import phrasebook
+from keras_transformer.runs import Run
+
+PAIRS = phrasebook()["train"]
+
+
+def files(folder, **splits):
+    """Flags for texts written to `folder`: a list of pairs by the name of the split."""
+    flags = []
+    for split, pairs in splits.items():
+        for name, side in (("source", 0), ("target", 1)):
+            path = folder / f"{split}.{name}"
+            path.write_text("".join(pair[side] + "\n" for pair in pairs), encoding="utf-8")
+            flags += [f"--{split.replace('_', '-')}-{name}", str(path)]
+    return flags
+
+
+def fine_tune(golden, folder, *flags, **splits):
+    folder.mkdir(exist_ok=True)
+    splits = {"train": PAIRS[100:140], "val": PAIRS[140:150], **splits}
+    common = f"--init-from {golden.run_dir} --epochs 2 --tokens-per-batch 100 --no-export --num-beams 1"
+    argv = [*files(folder, **splits), *common.split(), *flags, "--run-dir", str(folder / "run")]
+    return folder / "run", train_keras.main(argv)
+
+
+def weights_by_part(model):
+    parts = {part: train_keras.layers_of(model, part) for part in ("embeddings", "encoder", "decoder")}
+    return {
+        part: [ops.convert_to_numpy(w) for layer in dict.fromkeys(layers) for w in layer.weights]
+        for part, layers in parts.items()
+    }
+
+
+FREEZE = ["--freeze", "embeddings,encoder", "--dropout", "0.2"]
+
+
+def test_a_run_begins_with_weights_vocabulary_and_settings_of_another(golden, tmp_path, capsys):
+    run_dir, status = fine_tune(golden, tmp_path, *FREEZE, general=PAIRS[:16], general_test=PAIRS[:16])
+    assert status == 0
+    run = Run(run_dir)
+    config, old = run.config(), Run(golden.run_dir).config()
+    assert config.model.hidden_dim == old.model.hidden_dim and config.model.dropout == 0.2 != old.model.dropout
+    assert (config.training.learning_rate, config.training.warmup_steps) == (5e-4 * 128 / 64, 100)
+    assert run.tokenizers()[0].tokenize(golden.texts) == golden.tokenizer.tokenize(golden.texts)
+    before, after = (weights_by_part(model) for model in (golden.model, run.model()))
+    for part, changed in (("embeddings", False), ("encoder", False), ("decoder", True)):
+        same = [np.array_equal(a, b) for a, b in zip(before[part], after[part], strict=True)]
+        assert not any(same) if changed else all(same), part
+    # Before training, the general text is the one that the golden model has learned by heart.
+    scores = run.scores()
+    assert scores["general_before_training"]["bleu"] > 90 > scores["before_training"]["bleu"]
+    assert set(scores) == {f"{x}{when}_training" for x in ("", "general_") for when in ("before", "after")}
+    table = capsys.readouterr().out.split("BLEU / chrF")[1].splitlines()
+    assert table[0].split() == ["before", "after"] and "val.target" in table[1]
+    assert f"{scores['general_after_training']['bleu']:.1f} / " in table[2]
+
+
+@pytest.mark.parametrize("flag", ["--init-from", "--layers-from"])
+def test_a_run_that_was_stopped_before_its_first_checkpoint_begins_with_the_same_weights(
+    golden, tmp_path, monkeypatch, flag
+):
+    seen = []
+
+    def stop(checkpoint, logs=None):
+        seen.append(checkpoint.model.get_weights())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(checkpoints.RunCheckpoint, "on_train_begin", stop)
+    texts = files(tmp_path, train=PAIRS[:20], val=PAIRS[20:24])
+    names = "num_layers", "num_heads", "hidden_dim", "intermediate_dim"
+    sizes = [(f"--{name.replace('_', '-')}", str(golden.model.get_config()[name])) for name in names]
+    more = ["--vocabulary-from", str(golden.run_dir), *sum(sizes, ())] if flag == "--layers-from" else []
+    run = ["--no-export", "--num-beams", "1", "--run-dir", str(tmp_path / "run")]
+    for argv in ([*texts, flag, str(golden.run_dir), *more, *run], [*run, "--resume"]):
+        with suppress(KeyboardInterrupt, SystemExit):
+            train_keras.main(argv)
+    for a, b, c in zip(*seen, golden.model.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, c)
+        np.testing.assert_array_equal(b, c)
+
+
+def test_a_run_in_training_gives_its_vocabulary_and_nothing_else(golden, tmp_path):
+    begun = tmp_path / "begun"
+    shutil.copytree(golden.run_dir, begun, ignore=shutil.ignore_patterns("model.keras", "export", "checkpoints"))
+    _, config, *_ = train_keras.parse(["--vocabulary-from", str(begun), "--run-dir", str(tmp_path / "second")])
+    assert config.tokenizer.vocabulary_from == str(begun)
+    with pytest.raises(SystemExit, match="2"):
+        train_keras.parse(["--init-from", str(begun), "--run-dir", str(tmp_path / "third")])
+
+
+def test_what_a_run_was_made_from_is_not_inherited():
+    other = RunConfig.make({"vocabulary_from": "runs/x", "shortlist": 500, "num_beams": 2}, vocabulary=RunConfig())
+    config = RunConfig.make({"init_from": "runs/y"}, init=other)
+    assert (config.tokenizer.vocabulary_from, config.decoding.shortlist, config.decoding.num_beams) == (None, 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--hidden-dim", "32"], r"`hidden_dim` must be as in the run .*hidden_dim=32 \(the run has 64\)\. Leave out"),
+        (["--tokenizer", "bpe"], "`tokenizer` must be as in the run"),
+        (["--freeze", "decoder,head"], "`freeze` must be some but not all of embeddings, encoder, decoder"),
+        (["--freeze", "embeddings,encoder,decoder"], "`freeze` must be some but not all"),
+        (["--init-from", "nowhere"], "nowhere is not the folder of a trained run"),
+    ],
+)
+def test_what_does_not_fit_the_weights_is_an_error(golden, tmp_path, capsys, flags, message):
+    with pytest.raises(SystemExit, match="2"):
+        fine_tune(golden, tmp_path, *flags)
+    assert re.search(message, capsys.readouterr().err)
+
+
+def test_general_text_comes_in_pairs(tmp_path):
+    config = RunConfig.make({"general_source": "x"})
+    with pytest.raises(DataError, match="--general-source and --general-target must be given together"):
+        load_corpus(config.data)
+    with pytest.raises(ConfigError, match="`general_weight` must be positive"):
+        RunConfig.make({"general_weight": 0.0})
+
+
+@pytest.mark.parametrize(("weight", "wanted"), [(1.5, 15), (9.0, 90)])
+def test_every_pass_mixes_other_general_pairs(golden, weight, wanted):
+    """All own pairs, and so many general ones: none twice while there are enough, then each equally often."""
+    own, general = (encode_pairs(PAIRS[a:b], golden.tokenizer, golden.tokenizer, 128) for a, b in ((0, 10), (20, 50)))
+    text = ParallelText(PAIRS[:10], "own")
+    data = RunConfig.make({"general_weight": weight}).data
+    parts = train_keras.parts(Corpus([text], [text], [text]), [own], general, data)
+    batches = make_batches(parts, 10_000, shuffle=True)
+    passes = []
+    for number in range(2):
+        dataset = batches.from_step(number * batches.steps_per_epoch).take(batches.steps_per_epoch)
+        rows = [row for inputs, *_ in dataset.as_numpy_iterator() for row in inputs["encoder_token_ids"].tolist()]
+        passes.append(Counter(tuple(id for id in row if id) for row in rows))
+    assert [sum(one.values()) for one in passes] == [10 + wanted] * 2
+    assert (passes[0] != passes[1]) == bool(wanted % 30)
+    sides = [{tuple(ids.tolist()) for ids in pairs.source} for pairs in (own, general)]
+    for one in passes:
+        assert all(one[ids] == 1 for ids in sides[0] - sides[1])
+        assert {one[ids] for ids in sides[1] - sides[0]} <= ({0, 1} if wanted < 30 else {3})

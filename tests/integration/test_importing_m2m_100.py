@@ -1,0 +1,262 @@
+"""M2M-100 and NLLB: models of many languages, made here with random weights, against transformers itself."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from public_models import m2m_100_folder
+
+from keras_transformer import importing
+from keras_transformer.__main__ import main
+from keras_transformer.encoding import encode_pairs
+from keras_transformer.importing import ModelImportError
+from keras_transformer.importing.m2m_100 import M2M_100_LANGUAGES
+from keras_transformer.tokenizers import END_TOKEN_ID
+from keras_transformer.translator import Translator, pad
+
+torch = pytest.importorskip("torch")
+SOURCES = ["The cat is on the table.", "My sister buys a red coat tomorrow.", "Hello?", "a"]
+LANGUAGES = {"source_language": "en", "target_language": "de"}
+NLLB = {"source_language": "eng_Latn", "target_language": "deu_Latn"}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quiet_transformers():
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    """A folder, transformers' model and its tokenizer."""
+    folder = tmp_path_factory.mktemp("m2m") / "model"
+    return folder, *m2m_100_folder(folder)
+
+
+@pytest.fixture(scope="module")
+def imported(original):
+    return importing.read("m2m-100", original[0], **LANGUAGES)
+
+
+@pytest.fixture(scope="module")
+def translator(imported):
+    return translator_of(imported)
+
+
+def translator_of(imported, **settings):
+    data = imported.config.data
+    return Translator(
+        imported.model,
+        *imported.tokenizers,
+        source_language=data.source_language,
+        target_language=data.target_language,
+        **{**vars(imported.config.decoding), "max_length_ratio": 99.0, "max_length": 23, **settings},
+    )
+
+
+def generated(model, tokenizer, language, forbidden, **settings):
+    """What transformers finds: rows of its ids behind the start token, and scores of beams.
+
+    It would write tags and the unknown token, which ours never does.
+    """
+    batch = tokenizer(SOURCES, return_tensors="pt", padding=True)
+    with torch.no_grad():
+        found = model.generate(
+            **batch,
+            forced_bos_token_id=tokenizer.convert_tokens_to_ids(language),
+            early_stopping="never" if settings["num_beams"] > 1 else False,
+            max_length=24,
+            bad_words_ids=[[i] for i in forbidden],
+            return_dict_in_generate=True,
+            output_scores=True,
+            **settings,
+        )
+    return [row[1:] for row in found.sequences.tolist()], found.get("sequences_scores")
+
+
+FAMILIES = ["m2m-100", pytest.param("nllb", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_logits_and_translations_are_those_of_transformers(family, tmp_path):
+    languages = NLLB if family == "nllb" else LANGUAGES
+    model, tokenizer = m2m_100_folder(tmp_path / "model", nllb=family == "nllb")
+    imported = importing.read(family, tmp_path / "model", **languages)
+    translator, space = translator_of(imported), imported.spaces[0]
+    batch = tokenizer(SOURCES, return_tensors="pt", padding=True)
+    rng = np.random.default_rng(0)
+    decoder_ids = rng.integers(4, model.config.vocab_size, (len(SOURCES), 6))
+    decoder_ids[:, 0] = 2
+    with torch.no_grad():
+        expected = model(**batch, decoder_input_ids=torch.tensor(decoder_ids)).logits.numpy()
+    new = {int(row): i for i, row in reversed(list(enumerate(space.rows)))}
+    decoder_ids = np.vectorize(new.get)(decoder_ids).astype("int32")
+    decoder_ids[:, 0] = 2  # The start token here; the original starts with its end token.
+    inputs = {"encoder_token_ids": pad(translator.encode_sources(SOURCES)), "decoder_token_ids": decoder_ids}
+    logits = np.asarray(imported.model(inputs))
+    np.testing.assert_allclose(logits[..., space.written], expected[..., space.rows[space.written]], atol=1e-4)
+    assert space.written.sum() == model.config.vocab_size
+    names = {"de": "__de__", "fr": "__fr__"} if family == "m2m-100" else {x: x for x in ("deu_Latn", "fra_Latn")}
+    forbidden = [int(space.rows[i]) for i in (1, *translator.tags)]
+    for language, token in names.items():
+        for num_beams in (1, 4):
+            rows, scores = generated(model, tokenizer, token, forbidden, num_beams=num_beams)
+            ours = translator.translate(SOURCES, num_beams=num_beams, target_language=language, return_scores=True)
+            for row, one in zip(rows, ours, strict=True):
+                row = row[: row.index(2) + 1] if 2 in row else row
+                assert [int(space.rows[i]) for i in one.token_ids] == row
+            if num_beams > 1:
+                np.testing.assert_allclose([one.score for one in ours], scores.numpy(), rtol=1e-4)
+
+
+def test_the_first_id_of_a_source_is_the_tag_of_its_translation(imported, translator):
+    tag = imported.tokenizers[0].languages
+    rows = translator.encode_sources(SOURCES[:1] * 2, ["fr", "de"])
+    assert [row[0] for row in rows] == [tag["fr"], tag["de"]] and rows[0][1:] == rows[1][1:]
+    # The encoder reads the token of the source language in both.
+    sequences = [np.asarray(imported.model.encode(pad([row]))[0]) for row in rows]
+    np.testing.assert_array_equal(*sequences)
+    (found,) = translator.translate(SOURCES[:1], target_language="fr", return_attention=True)
+    assert found.token_ids[0] == tag["fr"] and found.attention.target_tokens[0] == ">>fr<<"
+    assert found.attention.source_tokens[0] == ">>fr<<" and found.attention.num_tags == 1
+    assert ">>" not in found.text
+    (scored,) = translator.score(SOURCES[:1], [found.text], "fr")
+    assert scored.tokens[0] == ">>fr<<" and scored.token_log_probs[0] == 0
+    assert translator.translate([""], return_scores=True)[0].token_ids == ()
+
+
+def test_scores_are_those_of_the_search(imported):
+    """A tag costs nothing: it was not chosen."""
+    for num_beams in (1, 3):
+        translator = translator_of(imported, num_beams=num_beams, length_penalty=0.0, max_length=9)
+        found = translator.translate(SOURCES, return_scores=True, target_language="cs")
+        rows = [list(one.token_ids) for one in found]
+        sums = translator._log_probs(translator.encode_sources(SOURCES, "cs"), rows)
+        expected = [array[: len(row)].sum() for array, row in zip(sums, rows, strict=True)]
+        np.testing.assert_allclose([one.score for one in found], expected, rtol=1e-4)
+
+
+def test_prefixes_stand_behind_the_tag(translator):
+    ids = translator.target_tokenizer.tokenize(["Die Katze"])[0]
+    (found,) = translator.translate(SOURCES[:1], prefixes=["Die Katze"], return_scores=True)
+    assert list(found.token_ids[1 : 1 + len(ids)]) == ids
+    assert found.text.startswith("Die Katze")
+
+
+def test_a_language_is_needed(imported, translator):
+    with pytest.raises(ValueError, match=r"needs `target_language`.*Received: None"):
+        translator_of(imported).__class__(imported.model, *imported.tokenizers).translate(SOURCES)
+    with pytest.raises(ValueError, match="must be one of the model's target languages"):
+        translator.translate(SOURCES, target_language="xx")
+
+
+def test_trimmed_vocabularies_have_the_same_ids_for_tags(original):
+    trimmed = importing.read("m2m-100", original[0], trim=True, **LANGUAGES)
+    source, target = trimmed.tokenizers
+    assert source.languages == target.languages and len(source.languages) == 100
+    whole = translator_of(importing.read("m2m-100", original[0], **LANGUAGES))
+    assert translator_of(trimmed).translate(SOURCES) == whole.translate(SOURCES)
+
+
+def test_the_command_writes_a_run(original, tmp_path, capsys):
+    run = str(tmp_path / "run")
+    arguments = ["import", "m2m-100", str(original[0]), "--run-dir", run]
+    with pytest.raises(SystemExit):
+        main([*arguments, "--source-language", "en"])
+    assert "--target-language must be one of the model's languages: af, am, ar" in capsys.readouterr().err
+    assert main([*arguments, "--source-language", "en", "--target-language", "de"]) == 0
+    assert "language tags, into which it translates: >>af<<" in capsys.readouterr().out
+    loaded = Translator.load(run)
+    assert (loaded.source_language, loaded.target_language, loaded.begins_with_tag) == ("en", "de", True)
+
+
+def test_targets_of_training_begin_with_the_tag(imported):
+    tokenizer = imported.tokenizers[0]
+    pairs = [("The cat.", "Die Katze."), ("a", "b")]
+    encoded = encode_pairs(pairs, tokenizer, tokenizer, 40, target_language="de", tagged_targets=True)
+    for side in (encoded.source, encoded.target):
+        assert [row[0] for row in side] == [tokenizer.languages["de"]] * 2
+    assert [row[-1] for row in encoded.target] == [END_TOKEN_ID] * 2
+
+
+def test_the_languages_are_those_of_transformers():
+    from transformers.models.m2m_100.tokenization_m2m_100 import FAIRSEQ_LANGUAGE_CODES
+
+    assert M2M_100_LANGUAGES.split() == FAIRSEQ_LANGUAGE_CODES["m2m100"]
+
+
+def test_a_fine_tuned_model_needs_the_file_of_the_original(tmp_path):
+    """transformers 5 saves no SentencePiece file for NLLB. Tokens that were added are languages if they are names."""
+    from transformers import AutoTokenizer
+
+    folder, saved = tmp_path / "nllb", tmp_path / "saved"
+    model, _ = m2m_100_folder(folder, nllb=True)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.add_tokens(["tyv_Cyrl", "[BT]"], special_tokens=True)
+    model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
+    model.save_pretrained(saved)
+    tokenizer.save_pretrained(saved)
+    languages = {"source_language": "eng_Latn", "target_language": "tyv_Cyrl"}
+    with pytest.raises(ModelImportError, match=r"has no sentencepiece\.bpe\.model: transformers 5 does not save it"):
+        importing.read("nllb", saved, **languages)
+    shutil.copy(folder / "sentencepiece.bpe.model", saved)
+    assert importing.read("nllb", saved, **languages).original.languages == ("eng_Latn", "tyv_Cyrl")
+    with pytest.raises(ModelImportError, match=r"--target-language must be .* eng_Latn and 202 more\. Received: en\."):
+        importing.read("nllb", saved, source_language="eng_Latn", target_language="en")
+    with pytest.raises(ModelImportError, match=r"--target-language must be .*Received: \[BT\]"):
+        importing.read("nllb", saved, source_language="eng_Latn", target_language="[BT]")
+
+
+def test_weights_in_several_files(original, tmp_path):
+    folder, model, _ = original
+    shutil.copytree(folder, tmp_path / "model")
+    (tmp_path / "model" / "model.safetensors").unlink()
+    model.save_pretrained(tmp_path / "model", max_shard_size="20KB")
+    assert len(list((tmp_path / "model").glob("model-*.safetensors"))) > 2
+    whole, parts = (importing.read("m2m-100", one, **LANGUAGES).model for one in (folder, tmp_path / "model"))
+    for a, b in zip(whole.get_weights(), parts.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    next((tmp_path / "model").glob("model-*.safetensors")).unlink()
+    with pytest.raises(ModelImportError, match=r"has no model-.*Download all files"):
+        importing.read("m2m-100", tmp_path / "model", **LANGUAGES)
+
+
+def change_json(name, **changes):
+    def change(folder):
+        content = json.loads((folder / name).read_text())
+        (folder / name).write_text(json.dumps({**content, **changes}))
+
+    return change
+
+
+BROKEN = {
+    "no config": (lambda folder: (folder / "config.json").unlink(), "not a folder of transformers"),
+    "another family": (change_json("config.json", model_type="mbart"), "model_type must be 'm2m_100'. Received: mbart"),
+    "untied": (change_json("config.json", tie_word_embeddings=False), "tie_word_embeddings must be true"),
+    "other languages": (change_json("tokenizer_config.json", language_codes="wmt21"), "Received: wmt21"),
+    "no vocabulary": (lambda folder: (folder / "vocab.json").unlink(), "M2M-100 has vocab.json, NLLB has tokenizer"),
+    "no tokenizer": (
+        lambda folder: (folder / "sentencepiece.bpe.model").unlink(),
+        "has no sentencepiece.*Copy it from",
+    ),
+    "too deep": (change_json("config.json", encoder_layers=3), "lack model.encoder.layers.2"),
+    # SMaLL-100 has the files of M2M-100, but its encoder reads the target's token.
+    "other tokenizer": (change_json("tokenizer_config.json", tokenizer_class="SMALL100Tokenizer"), "SMALL100Tokenizer"),
+    "own tokenizer": (
+        lambda folder: (folder / "tokenization_small100.py").touch(),
+        "Received: tokenization_small100.py",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_folder_that_cannot_be_imported_is_one_clear_line(name, original, tmp_path):
+    change, message = BROKEN[name]
+    shutil.copytree(original[0], tmp_path / "model")
+    change(tmp_path / "model")
+    with pytest.raises(ModelImportError, match=message) as raised:
+        importing.read("m2m-100", tmp_path / "model", **LANGUAGES)
+    assert "\n" not in str(raised.value)

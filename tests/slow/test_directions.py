@@ -1,0 +1,125 @@
+"""One model for several directions: the tag says into which language, in Python and in every export."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from texts import write
+
+import train_keras
+from keras_transformer.datasets import corpus_text
+from keras_transformer.encoding import encoded_in
+from keras_transformer.export import web
+from keras_transformer.export.report import FORMS, write_report
+from keras_transformer.export.run_tflite import TFLiteTranslator
+from keras_transformer.export.run_tflite import main as run_tflite
+from keras_transformer.export.tflite import export_tflite
+from keras_transformer.runs import Run
+
+
+@pytest.fixture(scope="module")
+def sides(two_way):
+    return [list(side) for side in zip(*two_way.texts, strict=True)]
+
+
+@pytest.fixture
+def own(tmp_path):
+    return [str(write(tmp_path / name, f"{name}\n")) for name in ("a.en", "a.de")]
+
+
+def entry(paths, direction=None, **more):
+    return {"source": paths[0], "target": paths[1], "name": None, "direction": direction, **more}
+
+
+def test_bulk_translation_and_preparation_know_the_language(two_way, sides, own, tmp_path):
+    english, german = sides
+    (tmp_path / "in").write_text("\n".join(german) + "\n")
+    call = [sys.executable, "-m", "keras_transformer.bulk", "--run", str(two_way.run_dir)]
+    flags = ["--input", str(tmp_path / "in"), "--output", str(tmp_path / "out"), "--target-language", "en"]
+    subprocess.run([*call, *flags], check=True, capture_output=True, timeout=300)
+    assert (tmp_path / "out" / "in").read_text().splitlines() == english
+    cache = tmp_path / "cache"
+    flags = ["--cache-dir", str(cache), "--train", *own, "direction=de-en"]
+    subprocess.run([*call, *flags], check=True, capture_output=True, timeout=300)
+    text = corpus_text(entry(own, "de-en"))
+    (folder,) = cache.iterdir()
+    pairs = encoded_in(cache, text, [two_way.tokenizer] * 2, 128)
+    assert list(cache.iterdir()) == [folder] and pairs.source[0][0] == two_way.tokenizer.languages["en"]
+
+
+@pytest.fixture(scope="module")
+def device(two_way, tmp_path_factory):
+    path = tmp_path_factory.mktemp("device") / "exported"
+    folder, same = export_tflite(two_way.translator, path, source_length=40, target_length=40, num_beams=2)
+    assert same == 1.0  # Both files, with the translator's own language.
+    return folder
+
+
+def test_the_device_takes_a_target_language(device, sides, capsys):
+    english, german = sides
+    settings = json.loads((device / "translator.json").read_text())
+    assert settings["target_language"] == "de" and list(settings["languages"]) == ["de", "en"]
+    into_english = TFLiteTranslator(device / "translator.tflite", target_language="en")
+    assert [into_english.translate(text)[0][0] for text in german] == english
+    assert TFLiteTranslator(device / "translator.tflite").translate(english[0])[0][0] == german[0]
+    assert into_english.translate("") == [("", 0.0)]
+    text = f"- {german[0]}\n\n{german[1]} {german[2]}"
+    assert into_english.translate_document(text) == f"- {english[0]}\n\n{english[1]} {english[2]}"
+    file = str(device / "translator.tflite")
+    assert run_tflite([file, german[0], "--target-language", "en"]) == 0
+    assert capsys.readouterr().out == english[0] + "\n"
+    assert run_tflite([file, german[0], "--target-language", "fr"]) == 2
+    assert "The model translates into: de, en. Received: target_language='fr'" in capsys.readouterr().err
+
+
+def test_the_file_of_strings_takes_a_target_language(device, sides):
+    import tensorflow_text
+    from ai_edge_litert.interpreter import InterpreterWithCustomOps
+
+    operations = tensorflow_text.tflite_registrar.SELECT_TFTEXT_OPS
+    interpreter = InterpreterWithCustomOps(operations, model_path=str(device / "translator_text.tflite"))
+    runner = interpreter.get_signature_runner("translate_beam")
+    languages = json.loads((device / "translator.json").read_text())["languages"]
+    for language, source, target in (("en", sides[1][0], sides[0][0]), ("de", *[side[0] for side in sides])):
+        found = runner(text=np.array([source], object), target_language=np.array([languages[language]], "int32"))
+        assert found["hypotheses"][0].decode() == target
+    empty = runner(text=np.array([""], object), target_language=np.array([languages["en"]], "int32"))
+    assert empty["scores"][0] == 0 and empty["hypotheses"][0] == b""
+
+
+def test_the_page_has_a_list_of_languages(two_way, sides, cache, opened, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    lengths = {"source_length": 40, "target_length": 40}
+    folder, _ = web.export_web(two_way.translator, tmp_path / "site", ["none"], num_beams=2, **lengths)
+    monkeypatch.undo()
+    page = opened(folder)
+    page.wait_for_selector("#translate:enabled")
+    assert page.locator("#language option").all_text_contents() == ["German", "English"]
+
+    def shown(text):
+        page.wait_for_selector("#translate:enabled")
+        page.fill("#source", text)
+        page.evaluate("delete document.body.dataset.state")
+        page.click("#translate")
+        page.wait_for_selector("body[data-state=done]")
+        return page.inner_text("#translation")
+
+    english, german = sides
+    assert shown(f"{english[0]} {english[1]}") == f"{german[0]} {german[1]}"
+    page.select_option("#language", "en")
+    assert shown(f"{german[0]} {german[1]}") == f"{english[0]} {english[1]}"
+    assert page.locator("#attention th").first.text_content() == ">>en<<"
+    assert page.inner_text("#count").endswith(f"{sum(map(len, two_way.tokenizer.tokenize(german[:2])))} tokens")
+
+
+def test_a_report_asks_each_form_for_the_language_of_the_text(two_way, tmp_path):
+    assert train_keras.main(["--resume", "--no-export", "--run-dir", str(two_way.run_dir)]) == 0  # Scores it.
+    rows = write_report([str(two_way.run_dir)], tmp_path / "report")
+    texts = Run(two_way.run_dir).scores()["after_training"]["texts"]
+    assert len(texts) == 2 and [row["form"] for row in rows] == list(FORMS)
+    for row in rows:
+        assert row["texts"].keys() == texts.keys()
+        for name, one in texts.items():
+            assert row["texts"][name]["bleu"] == pytest.approx(one["bleu"], abs=3 if "int8" in row["form"] else 0.01)

@@ -1,0 +1,53 @@
+"""The page translates in a real browser as Python does. Skipped where there is no Chromium, or no npm to build it."""
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from keras_transformer.export import report
+from keras_transformer.export.web import SOURCES
+
+
+def test_the_command_reports_every_form_of_a_run(golden, cache, has_chromium, tmp_path):
+    texts = [tmp_path / "source.txt", tmp_path / "reference.txt"]
+    for path, lines in zip(texts, (golden.texts, golden.translator.translate(golden.texts)), strict=True):
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    command = [sys.executable, "-m", "keras_transformer", "report", str(golden.run_dir), "--browser"]
+    command += ["--text", *map(str, texts), "--output", str(tmp_path / "report")]
+    environment = os.environ | {"XDG_CACHE_HOME": str(cache)}
+    assert subprocess.run(command, env=environment, timeout=600).returncode == 0
+    rows = json.loads((tmp_path / "report" / "report.json").read_text())
+    assert [row["form"] for row in rows] == [*report.FORMS, *report.BROWSER_FORMS]
+    for row in rows:
+        (scores,) = row["texts"].values()
+        assert scores["bleu"] > 90 if "int8" in row["form"] else scores["bleu"] == pytest.approx(100)
+    assert shlex.join(map(str, command[3:-2])) in (tmp_path / "report" / "report.md").read_text()
+
+
+def test_the_command_serves_what_it_wrote(golden, cache, tmp_path):
+    from urllib.request import urlopen
+
+    output = tmp_path / "site"
+    command = [sys.executable, "-m", "keras_transformer", "export", "web", str(golden.run_dir), "--output", str(output)]
+    command += ["--quantize", "none", "--num-beams", "1", "--source-length", "20", "--target-length", "20"]
+    command += ["--serve", "--port", "0"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    environment = os.environ | {"XDG_CACHE_HOME": str(cache)}
+    # Where the tests run in the background, Ctrl-C is ignored, and what they start inherits that.
+    started = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), "env": environment}
+    with subprocess.Popen(command, **started, **pipes) as process:
+        assert process.stdout.readline() == f"{output}\n"
+        address = next(match[1] for line in process.stderr if (match := re.search(r"Open (http://127\S+) ", line)))
+        with urlopen(address) as answer:
+            assert answer.read() == (SOURCES / "page" / "index.html").read_bytes()
+        with urlopen(f"{address}/litert/litert_wasm_internal.wasm") as answer:
+            assert answer.headers["Content-Type"] == "application/wasm"
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+    assert process.returncode == 0
