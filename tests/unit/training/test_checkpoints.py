@@ -12,55 +12,71 @@ from keras_transformer.losses import LabelSmoothedCrossEntropy, Perplexity
 from keras_transformer.model import Transformer
 from keras_transformer.runs import Run
 
-B, T, V = 3, 5, 11
-DTYPES = ("float32", "mixed_bfloat16", "mixed_float16")
+T, V = 5, 11
+ON_JAX = keras.backend.backend() == "jax"
 
 
-def tiny(ema_momentum=None, dtype="float32"):
+def small(ema_momentum=None, dtype="float32", width=7, **settings):
+    """A model with weights, a random state, and the optimizer of our trainings."""
+    keras.utils.set_random_seed(1)
+    layers = [
+        keras.layers.Embedding(V, width, dtype=dtype),
+        keras.layers.Dropout(0.3, dtype=dtype),
+        keras.layers.Dense(V, dtype=dtype),
+    ]
+    # Without a graph where possible: tracing one takes longer than a training of a few steps. JAX needs its compiler.
+    settings = {"run_eagerly": not ON_JAX, **settings}
+    return compile_(keras.Sequential([keras.Input((None,), dtype="int32"), *layers]), ema_momentum, **settings)
+
+
+def small_transformer(ema_momentum=None, dtype="float32"):
     keras.utils.set_random_seed(1)
     model = Transformer(V, num_layers=1, num_heads=1, hidden_dim=6, intermediate_dim=7, dropout=0.3, dtype=dtype)
-    model.compile(
-        optimizer=training.make_optimizer(training.InverseSquareRootSchedule(0.01, 3), ema_momentum=ema_momentum),
-        loss=LabelSmoothedCrossEntropy(),
-        jit_compile=False,
-    )
+    return compile_(model, ema_momentum)
+
+
+def compile_(model, ema_momentum, **settings):
+    optimizer = training.make_optimizer(training.InverseSquareRootSchedule(0.01, 3), ema_momentum=ema_momentum)
+    model.compile(optimizer, **{"loss": LabelSmoothedCrossEntropy(), "jit_compile": ON_JAX, **settings})
     return model
 
 
-def fit(model, callback, epochs, initial_epoch=0):
+def fit(model, callbacks, epochs, initial_epoch=0, rows=9, first=0):
+    """Trains on `rows` rows, three in a batch, without the `first` batches; returns the history."""
     random = np.random.default_rng(0)
-    ids = random.integers(1, V, (12, T)).astype("int32")
-    inputs = {"encoder_token_ids": ids, "decoder_token_ids": ids}
-    model.fit(inputs, ids, sample_weight=np.ones((12, T), "float32"), validation_split=0.25, batch_size=3,
-              epochs=epochs, initial_epoch=initial_epoch, shuffle=False, verbose=0, callbacks=[callback])  # fmt: skip
+    ids = random.integers(1, V, (rows, T)).astype("int32")
+
+    def data(ids):
+        inputs = {"encoder_token_ids": ids, "decoder_token_ids": ids} if isinstance(model, Transformer) else ids
+        return inputs, ids, np.ones(ids.shape, "float32")
+
+    inputs, labels, weights = data(ids[3 * first :])
+    return model.fit(inputs, labels, sample_weight=weights, validation_data=data(ids[:3]), batch_size=3, epochs=epochs,
+                     initial_epoch=initial_epoch, shuffle=False, verbose=0, callbacks=callbacks).history  # fmt: skip
 
 
-def weights_of(model):
-    return [checkpoints.to_numpy(v) for v in checkpoints._variables(model).values()]
+def state_of(model):
+    """What training changes: weights, random states of dropout, and what the optimizer remembers."""
+    return [checkpoints.to_numpy(v) for v in (*model.variables, *model.optimizer.variables)]
 
 
 @pytest.mark.parametrize(
-    ("ema_momentum", "dtype"),
+    ("model", "ema_momentum", "dtype"),
     [
-        (None, "float32"),
-        (0.9, "mixed_float16"),
-        pytest.param(0.9, "float32", marks=pytest.mark.slow),
-        pytest.param(None, "mixed_float16", marks=pytest.mark.slow),
+        *[(small, ema_momentum, dtype) for ema_momentum in (None, 0.9) for dtype in ("float32", "mixed_float16")],
+        (small_transformer, 0.9, "float32"),
     ],
 )
-def test_resumed_training_ends_with_the_same_weights(tmp_path, ema_momentum, dtype):
+def test_resumed_training_ends_with_the_same_weights(tmp_path, model, ema_momentum, dtype):
     """Three epochs at once equal two and then one, bit for bit: weights, optimizer, random states of dropout."""
-    (tmp_path / "a").mkdir()
-    (tmp_path / "b").mkdir()
-    straight = tiny(ema_momentum, dtype)
-    fit(straight, checkpoints.RunCheckpoint(Run(tmp_path / "a")), epochs=3)
-    fit(tiny(ema_momentum, dtype), checkpoints.RunCheckpoint(Run(tmp_path / "b")), epochs=2)
-    resumed = tiny(ema_momentum, dtype)
+    straight, resumed = model(ema_momentum, dtype), model(ema_momentum, dtype)
+    fit(straight, [checkpoints.RunCheckpoint(Run(tmp_path))], epochs=3)
+    (tmp_path / "checkpoints" / "epoch-00003.npz").unlink()  # As if it had been killed in the third epoch.
     keras.utils.set_random_seed(99)  # The global random state of the process must not matter.
-    checkpoint = checkpoints.RunCheckpoint(Run(tmp_path / "b"))
+    checkpoint = checkpoints.RunCheckpoint(Run(tmp_path))
     assert checkpoint.restore(resumed) == (2, 0)
-    fit(resumed, checkpoint, epochs=3, initial_epoch=2)
-    for a, b in zip(weights_of(straight), weights_of(resumed), strict=True):
+    fit(resumed, [checkpoint], epochs=3, initial_epoch=2)
+    for a, b in zip(state_of(straight), state_of(resumed), strict=True):
         np.testing.assert_array_equal(a, b)
     assert checkpoint.state["epoch"] == 3
 
@@ -78,36 +94,22 @@ class Killed(keras.callbacks.Callback):
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize(
-    "settings", [{"every_steps": 2}, pytest.param({"every_minutes": 1e-9}, marks=pytest.mark.slow)], ids=str
-)
+@pytest.mark.parametrize("settings", [{"every_steps": 2}, {"every_minutes": 1e-9}], ids=str)
 def test_a_training_resumed_within_an_epoch_ends_with_the_same_weights_and_metrics(tmp_path, settings):
     """Two epochs of five batches, killed in batch 4 of the second; the last checkpoint is that of batch 2 or 3."""
-    ids = np.random.default_rng(0).integers(1, V, (15, T)).astype("int32")
-
-    def run(model, callbacks, first=0, **more):
-        inputs = {"encoder_token_ids": ids[first:], "decoder_token_ids": ids[first:]}
-        ones = np.ones_like(ids[first:], "float32")
-        validation = ({"encoder_token_ids": ids, "decoder_token_ids": ids}, ids, np.ones_like(ids, "float32"))
-        return model.fit(inputs, ids[first:], sample_weight=ones, validation_data=validation, batch_size=3, verbose=0,
-                         shuffle=False, callbacks=callbacks, **more).history  # fmt: skip
 
     def model():
-        model = tiny(0.9)
-        model.compile(optimizer=model.optimizer, loss=model.loss, weighted_metrics=[Perplexity()])
-        return model
+        return small(0.9, weighted_metrics=[Perplexity()])
 
-    (tmp_path / "checkpoints").mkdir()
     straight = model()
-    wanted = run(straight, [], epochs=2)
+    wanted = fit(straight, [], epochs=2, rows=15)
     with pytest.raises(KeyboardInterrupt):
-        checkpoint = checkpoints.RunCheckpoint(Run(tmp_path), **settings)
-        run(model(), [Killed(9), checkpoint], epochs=2)
+        fit(model(), [Killed(9), checkpoints.RunCheckpoint(Run(tmp_path), **settings)], epochs=2, rows=15)
     resumed, checkpoint = model(), checkpoints.RunCheckpoint(Run(tmp_path))
     epochs, steps = checkpoint.restore(resumed)
     assert (epochs, steps) == (1, 2 if "every_steps" in settings else 3)
-    found = run(resumed, [checkpoint], first=3 * steps, epochs=2, initial_epoch=1)
-    for a, b in zip(weights_of(straight), weights_of(resumed), strict=True):
+    found = fit(resumed, [checkpoint], epochs=2, initial_epoch=1, rows=15, first=steps)
+    for a, b in zip(state_of(straight), state_of(resumed), strict=True):
         np.testing.assert_array_equal(a, b)
     assert {name: values[-1:] for name, values in wanted.items()} == found
     assert checkpoint.run.checkpoints()[0].name == "epoch-00002.npz"
@@ -116,51 +118,49 @@ def test_a_training_resumed_within_an_epoch_ends_with_the_same_weights_and_metri
 def test_the_last_step_of_an_epoch_has_no_checkpoint_of_its_own(tmp_path, monkeypatch):
     """Resuming from it, no step of the epoch would be left, and Keras takes 0 steps as no limit."""
     monkeypatch.setattr(runs, "NUM_CHECKPOINTS", 99)
-    fit(tiny(), checkpoints.RunCheckpoint(Run(tmp_path), every_steps=1), epochs=1)  # 3 steps.
+    fit(small(), [checkpoints.RunCheckpoint(Run(tmp_path), every_steps=1)], epochs=1)  # 3 steps.
     names = [path.name for path in Run(tmp_path).checkpoints()]
     assert names == ["epoch-00001.npz", "epoch-00000-step-00000002.npz", "epoch-00000-step-00000001.npz"]
 
 
 def test_a_momentum_of_0_keeps_no_averages():
-    assert not tiny(0.0).optimizer.use_ema and tiny(0.5).optimizer.ema_momentum == 0.5
+    assert not small(0.0).optimizer.use_ema and small(0.5).optimizer.ema_momentum == 0.5
 
 
 def test_no_checkpoint_is_saved_of_useless_weights_within_an_epoch(tmp_path):
-    model, checkpoint = tiny(), checkpoints.RunCheckpoint(Run(tmp_path), every_steps=1)
-    model.compile(optimizer=model.optimizer, loss=lambda labels, logits: keras.ops.sum(logits) * float("nan"))
-    fit(model, checkpoint, epochs=1)
+    checkpoint = checkpoints.RunCheckpoint(Run(tmp_path), every_steps=1)
+    fit(small(loss=lambda labels, logits: keras.ops.sum(logits) * float("nan")), [checkpoint], epochs=1)
     assert not checkpoint.run.checkpoints()
 
 
 def test_the_checkpoint_before_a_damaged_one_is_used(tmp_path, capsys):
-    fit(tiny(), checkpoints.RunCheckpoint(Run(tmp_path)), epochs=2)
+    fit(small(), [checkpoints.RunCheckpoint(Run(tmp_path))], epochs=2)
     newest = tmp_path / "checkpoints" / "epoch-00002.npz"
     content = newest.read_bytes()
     middle = len(content) // 2
     overwritten = content[:middle] + bytes(400) + content[middle + 400 :]  # Longer than any header: data is damaged.
     for damaged in (content[:middle], overwritten, b""):
         newest.write_bytes(damaged)
-        assert checkpoints.RunCheckpoint(Run(tmp_path)).restore(tiny()) == (1, 0)
+        assert checkpoints.RunCheckpoint(Run(tmp_path)).restore(small()) == (1, 0)
         assert "is damaged" in capsys.readouterr().out
 
 
 def test_only_the_newest_two_checkpoints_are_kept_and_no_half_written_file(tmp_path):
-    fit(tiny(), checkpoints.RunCheckpoint(Run(tmp_path)), epochs=3)
+    fit(small(), [checkpoints.RunCheckpoint(Run(tmp_path))], epochs=3)
     names = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
     assert names == ["epoch-00002.npz", "epoch-00003.npz"]
     assert not list(tmp_path.glob(".writing-*"))
 
 
 def test_a_checkpoint_of_another_model_is_an_error(tmp_path):
-    fit(tiny(), checkpoints.RunCheckpoint(Run(tmp_path)), epochs=1)
-    other = Transformer(V, num_layers=2, num_heads=1, hidden_dim=6, intermediate_dim=7)
-    other.compile(optimizer=training.make_optimizer(0.1), loss=LabelSmoothedCrossEntropy())
-    with pytest.raises(ValueError, match="is from another model or optimizer: resume with the settings"):
-        checkpoints.RunCheckpoint(Run(tmp_path)).restore(other)
+    fit(small(), [checkpoints.RunCheckpoint(Run(tmp_path))], epochs=1)
+    for other in (small(width=6), small(ema_momentum=0.9)):  # One has other shapes, and one more variables.
+        with pytest.raises(ValueError, match="is from another model or optimizer: resume with the settings"):
+            checkpoints.RunCheckpoint(Run(tmp_path)).restore(other)
 
 
 def test_without_checkpoints_training_begins_at_epoch_0(tmp_path):
-    assert checkpoints.RunCheckpoint(Run(tmp_path)).restore(tiny()) == (0, 0)
+    assert checkpoints.RunCheckpoint(Run(tmp_path)).restore(small()) == (0, 0)
 
 
 SAVEZ, ZIP = (np, "savez"), (zipfile.ZipFile, "open")
@@ -177,28 +177,22 @@ def no_room_and_closing_fails(*args, **kwargs):
         raise ValueError("Can't close the ZIP file while there is an open writing handle on it.")
 
 
+@pytest.mark.parametrize("fails", [no_room, no_room_and_closing_fails])
 @pytest.mark.parametrize(
-    ("writer", "path", "fails"),
-    [
-        (SAVEZ, "checkpoints/epoch-00001.npz", no_room),
-        (ZIP, "model.keras", no_room_and_closing_fails),
-        pytest.param(SAVEZ, "checkpoints/epoch-00001.npz", no_room_and_closing_fails, marks=pytest.mark.slow),
-        pytest.param(ZIP, "model.keras", no_room, marks=pytest.mark.slow),
-    ],
-    ids=["checkpoint", "model", "checkpoint, closing fails", "model, no room"],
+    ("writer", "path"), [(SAVEZ, "checkpoints/epoch-00001.npz"), (ZIP, "model.keras")], ids=["checkpoint", "model"]
 )
 def test_a_full_disk_is_an_error_with_the_files_name_and_leaves_nothing_half_written(
     tmp_path, monkeypatch, writer, path, fails
 ):
     with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left on device") as caught:
         patch.setattr(*writer, fails)
-        fit(tiny(), checkpoints.RunCheckpoint(Run(tmp_path)), epochs=1)
+        fit(small(), [checkpoints.RunCheckpoint(Run(tmp_path))], epochs=1)
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path / path))
     left = {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()}
     assert left == ({"model.keras"} if path.startswith("checkpoints") else set())
     checkpoint = checkpoints.RunCheckpoint(Run(tmp_path))
-    assert checkpoint.restore(tiny()) == (0, 0)
-    fit(tiny(), checkpoint, epochs=1)
+    assert checkpoint.restore(small()) == (0, 0)
+    fit(small(), [checkpoint], epochs=1)
 
 
 class Script(keras.callbacks.Callback):
@@ -213,7 +207,7 @@ class Script(keras.callbacks.Callback):
 
 
 def fit_scripted(folder, losses, val_losses=None, **kwargs):
-    model, callback = tiny(), checkpoints.RunCheckpoint(Run(folder), **kwargs)
+    model, callback = small(), checkpoints.RunCheckpoint(Run(folder), **kwargs)
     script = keras.callbacks.CallbackList([Script(losses, val_losses or losses), callback], model=model)
     script.on_train_begin()
     model.stop_training = False
@@ -299,11 +293,11 @@ class SaveAtEpochEnd(keras.callbacks.Callback):
             self.averaged = self.model.get_weights()
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16", "mixed_float16"])
 def test_saved_model_is_without_optimizer_and_has_the_averaged_weights(tmp_path, dtype):
     callback = SaveAtEpochEnd(tmp_path / "m.keras")
-    model = tiny(ema_momentum=0.5, dtype=dtype)
-    fit(model, callback, epochs=1)
+    model = small(ema_momentum=0.5, dtype=dtype)
+    fit(model, [callback], epochs=1)
     for averaged, final in zip(callback.averaged, model.get_weights(), strict=True):
         np.testing.assert_array_equal(averaged, final)  # Keras puts the averages into the model when `fit` ends.
     loaded = keras.saving.load_model(tmp_path / "m.keras")
