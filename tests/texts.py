@@ -171,3 +171,26 @@ def random_html(generator, depth=0):
             name = generator.choice(["div", "section"])
             parts.append(f"<{name}{attributes}>{random_html(generator, depth + 1)}</{name}>")
     return "".join(parts)
+
+
+# A source, a translation of it, and what that becomes with its parts.
+TOUCHING = [
+    ("Mail to a@b.org.", "Ende.⟦0⟧Dann", "Ende. a@b.org Dann"),
+    ("Use %s of 5 %", "⟦1⟧⟦0⟧", "5 % %s"),
+    ("A %s", "%⟦0⟧", "% %s"),  # "%%s" would be a literal "%s".
+    ("<b>bold</b>", "⟦0⟧fett⟦1⟧", "<b>fett</b>"),
+    ("{a} now", "现在⟦0⟧是", "现在{a}是"),
+]
+
+# A small language whose words translate each other.
+WORDS = [("dog", "Hund"), ("cat", "Katze"), ("birds", "Vögel"), ("house", "Haus"), ("garden", "Garten")]
+
+DETERMINERS = [("the", "der"), ("a", "ein"), ("my", "mein"), ("your", "dein")]
+
+
+def worded(count=200):
+    """Sentence pairs of that language."""
+    generator = random.Random(0)
+    rows = [[*generator.sample(DETERMINERS, 2), *generator.sample(WORDS, 2)] for _ in range(count)]
+    sides = [[" ".join([d[i], n[i], ("sees", "sieht")[i], e[i], m[i], "."]) for i in (0, 1)] for d, e, n, m in rows]
+    return [tuple(pair) for pair in sides]

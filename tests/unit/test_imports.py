@@ -196,6 +196,12 @@ def test_names_that_there_are_not_lead_to_those_that_there_are(name, hint):
         _ = keras_transformer.xyz
 
 
+def test_all_public_names_exist():
+    import keras_transformer
+
+    assert all(hasattr(keras_transformer, name) for name in keras_transformer.__all__)
+
+
 def test_an_installed_package_has_every_file_that_is_not_python(monkeypatch):
     given = {}
     monkeypatch.setitem(sys.modules, "setuptools", SimpleNamespace(setup=given.update))

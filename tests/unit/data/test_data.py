@@ -1,5 +1,7 @@
 """Batches: every pair once, a budget of tokens, weight for real tokens only, the same batches for the same seed."""
 
+import errno
+import io
 import pickle
 import threading
 import time
@@ -7,7 +9,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_transformer import encoding
 from keras_transformer.data import Variation, make_batches, plan_batches, split_evenly
@@ -53,6 +54,8 @@ def pairs_with(source_lengths, target_lengths, seed=0):
 
 def arrays(dataset, count=None):
     """The batches of a data set as nested lists, for comparing."""
+    import tensorflow as tf
+
     dataset = dataset if count is None else dataset.take(count)
     return [tf.nest.map_structure(lambda x: x.tolist(), element) for element in dataset.as_numpy_iterator()]
 
@@ -242,6 +245,8 @@ def test_one_pass_has_every_pair_once_and_weights_only_real_tokens(shuffle):
 
 
 def test_elements_have_known_types_and_ranks():
+    import tensorflow as tf
+
     batches = make_batches(pairs_with([3], [4]), 64)
     ids = tf.TensorSpec((None, None), tf.int32)
     inputs = {"encoder_token_ids": ids, "decoder_token_ids": ids}
@@ -492,16 +497,17 @@ def test_another_process_may_be_tokenizing_the_same(text_pairs, tokenizer, tmp_p
 def test_a_full_disk_is_named_and_the_next_process_goes_on(with_gaps, tokenizer, tmp_path, monkeypatch):
     monkeypatch.setattr(encoding, "LINES_PER_BLOCK", 7)
     monkeypatch.setattr(encoding, "SECONDS_PER_RECORD", 0)
-    with monkeypatch.context() as patch, open("/dev/full", "wb", buffering=0) as full:
-        append = encoding._Folder._append
 
-        def fills(store, side, values, ends):
-            if store.num_lines > 40:
-                store.files["source"].close()
-                store.files["source"] = full
-            append(store, side, values, ends)
+    class Small(io.FileIO):
+        """A file on a disk that becomes full."""
 
-        patch.setattr(encoding._Folder, "_append", fills)
+        def write(self, values):
+            if self.tell() > 500:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return super().write(values)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(encoding, "open", Small, raising=False)
         with pytest.raises(OSError, match="No space left on device") as error:
             encode_pairs(with_gaps, tokenizer, tokenizer, 64, folder=tmp_path / "a")
         assert error.value.filename == str(tmp_path / "a")

@@ -706,14 +706,3 @@ def test_projections_of_the_same_shape_have_different_initial_values():
     assert len(kernels) == 4
     for i, kernel in enumerate(kernels):
         assert all(np.abs(kernel - other).max() > 0.01 for other in kernels[:i])
-
-
-def test_config_holds_every_argument():
-    config = MultiHeadAttention(
-        N, H, dropout=0.25, kernel_initializer="he_normal", use_bias=False, name="mine", dtype="mixed_float16"
-    ).get_config()
-    copy = MultiHeadAttention.from_config(config)
-    assert copy.get_config() == config
-    assert (copy.num_heads, copy.key_dim, copy.dropout, copy.use_bias, copy.name) == (N, H, 0.25, False, "mine")
-    assert isinstance(copy.kernel_initializer, keras.initializers.HeNormal)
-    assert copy.dtype_policy.name == "mixed_float16"

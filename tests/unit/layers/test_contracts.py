@@ -1,4 +1,4 @@
-"""Promises that hold end to end, through the public API, on a tiny trained model; and the contract of every layer."""
+"""The contract of every layer: config, shapes, dtypes, gradients, masks, files."""
 
 import inspect
 import json
@@ -10,30 +10,8 @@ from arrays import keras_mask, random, randomize, to_numpy
 from keras import ops
 
 import keras_transformer as kt
-from keras_transformer.search import has_loop
 
-
-def test_a_translation_that_repeats_itself_is_searched_again_on_every_backend():
-    texts = ["a small dog", "", " ".join(["dog"] * 20)]
-    tokenizer = kt.Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=17)
-    model = kt.Transformer(17, num_layers=1, num_heads=1, hidden_dim=4, intermediate_dim=5)
-    model.set_weights([0.0 * weight for weight in model.get_weights()])  # All tokens are equally probable, ...
-    translator = kt.Translator(model, tokenizer, num_beams=2, max_length=16, min_length=12, jit_compile=False)
-    before = translator.translate(texts, return_scores=True)
-    after = translator.translate(texts, return_scores=True, avoid_loops=True)
-    assert has_loop(before[0].token_ids) and not has_loop(after[0].token_ids)  # ... and the first one is repeated.
-    assert after[0] == translator.translate(texts[:1], return_scores=True, no_repeat_ngram_size=3)[0]
-    assert after[1:] == before[1:]  # The last source repeats itself, too.
-    assert translator.translate(texts[:1], avoid_loops=True, sampling=True, seed=1)  # Sampling is left alone.
-
-
-def test_all_public_names_exist():
-    assert all(hasattr(kt, name) for name in kt.__all__)
-    with pytest.raises(AttributeError, match="has no attribute 'Transformers'"):
-        _ = kt.Transformers
-
-
-# The contract of every layer: (class, arguments other than the defaults, shapes of the inputs)
+# Name -> (class, arguments other than the defaults, shapes of the inputs)
 
 B, T, S, N, H, F, D_ENCODER, V = 2, 5, 7, 3, 11, 13, 17, 19
 D, EVEN_D, D_KEY = N * H, 22, 23
@@ -266,8 +244,10 @@ def test_a_model_of_the_layer_is_fitted_saved_and_loaded(cls, settings, shapes, 
     inputs = symbolic(shapes)
     model = keras.Model(inputs, keras.layers.Dense(1)(cls(**settings, dtype=policy)(*inputs)))
     before = [to_numpy(w) for w in model.trainable_weights]
-    # With XLA on JAX only: on TensorFlow the compilation takes longer than the step.
-    model.compile(keras.optimizers.SGD(0.1), "mse", jit_compile=keras.backend.backend() == "jax")
+    on_jax = keras.backend.backend() == "jax"
+    # TensorFlow makes a graph for one of the policies only, and XLA compiles none: both take longer than the step.
+    eagerly = policy != "float32" and not on_jax
+    model.compile(keras.optimizers.SGD(0.1), "mse", jit_compile=on_jax, run_eagerly=eagerly)
     history = model.fit(sample(shapes), random(B, T, 1), batch_size=B, epochs=1, verbose=0)
     assert np.isfinite(history.history["loss"][0])
     moved = [np.any(to_numpy(w) != old) for w, old in zip(model.trainable_weights, before, strict=True)]

@@ -1,15 +1,12 @@
-"""The settings of a search: checks and limits; and the search of a batch in a graph that XLA compiled."""
+"""The settings of a search: checks and limits."""
 
 import dataclasses
 import re
 
 import numpy as np
 import pytest
-import tensorflow as tf
-from keras import ops
 
-from keras_transformer.model import Transformer
-from keras_transformer.search import SearchSettings, has_loop, search
+from keras_transformer.search import SearchSettings, has_loop
 from keras_transformer.settings import ConfigError
 from keras_transformer.tokenizers import PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID
 
@@ -112,13 +109,11 @@ def test_forbidden_tokens():
         ({"max_length": 20}, [18, 20, 20]),
     ],
 )
-def test_limits_of_arrays_and_of_tensors(settings, expected):
+def test_limits_of_arrays(settings, expected):
     """Sources of 1, 3 and 128 tokens. The limit is ratio * length, rounded down, plus 16, at most `max_length`."""
     settings, lengths = SearchSettings(**settings), np.array([1, 3, 128])
     limits = settings.limits(lengths)
     assert (limits.dtype, limits.tolist()) == (np.int32, expected)
-    limits = settings.limits(ops.convert_to_tensor(lengths.astype("int32")))
-    assert (limits.dtype, ops.convert_to_numpy(limits).tolist()) == ("int32", expected)
 
 
 def test_within_lowers_max_length():
@@ -126,25 +121,6 @@ def test_within_lowers_max_length():
     assert settings.within(None) is settings
     assert [settings.within(length).max_length for length in (9, 30)] == [9, 20]
     assert SearchSettings().within(30).max_length == 30
-
-
-@pytest.mark.parametrize("rows", [1, 2])
-def test_xla_writes_one_position_of_a_cache_and_copies_none(rows):
-    """A step is slow if XLA copies the caches. That depends on the shapes: one sentence was copied, two were not."""
-    model = Transformer(19, num_layers=1, num_heads=2, hidden_dim=22, intermediate_dim=13)
-    length = 17
-
-    def translate(token_ids, limits):
-        return search(model, token_ids, limits, length, SearchSettings(num_beams=1), jit_compile=True)
-
-    inputs = tf.fill((rows, 7), 5), tf.fill((rows,), length)
-    compiled = tf.function(translate, jit_compile=True, autograph=False)
-    hlo = compiled.experimental_get_compiler_ir(*inputs)(stage="optimized_hlo")
-    loops = [text for text in hlo.split("\n}") if "dynamic-update-slice" in text and "ENTRY" not in text]
-    assert loops
-    for shape in (f"f32[{rows * 2},11,{length}]", f"f32[{rows * 2},{length},11]"):
-        assert any(shape in text for text in loops)
-        assert not [line for text in loops for line in text.splitlines() if shape in line and " copy(" in line]
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,12 @@
-"""Texts into sentences and back: the vectors of sentences.json, in Python and in a graph.
+"""Texts into sentences and back: the vectors of sentences.json.
 
-tests/integration/test_web.py runs the same vectors in JavaScript.
+test_sentences_in_graphs.py does the same in TensorFlow's graphs, tests/integration/test_web.py in JavaScript.
 """
 
 import pytest
-import tensorflow as tf
-from texts import LANGUAGES, SENTENCES, random_sentences
+from texts import SENTENCES, random_sentences
 
 from keras_transformer import sentences
-
-
-def in_graph(texts, language=None):
-    rows = tf.function(lambda x: sentences.graph_split(x, language))(tf.constant(texts, tf.string, [len(texts)]))
-    return [[part.decode() for part in row.numpy()] for row in rows]
 
 
 @pytest.mark.parametrize("one", SENTENCES, ids=[one["name"] for one in SENTENCES])
@@ -28,12 +22,6 @@ def test_a_language_has_many_codes(code):
     assert sentences.split(text, code) == ["", text, ""] != sentences.split(text, "eng_Latn")
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_vectors_in_a_graph(language):
-    texts = [one["text"] for one in SENTENCES if one.get("language", "") == language]
-    assert in_graph(texts, language) == [sentences.split(text, language) for text in texts]
-
-
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_no_character_of_a_text_is_lost(language):
     texts = random_sentences(3000)
@@ -42,33 +30,14 @@ def test_no_character_of_a_text_is_lost(language):
         assert "".join(parts) == sentences.without_marks(text)
         assert len(parts) % 2 == 1
         assert all(any(c.isalnum() for c in sentence) for sentence in parts[1::2])
-    assert in_graph(texts, language) == found
-
-
-def test_bytes_that_are_not_utf_8_are_split_in_a_graph():
-    assert in_graph([b"caf\xe9. \xff Ja.", b""]) == [["", "caf\ufffd.", " ", "\ufffd Ja.", ""], [""]]
-
-
-def test_no_text_at_all_is_split_in_a_graph():
-    assert in_graph([]) == []
 
 
 @pytest.mark.parametrize("most", [1, 3, 12])
-def test_long_sentences_are_cut_alike(most):
-    texts = random_sentences(300, seed=1)
-    parts = [sentences.fitted(sentences.split(text), lambda x: [len(one) <= most for one in x]) for text in texts]
-    graph = sentences.graph_fitted(
-        sentences.graph_split(tf.constant(texts)), lambda x: tf.strings.length(x, unit="UTF8_CHAR") <= most
-    )
-    assert [[part.decode() for part in row.numpy()] for row in graph] == parts
-    for text, row in zip(texts, parts, strict=True):
-        assert "".join(row) == sentences.without_marks(text)
-        assert all(len(sentences.plain(sentence)) <= most for sentence in row[1::2])
-    # Joined again around other sentences.
-    translated = [["<" + x + ">." if i % 2 else x for i, x in enumerate(row)] for row in parts]
-    flat = [x for row in translated for x in row[1::2]]
-    joined = sentences.graph_joined(graph, tf.constant(flat)).numpy()
-    assert [text.decode() for text in joined] == [sentences.joined(row) for row in translated]
+def test_long_sentences_are_cut(most):
+    for text in random_sentences(300, seed=1):
+        parts = sentences.fitted(sentences.split(text), lambda x: [len(one) <= most for one in x])
+        assert "".join(parts) == sentences.without_marks(text)
+        assert all(len(sentences.plain(sentence)) <= most for sentence in parts[1::2])
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pytest
 import sentencepiece
-import tensorflow as tf
 
+from keras_transformer import tokenizers
 from keras_transformer.phrasebook import phrasebook
 from keras_transformer.tokenizers import (
     END_TOKEN_ID,
@@ -93,12 +93,16 @@ def fresh(tokenizer):
 
 def in_graph(tokenizer, texts):
     """Ids by `graph_tokenize` inside a `tf.function`."""
+    import tensorflow as tf
+
     function = tf.function(tokenizer.graph_tokenize, input_signature=[tf.TensorSpec([None], tf.string)])
     return function(tf.constant(texts, tf.string)).to_list()
 
 
 def from_graph(tokenizer, rows):
     """Texts by `graph_detokenize` inside a `tf.function`, from rows padded to one length."""
+    import tensorflow as tf
+
     length = max(map(len, rows))
     padded = tf.constant([row + [PAD_TOKEN_ID] * (length - len(row)) for row in rows], tf.int32)
     function = tf.function(tokenizer.graph_detokenize, input_signature=[tf.TensorSpec([None, None], tf.int32)])
@@ -120,6 +124,8 @@ def test_a_text_has_the_same_ids_alone_and_among_others(tokenizer):
 
 
 def test_the_graph_gives_ragged_int32(tokenizer):
+    import tensorflow as tf
+
     ids = tokenizer.graph_tokenize(tf.constant(IN_VOCABULARY))
     assert isinstance(ids, tf.RaggedTensor)
     assert ids.dtype == tf.int32
@@ -155,6 +161,8 @@ def test_python_and_graph_give_the_same_texts_for_unusual_ids(trained, kind):
 @pytest.mark.parametrize("method", ["tokenize", "detokenize"])
 def test_use_in_a_graph_leaves_a_tokenizer_usable_outside_and_in_another_graph(trained, kind, method):
     """Exporting a translator must not break it."""
+    import tensorflow as tf
+
     tokenizer = fresh(trained[kind])
     ids = trained[kind].tokenize(IN_VOCABULARY)
     if method == "tokenize":
@@ -168,6 +176,8 @@ def test_use_in_a_graph_leaves_a_tokenizer_usable_outside_and_in_another_graph(t
 
 
 def test_a_reloaded_module_gives_the_same_ids_and_texts(tokenizer, tmp_path):
+    import tensorflow as tf
+
     def ids(text):
         return tokenizer.graph_tokenize(text).to_tensor(PAD_TOKEN_ID)
 
@@ -187,6 +197,8 @@ def test_a_reloaded_module_gives_the_same_ids_and_texts(tokenizer, tmp_path):
 
 
 def test_no_texts_give_no_ids(tokenizer):
+    import tensorflow as tf
+
     assert tokenizer.tokenize([]) == []
     assert tokenizer.detokenize([]) == []
     assert tokenizer.graph_tokenize(tf.constant([], tf.string)).to_list() == []
@@ -318,8 +330,9 @@ def test_random_segmentations_have_the_same_text_and_depend_on_the_seed(texts, t
 def test_segmentations_are_drawn_in_proportion_to_their_probability(trained):
     """Each segmentation of a word is as frequent as its probability to the power of alpha requires."""
     tokenizer = trained["unigram"]
-    segmentations = tokenizer._processor.nbest_encode("house", nbest_size=64)
-    weights = np.exp([0.5 * sum(map(tokenizer._processor.get_score, ids)) for ids in segmentations])
+    processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model)
+    segmentations = processor.nbest_encode("house", nbest_size=64)
+    weights = np.exp([0.5 * sum(map(processor.get_score, ids)) for ids in segmentations])
     drawn = [tuple(ids) for ids in tokenizer.sample(["house"] * 20000, 0.5, seed=0)]
     for ids, share in list(zip(segmentations, weights / weights.sum(), strict=True))[:3]:
         assert drawn.count(tuple(ids)) / len(drawn) == pytest.approx(share, abs=0.02)
@@ -472,13 +485,17 @@ def test_one_string_is_not_a_list_of_texts(trained, kind):
         trained[kind].tokenize("a dog")
 
 
-def test_the_cache_of_segmentations_is_bounded_and_changes_no_result(texts, trained):
-    tokenizer = trained["unigram"]
+def test_the_cache_of_segmentations_is_bounded_and_changes_no_result(texts, trained, monkeypatch):
+    tokenizer, sizes = trained["unigram"], []
+
+    def smaller(maxsize):
+        sizes.append(maxsize)
+        return functools.lru_cache(maxsize=3)
+
+    monkeypatch.setattr(tokenizers, "lru_cache", smaller)
     small = type(tokenizer)(tokenizer.model)
-    assert tokenizer._segmentations.cache_parameters()["maxsize"] == 50_000
-    small._segmentations = functools.lru_cache(maxsize=3)(small._find_segmentations)
+    assert sizes == [50_000]
     assert small.sample(texts[:50], 0.3, seed=1) == tokenizer.sample(texts[:50], 0.3, seed=1)
-    assert small._segmentations.cache_info().currsize == 3
 
 
 def test_wordpiece_vocabularies_may_have_windows_line_ends(tmp_path):
@@ -542,6 +559,8 @@ def test_shifted_right_puts_the_start_token_before_a_target(target_ids, expected
 
 
 def test_shifted_right_puts_the_start_token_before_a_batch_of_targets():
+    import tensorflow as tf
+
     shifted = shifted_right(tf.constant([[7, 5, 3], [9, 3, 0]]))
     assert shifted.numpy().tolist() == [[2, 7, 5], [2, 9, 3]]
     assert shifted_right(tf.zeros((0, 3), tf.int32)).shape == (0, 3)

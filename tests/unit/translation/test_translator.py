@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.model import Transformer
+from keras_transformer.search import has_loop
 from keras_transformer.tokenizers import PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID, Tokenizer
 from keras_transformer.translations import Attention
 from keras_transformer.translator import Translator, available_cpus
@@ -14,21 +15,25 @@ from keras_transformer.translator import Translator, available_cpus
 # Padding, start tokens and, by default, unknown tokens are never written, even if the model prefers them.
 
 
-def wants(token_id):
-    """A translator whose model gives one token nearly all of the probability."""
+@pytest.fixture(scope="module")
+def translator():
+    """`translator(token_id)` is one whose model gives one token nearly all of the probability."""
     keras.utils.set_random_seed(0)
     tokenizer = Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=17)
     sizes = {"num_layers": 1, "num_heads": 1, "hidden_dim": 8, "intermediate_dim": 5, "tie_embeddings": "none"}
     model = Transformer(17, **sizes)
-    projection = model.decoder_embedding.token_embedding.reverse_embeddings
     norm = model.decoder_blocks[-1].feed_forward_norm
     norm.gamma.assign(0.01 * np.ones(8))
     norm.beta.assign(np.ones(8))  # The last hidden state is about (1, ..., 1).
-    projection.assign(np.random.default_rng(1).normal(scale=0.1, size=(8, 17)))
-    array = np.array(projection)
-    array[:, token_id] = 2.0
-    projection.assign(array)
-    return Translator(model, tokenizer, max_length=7)
+    shared = Translator(model, tokenizer, max_length=7)  # What was compiled for one token is there for the next.
+
+    def wants(token_id):
+        projection = np.random.default_rng(1).normal(scale=0.1, size=(8, 17))
+        projection[:, token_id] = 2.0
+        model.decoder_embedding.token_embedding.reverse_embeddings.assign(projection)
+        return shared
+
+    return wants
 
 
 @pytest.mark.parametrize("token_id", [PAD_TOKEN_ID, UNKNOWN_TOKEN_ID, START_TOKEN_ID])
@@ -37,8 +42,8 @@ def wants(token_id):
     [{"num_beams": 1}, {"num_beams": 3}, {"sampling": True}, {"num_beams": 2, "repetition_penalty": 1.3}],
     ids=str,
 )
-def test_no_translation_has_padding_unknown_or_start_tokens(token_id, settings):
-    translator = wants(token_id)
+def test_no_translation_has_padding_unknown_or_start_tokens(translator, token_id, settings):
+    translator = translator(token_id)
     for jit_compile in (False, True):
         translator.jit_compile = jit_compile
         (found,) = translator.translate(["a dog"], return_scores=True, **settings)
@@ -48,6 +53,20 @@ def test_no_translation_has_padding_unknown_or_start_tokens(token_id, settings):
     (found,) = translator.translate(["a dog"], return_scores=True, allow_unknown=True, **settings)
     assert UNKNOWN_TOKEN_ID in found.token_ids or token_id != UNKNOWN_TOKEN_ID
     assert not {PAD_TOKEN_ID, START_TOKEN_ID} & set(found.token_ids)
+
+
+def test_a_translation_that_repeats_itself_is_searched_again_on_every_backend():
+    texts = ["a small dog", "", " ".join(["dog"] * 20)]
+    tokenizer = Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=17)
+    model = Transformer(17, num_layers=1, num_heads=1, hidden_dim=4, intermediate_dim=5)
+    model.set_weights([0.0 * weight for weight in model.get_weights()])  # All tokens are equally probable, ...
+    translator = Translator(model, tokenizer, num_beams=2, max_length=16, min_length=12, jit_compile=False)
+    before = translator.translate(texts, return_scores=True)
+    after = translator.translate(texts, return_scores=True, avoid_loops=True)
+    assert has_loop(before[0].token_ids) and not has_loop(after[0].token_ids)  # ... and the first one is repeated.
+    assert after[0] == translator.translate(texts[:1], return_scores=True, no_repeat_ngram_size=3)[0]
+    assert after[1:] == before[1:]  # The last source repeats itself, too.
+    assert translator.translate(texts[:1], avoid_loops=True, sampling=True, seed=1)  # Sampling is left alone.
 
 
 def test_a_folder_that_is_not_a_run_folder_is_an_error(tmp_path):
