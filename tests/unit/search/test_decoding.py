@@ -154,13 +154,13 @@ def test_a_wide_beam_search_equals_enumeration(length_penalty, kind, seed):
 
 
 @pytest.mark.parametrize("length_penalty", [-0.5, 0.0, 1.0])
-@pytest.mark.parametrize("num_hypotheses", [1, 2])
-def test_fewer_hypotheses_are_the_first_of_more_hypotheses(num_hypotheses, length_penalty):
-    for seed in range(5):
+def test_fewer_hypotheses_are_the_first_of_more_hypotheses(length_penalty):
+    for seed in range(4):
         all_ids, all_scores = run_beam(table(seed), 4, length_penalty=length_penalty)
-        ids, scores = run_beam(table(seed), 4, length_penalty=length_penalty, num_hypotheses=num_hypotheses)
-        np.testing.assert_array_equal(ids, all_ids[:, :num_hypotheses])
-        np.testing.assert_allclose(scores, all_scores[:, :num_hypotheses], atol=1e-5)
+        for count in (1, 2):
+            ids, scores = run_beam(table(seed), 4, length_penalty=length_penalty, num_hypotheses=count)
+            np.testing.assert_array_equal(ids, all_ids[:, :count])
+            np.testing.assert_allclose(scores, all_scores[:, :count], atol=1e-5)
 
 
 @pytest.mark.parametrize("num_beams", [1, 3])
