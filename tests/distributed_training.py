@@ -1,23 +1,41 @@
-"""Trainings of a small model, for tests/test_distribution.py: `... STRATEGY,... CASES_AS_JSON FOLDER`.
+"""Trainings of a small model, for test_distribution.py: `... STRATEGY,... CASES_AS_JSON FOLDER`.
 
 In processes of their own, because logical devices and collectives are set up before anything else uses TensorFlow. The
 same batches whatever the strategy; within each, the first rows are long and the last ones short, so that replicas hold
 different numbers of real tokens.
 """
 
+import itertools
 import json
+import os
+import subprocess
 import sys
 
 import keras
 import numpy as np
 
 from keras_transformer.checkpoints import to_numpy
-from keras_transformer.distribution import distribute, is_chief
+from keras_transformer.distribution import DistributedFit, distribute, is_chief
 from keras_transformer.losses import LabelSmoothedCrossEntropy, Perplexity
 from keras_transformer.model import Transformer
 from keras_transformer.training import add_teacher, make_optimizer
 
 V, S, T = 23, 7, 9
+FAST_TO_COMPILE = "--xla_backend_optimization_level=0"
+
+
+class Bigrams(DistributedFit, keras.Model):
+    """Each token from the one before it: the smallest model with what a training step asks of a `Transformer`."""
+
+    def __init__(self, vocabulary_size, hidden_dim, dtype=None):
+        super().__init__(dtype=dtype)
+        self.vocabulary_size = self.target_vocabulary_size = vocabulary_size
+        # No `keras.layers.Embedding`: on one device, its sparse gradients have another norm.
+        self.embedding = keras.layers.Dense(hidden_dim, dtype=dtype)
+        self.dense = keras.layers.Dense(vocabulary_size, dtype=dtype)
+
+    def call(self, inputs):
+        return self.dense(self.embedding(keras.ops.one_hot(inputs["decoder_token_ids"], self.vocabulary_size)))
 
 
 def batches(rows, batch_size):
@@ -38,31 +56,67 @@ def train(
     dtype=None,
     rows=16,
     batch_size=4,
-    dropout=0.0,
     teacher_weight=0,
     epsilon=1e-4,
+    bigrams=False,
     **compile_arguments,
 ):
-    """The trained model and its history."""
+    """The arrays of the trained model and of its optimizer, and its history."""
     keras.utils.set_random_seed(3)
-    sizes = {"num_layers": 1, "num_heads": 2, "hidden_dim": 8, "intermediate_dim": 12}
-    model = Transformer(V, **sizes, dropout=dropout, dtype=dtype)
+    sizes = {"hidden_dim": 8} if bigrams else {"num_heads": 2, "hidden_dim": 8, "intermediate_dim": 12, "dropout": 0.0}
+    models = [Bigrams] * 2 if bigrams else [Transformer] * 2
+    depths = [{}, {}] if bigrams else [{"num_layers": 1}, {"num_layers": 2}]
+    model = models[0](V, **sizes, **depths[0], dtype=dtype)
     optimizer = make_optimizer(0.01, clip_norm, ema_momentum)
     # The bias of the keys has no gradient but rounding errors, and with the paper's 1e-9 Adam makes steps of them.
     optimizer.epsilon = epsilon
     compile_arguments = {"jit_compile": False, **compile_arguments}
     model.compile(optimizer, LabelSmoothedCrossEntropy(), weighted_metrics=[Perplexity()], **compile_arguments)
     if teacher_weight:
-        add_teacher(model, Transformer(V, **{**sizes, "num_layers": 2}), teacher_weight)
+        add_teacher(model, models[1](V, **sizes, **depths[1]), teacher_weight)
     inputs, labels, weights = arrays = batches(rows, batch_size)
     settings = {"epochs": 2, "verbose": 0, "shuffle": False}
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 
         data = tf.data.Dataset.from_tensor_slices(arrays).batch(batch_size)
-        return model, model.fit(data, validation_data=data, **settings).history
-    data = {"sample_weight": weights, "batch_size": batch_size}
-    return model, model.fit(inputs, labels, validation_data=arrays, **data, **settings).history
+        history = model.fit(data, validation_data=data, **settings).history
+    else:
+        data = {"sample_weight": weights, "batch_size": batch_size}
+        history = model.fit(inputs, labels, validation_data=arrays, **data, **settings).history
+    history = {key: [float(value) for value in values] for key, values in history.items()}
+    return [to_numpy(v).astype("float64") for v in model.weights + model.optimizer.variables], history
+
+
+def without_accumulation(case):
+    return {key: value for key, value in case.items() if key != "gradient_accumulation_steps"}
+
+
+def train_in_processes(kinds, folder, cases, **environment):
+    """Runs this file, on two workers if it is for several, and returns the arrays and the history of each case."""
+    folder.mkdir()
+    call = [__file__, kinds, json.dumps(cases), str(folder)]
+    if kinds == "multi_worker":
+        call = ["-m", "keras_transformer", "launch", "--workers", "2", *call]
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "XLA_FLAGS": FAST_TO_COMPILE, **environment}
+    done = subprocess.run([sys.executable, *call], env=environment, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    found = {}
+    for kind, name in itertools.product(kinds.split(","), cases):
+        with np.load(folder / f"{kind}, {name}.npz") as file:
+            history = json.loads(str(file["history"]))
+            found[kind, name] = [file[key] for key in file.files if key != "history"], history
+    return found
+
+
+def assert_same(found, expected, tolerance=1e-5, name=""):
+    """The same weights, also of the optimizer, and the same losses and metrics."""
+    (arrays, history), (expected, expected_history) = found, expected
+    for a, b in zip(arrays, expected, strict=True):
+        np.testing.assert_allclose(a, b, atol=tolerance, rtol=0, err_msg=name)
+    assert history.keys() == expected_history.keys() == {"loss", "perplexity", "val_loss", "val_perplexity"}
+    for key, values in history.items():
+        np.testing.assert_allclose(values, expected_history[key], rtol=tolerance, err_msg=f"{name}, {key}")
 
 
 def main(kinds, cases, folder):
@@ -74,11 +128,9 @@ def main(kinds, cases, folder):
     for kind in kinds.split(","):
         with distribute(kind) as strategy:
             for name, options in json.loads(cases).items():
-                model, history = train(**options)
-                arrays = [to_numpy(v) for v in model.weights + model.optimizer.variables]
+                arrays, history = train(**options)
                 if is_chief(strategy):
-                    numbers = {key: [float(value) for value in values] for key, values in history.items()}
-                    np.savez(f"{folder}/{kind}, {name}.npz", *arrays, history=json.dumps(numbers))
+                    np.savez(f"{folder}/{kind}, {name}.npz", *arrays, history=json.dumps(history))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,5 @@
 """Promises that hold end to end, through the public API, on a tiny trained model; and the contract of every layer."""
 
-import subprocess
-import sys
-
 import keras
 import numpy as np
 import pytest
@@ -17,15 +14,6 @@ SENTENCE, TRANSLATION = "Tomorrow I have to invite the doctor.", "Morgen muss ic
 @pytest.mark.parametrize("num_beams", [1, 4])
 def test_the_golden_sentence_by_search(golden, num_beams):
     assert golden.translator.translate([SENTENCE], num_beams=num_beams) == [TRANSLATION]
-
-
-@trained
-def test_the_golden_sentence_in_a_fresh_process(golden):
-    code = (
-        f"import keras_transformer as kt; print(kt.Translator.load({str(golden.run_dir)!r}).translate([{SENTENCE!r}]))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == repr([TRANSLATION])
 
 
 @trained

@@ -4,6 +4,7 @@ And what lies in the repository, and in the installed package.
 """
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,39 +19,28 @@ ANYTHING = ("__init__", "__main__", "commands")
 FILES = sorted(path.stem for path in PACKAGE.glob("*.py") if path.stem not in ANYTHING)
 
 
-@pytest.mark.parametrize(
-    ("statement", "absent"),
-    [
-        ("import keras_transformer", ["keras", "tensorflow", "numpy"]),
-        ("import keras_transformer.config", ["keras", "tensorflow", "numpy"]),
-        ("import keras_transformer.search", ["keras", "tensorflow", "numpy"]),
-        ("import keras_transformer; keras_transformer.Transformer", ["tensorflow_text", "sentencepiece", "sacrebleu"]),
-        ("import train_keras", ["keras", "tensorflow", "numpy"]),
-        ("import keras_transformer.export.serving.client", ["keras", "tensorflow", "numpy"]),
-        ("import keras_transformer.export.run_tflite", ["keras", "tensorflow", "sentencepiece"]),
-    ],
-)
-def test_importing_loads_no_more_than_is_used(statement, absent):
-    code = f"{statement}\nimport sys\nprint([name for name in {absent!r} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
-def test_keras_can_be_imported_without_pyplot():
-    """Afterwards pyplot can be imported, and what is loaded already stays."""
-    code = (
-        "import sys\nfrom keras_transformer import commands\n"
-        "with commands._without('matplotlib.pyplot'): import keras\n"
-        "print('matplotlib.pyplot' in sys.modules)\nimport matplotlib.pyplot\n"
-        "with commands._without('matplotlib.pyplot'): import matplotlib.pyplot\n"
-    )
-    assert run(code) == ["False"]
-
-
-def run(code, *arguments):
-    done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True)
+def run(code, *arguments, **environment):
+    """The lines that Python code prints in a process of its own."""
+    call = [sys.executable, "-W", "error::UserWarning", "-c", code, *map(str, arguments)]
+    done = subprocess.run(call, capture_output=True, text=True, env={**os.environ, **environment})
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout.strip().splitlines()
+
+
+def test_importing_loads_no_more_than_is_used():
+    """In one process: what the last of some imports has not loaded, none of them loads."""
+    light = ("keras", "tensorflow", "numpy")
+    steps = [
+        ("import keras_transformer", light),
+        ("import keras_transformer.config", light),
+        ("import keras_transformer.search", light),
+        ("import train_keras", light),
+        ("import keras_transformer.export.serving.client", light),
+        ("import keras_transformer.export.run_tflite", ("keras", "tensorflow", "sentencepiece")),
+        ("keras_transformer.Transformer", ("tensorflow_text", "sentencepiece", "sacrebleu")),
+    ]
+    code = [f"{step}\nprint([name for name in {absent!r} if name in sys.modules])" for step, absent in steps]
+    assert run("import sys\n" + "\n".join(code)) == ["[]"] * len(steps)
 
 
 def registered_classes():
@@ -63,40 +53,57 @@ def registered_classes():
     return names
 
 
-@pytest.mark.parametrize(
-    "statements",
-    [
-        "import keras_transformer, keras",
-        "import keras_transformer as kt; kt.FeedForward",
-        "import keras_transformer.config; import keras",
-        *(
-            pytest.param(statements, marks=pytest.mark.slow)
-            for statements in (
-                "import keras, keras_transformer",
-                "import keras_transformer; from keras.saving import load_model",
-                "import keras_transformer.blocks",
-                "import keras_transformer.masks",
-            )
-        ),
-    ],
-)
-def test_an_import_of_the_package_registers_every_class_with_keras(statements):
-    code = f"{statements}\nimport keras\nprint(*keras.saving.get_custom_objects(), sep='\\n')"
-    assert registered_classes() <= set(run(code))
+ORDERS = [
+    "import keras_transformer, keras",
+    "import keras, keras_transformer",
+    "import keras_transformer; from keras.saving import load_model",
+    "import keras_transformer as kt; kt.FeedForward",
+    "import keras_transformer.config; import keras",
+    "import keras_transformer.blocks",
+    "import keras_transformer.masks",
+    # An import that fails is tried again; of Keras, too: here its first import finds no backend.
+    """if True:
+        import os, sys, keras_transformer
+        backend, os.environ["KERAS_BACKEND"] = os.environ["KERAS_BACKEND"], "none"
+        try:
+            import keras
+        except ValueError:
+            os.environ["KERAS_BACKEND"] = backend
+        for name in [name for name in sys.modules if name.startswith("keras.")]:
+            del sys.modules[name]
+        import keras
+    """,
+]
 
 
-def test_an_import_that_fails_is_tried_again():
-    """Of Keras, too: here its first import finds no backend."""
-    code = (
-        "import os, keras_transformer\nos.environ['KERAS_BACKEND'] = 'none'\n"
-        "try:\n    import keras\nexcept ValueError:\n    os.environ['KERAS_BACKEND'] = 'jax'\n"
-        "import sys\nfor name in [name for name in sys.modules if name.startswith('keras.')]: del sys.modules[name]\n"
-        "import keras\nprint(*keras.saving.get_custom_objects(), sep='\\n')"
-    )
-    assert registered_classes() <= set(run(code))
+def test_an_import_of_the_package_registers_every_class_with_keras():
+    """In any order, each in a process of its own that has loaded the backend."""
+    code = """if True:
+        import os, sys, jax
+        for statements in sys.argv[1:]:
+            if not os.fork():
+                exec(statements)
+                import keras
+                print(*keras.saving.get_custom_objects(), flush=True)
+                os._exit(0)
+            assert os.wait()[1] == 0, statements
+        """
+    found = run(code, *ORDERS, KERAS_BACKEND="jax")
+    assert [registered_classes() - set(line.split()) for line in found] == [set()] * len(ORDERS)
 
 
-def test_saved_models_of_every_class_load_in_a_fresh_process(tmp_path):
+TRANSFORMERS = {
+    "transformer": {},
+    "pre_norm": {"normalize_first": True, "num_decoder_layers": 3, "activation": "gelu", "dtype": "mixed_bfloat16",
+                 "name": "mine"},
+    "learned": {"position_type": "learned", "max_length": 11, "tie_embeddings": "none", "target_vocabulary_size": 19,
+                "attention_dropout": 0.25, "layer_norm_epsilon": 1e-3},
+    "tied_target": {"tie_embeddings": "target", "target_vocabulary_size": 19},
+    "as_opus_mt": {"layout": "concatenated", "max_wavelength": 99.5, "scale_embeddings": False, "output_bias": True},
+}  # fmt: skip
+
+
+def test_a_fresh_process_gives_exactly_the_same_with_saved_models_of_every_class_and_with_a_run(golden, tmp_path):
     import keras
     import numpy as np
 
@@ -111,34 +118,48 @@ def test_saved_models_of_every_class_load_in_a_fresh_process(tmp_path):
         "feed_forward": keras.Model(x, kt.FeedForward(7)(x)),
         "encoder_block": keras.Model(x, kt.EncoderBlock(**sizes)(x)),
         "decoder_block": keras.Model([x, y], kt.DecoderBlock(**sizes)(x, y)),
-        "transformer": kt.Transformer(11, num_layers=1, hidden_dim=8, **sizes),
     }
-    schedule = keras.optimizers.Adam(kt.InverseSquareRootSchedule(0.1))
+    generator = np.random.default_rng(1)
+    for name, settings in TRANSFORMERS.items():
+        if name == "tied_target":
+            settings = {**settings, "activation": keras.activations.silu}
+        models[name] = model = kt.Transformer(11, num_layers=1, hidden_dim=8, **sizes, **settings)
+        # Biases, normalisations and positions are not at their initial values.
+        model.set_weights([w + 0.1 * generator.normal(size=w.shape).astype("float32") for w in model.get_weights()])
+    optimizer = keras.optimizers.Adam(kt.InverseSquareRootSchedule(0.1))
     metrics = [kt.Perplexity(), kt.TokenAccuracy()]
-    models["transformer"].compile(schedule, kt.LabelSmoothedCrossEntropy(), weighted_metrics=metrics)
+    models["transformer"].compile(optimizer, kt.LabelSmoothedCrossEntropy(), weighted_metrics=metrics)
+    optimizer.build(models["transformer"].trainable_variables)
     arrays = [np.random.default_rng(0).normal(size=(2, 3, 8)), np.random.default_rng(1).normal(size=(2, 5, 8))]
     token_ids = np.array([[4, 2, 9], [3, 0, 0]], "int32")
     expected = {}
     for name, model in models.items():
         model.save(tmp_path / f"{name}.keras")
-        inputs = [token_ids] * 2 if name == "transformer" else token_ids if name == "embedding" else arrays
+        inputs = [token_ids] * 2 if name in TRANSFORMERS else token_ids if name == "embedding" else arrays
         inputs = arrays[0] if name in ("feed_forward", "encoder_block") else inputs
         np.savez(tmp_path / f"{name}.npz", *(inputs if isinstance(inputs, list) else [inputs]))
-        expected[name] = keras.ops.convert_to_numpy(model(inputs))
+        expected[name] = keras.ops.convert_to_numpy(keras.ops.cast(model(inputs), "float32"))
     code = """if True:
         import sys, keras_transformer, keras, numpy as np
-        for name in sys.argv[2:]:
-            model = keras.saving.load_model(f"{sys.argv[1]}/{name}.keras")
+        for name in sys.argv[4:]:
+            model = keras.saving.load_model(f"{sys.argv[1]}/{name}.keras", safe_mode=True)
             inputs = list(np.load(f"{sys.argv[1]}/{name}.npz").values())
-            np.save(f"{sys.argv[1]}/{name}.npy", model(inputs if len(inputs) > 1 else inputs[0]))
+            output = model(inputs if len(inputs) > 1 else inputs[0])
+            np.save(f"{sys.argv[1]}/{name}.npy", keras.ops.convert_to_numpy(keras.ops.cast(output, "float32")))
+            print(type(model).__module__, type(model).__name__, model.dtype_policy.name)
             if model.compiled:
-                metrics = [type(metric).__name__ for metric in model._compile_metrics._user_weighted_metrics]
-                print(type(model.loss).__name__, type(model.optimizer._learning_rate).__name__, *metrics)
+                config = model.get_compile_config()
+                parts = config["loss"], config["optimizer"]["config"]["learning_rate"], *config["weighted_metrics"]
+                print(*(part["class_name"] for part in parts))
+        print(keras_transformer.Translator.load(sys.argv[2]).translate([sys.argv[3]]))
         """
-    (printed,) = run(code, tmp_path, *models)
-    assert printed == "LabelSmoothedCrossEntropy InverseSquareRootSchedule Perplexity TokenAccuracy"
+    printed = run(code, tmp_path, golden.run_dir, golden.texts[0], *models)
+    assert printed.pop() == str(golden.translator.translate(golden.texts[:1]))
+    compiled = printed.pop(1 + list(models).index("transformer"))
+    assert compiled == "LabelSmoothedCrossEntropy InverseSquareRootSchedule Perplexity TokenAccuracy"
+    assert printed == [f"{type(m).__module__} {type(m).__name__} {m.dtype_policy.name}" for m in models.values()]
     for name in models:
-        np.testing.assert_allclose(np.load(tmp_path / f"{name}.npy"), expected[name], atol=1e-6)
+        np.testing.assert_array_equal(np.load(tmp_path / f"{name}.npy"), expected[name], err_msg=name)
 
 
 def test_nothing_that_is_built_lies_in_the_repository():
