@@ -12,6 +12,7 @@ takes a third of the time of new processes.
 import argparse
 import ast
 import difflib
+import importlib
 import os
 import random
 import shutil
@@ -22,7 +23,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-# Module -> the stems of the test files that are run for it, in this order.
+# Module -> the unit tests that are run for it, in this order: test_masks.py, test_masks_*.py, ...
 MODULES = {
     "masks": "masks attention",
     "attention": "attention blocks",
@@ -37,7 +38,6 @@ MODULES = {
     "placeholders": "placeholders",
     "sentences": "sentences",
 }
-RUNS = {"golden", "two_way", "served"}  # Fixtures of the integration tests.
 
 
 def mutants(source, count, seed=0):
@@ -74,13 +74,6 @@ def annotations(source):
     return found
 
 
-class WithoutRuns:
-    """Leaves out tests that need a trained run, and slow ones."""
-
-    def pytest_collection_modifyitems(self, items):
-        items[:] = [i for i in items if not RUNS & set(i.fixturenames) and not i.get_closest_marker("slow")]
-
-
 def passes(folder, files, seconds, log):
     """Whether tests in a copy of the repository pass, and the seconds that they took."""
     begun = time.monotonic()
@@ -96,8 +89,17 @@ def passes(folder, files, seconds, log):
             sys.path.insert(0, str(folder))
             import pytest
 
-            flags = ["-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "addopts=", "--tb=line"]
-            code = pytest.main([*flags, *map(str, files)], plugins=[WithoutRuns()])
+            flags = [
+                "-x",
+                "-p",
+                "no:cacheprovider",
+                "-p",
+                "no:xdist",
+                "-o",
+                "addopts=--import-mode=importlib",
+                "--tb=line",
+            ]
+            code = pytest.main([*flags, *map(str, files)])
         finally:
             os._exit(int(code))
     while time.monotonic() < begun + seconds:
@@ -111,7 +113,16 @@ def passes(folder, files, seconds, log):
 
 
 def main(names, count):
-    for name in ("tensorflow", "keras", "keras_nlp", "tensorflow_text", "sentencepiece", "sacrebleu", "regex", "pytest"):
+    for name in (
+        "tensorflow",
+        "keras",
+        "keras_nlp",
+        "tensorflow_text",
+        "sentencepiece",
+        "sacrebleu",
+        "regex",
+        "pytest",
+    ):
         __import__(name)
     sys.dont_write_bytecode = True  # Two versions of a file within a second would be one to Python's cache.
     table = []
@@ -121,7 +132,8 @@ def main(names, count):
         shutil.copytree(ROOT, copy, ignore=left_out)
         for name in names:
             (path,) = [p for p in (copy / "keras_transformer").rglob(f"{name}.py")]
-            tests = [p for stem in MODULES[name].split() for p in sorted((copy / "tests").rglob(f"test_{stem}.py"))]
+            stems = [f"test_{stem}{more}.py" for stem in MODULES[name].split() for more in ("", "_*")]
+            tests = [p for stem in stems for p in sorted((copy / "tests" / "unit").rglob(stem))]
             source = path.read_text(encoding="utf-8")
             good, seconds = passes(copy, tests, 3600, copy / "log")
             if not good:

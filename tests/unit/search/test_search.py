@@ -135,6 +135,7 @@ def test_within_lowers_max_length():
         (list(range(12)) * 3, True),
         (list(range(13)) * 3, False),
         (tuple(range(100)), False),
+        (tuple(range(100))[::-1], False),
     ],
 )
 def test_loops(token_ids, loops):
