@@ -89,17 +89,8 @@ def passes(folder, files, seconds, log):
             sys.path.insert(0, str(folder))
             import pytest
 
-            flags = [
-                "-x",
-                "-p",
-                "no:cacheprovider",
-                "-p",
-                "no:xdist",
-                "-o",
-                "addopts=--import-mode=importlib",
-                "--tb=line",
-            ]
-            code = pytest.main([*flags, *map(str, files)])
+            flags = "-x -p no:cacheprovider -p no:xdist -o addopts=--import-mode=importlib --tb=line"
+            code = pytest.main([*flags.split(), *map(str, files)])
         finally:
             os._exit(int(code))
     while time.monotonic() < begun + seconds:
@@ -113,17 +104,8 @@ def passes(folder, files, seconds, log):
 
 
 def main(names, count):
-    for name in (
-        "tensorflow",
-        "keras",
-        "keras_nlp",
-        "tensorflow_text",
-        "sentencepiece",
-        "sacrebleu",
-        "regex",
-        "pytest",
-    ):
-        __import__(name)
+    for name in ("tensorflow", "keras", "keras_nlp", "tensorflow_text", "sentencepiece", "regex", "pytest"):
+        importlib.import_module(name)
     sys.dont_write_bytecode = True  # Two versions of a file within a second would be one to Python's cache.
     table = []
     with tempfile.TemporaryDirectory() as scratch:

@@ -98,7 +98,7 @@ def test_a_translation_has_no_forbidden_tokens_tags_or_placeholders(settings):
 
 def test_a_translation_has_the_placeholders_that_are_required():
     model, required = Table(), np.array([[True, False], [True, True]])
-    model.logits[:, 3] += 9  # It would end at once.
+    model.logits[:, 3:6] += 9  # It would end at once, or write placeholders alone.
     token_ids, _ = found_by(model, {"num_beams": 3}, num_placeholders=2, required=required)
     assert [[row.count(4), row.count(5)] for row in token_ids[:, 0].tolist()] == [[1, 0], [1, 1]]
 
