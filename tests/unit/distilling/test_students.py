@@ -25,15 +25,15 @@ def test_a_student_begins_with_blocks_spread_over_those_of_its_teacher():
     assert all(same(student.encoder_blocks[i], teacher.encoder_blocks[3 - i]) for i in range(4))
     assert all(same(student.decoder_blocks[i], teacher.decoder_blocks[j]) for i, j in enumerate((0, 2, 4)))
     assert same(student.decoder_norm, teacher.decoder_norm)
-    other = Transformer(11, num_layers=4, normalize_first=True, **SIZES)
+    other = Transformer(11, num_layers=1, normalize_first=True, **SIZES)
     assert "embedding of the source" not in copy_weights(other, teacher)
-    same_size = Transformer(13, num_layers=4, normalize_first=True, **SIZES)
+    same_size = Transformer(13, num_layers=1, normalize_first=True, **SIZES)
     assert "embedding of the source" not in copy_weights(same_size, teacher, same_vocabulary=False)
     with pytest.raises(ValueError, match=r"from 0 to 4\. Received: decoder_layers=\[0, 5, 1\] for 3 blocks"):
         copy_weights(student, teacher, decoder_layers=[0, 5, 1])
-    other_heads = Transformer(13, num_layers=4, normalize_first=True, **{**SIZES, "num_heads": 4})
+    other_heads = Transformer(13, num_layers=1, normalize_first=True, **{**SIZES, "num_heads": 4})
     assert copy_weights(other_heads, teacher) == ["embedding of the source", "embedding of the target"]
-    post_norm = Transformer(13, num_layers=4, **SIZES)
+    post_norm = Transformer(13, num_layers=1, **SIZES)
     with pytest.raises(ValueError, match=r"normalize_first=False and another with normalize_first=True\. Make both"):
         copy_weights(post_norm, teacher)
     wide = Transformer(17, num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=12, normalize_first=True)
@@ -52,7 +52,7 @@ def test_the_loss_of_the_teacher_is_its_cross_entropy():
 
 def test_fit_learns_from_the_teacher_alone_or_beside_the_labels(tmp_path):
     keras.utils.set_random_seed(0)
-    teacher = Transformer(13, num_layers=2, **SIZES)
+    teacher = Transformer(13, num_layers=1, **SIZES)
     teacher.set_weights([3 * w for w in teacher.get_weights()])
     before = teacher.get_weights()
     rng = np.random.default_rng(1)
@@ -64,6 +64,7 @@ def test_fit_learns_from_the_teacher_alone_or_beside_the_labels(tmp_path):
         return (np.exp(a) * (a - b)).sum(axis=-1).mean()
 
     model = Transformer(13, num_layers=1, **SIZES)
+    count = len(model.weights)
     model.compile(keras.optimizers.Adam(0.01), LabelSmoothedCrossEntropy(), jit_compile=False)
     add_teacher(model, teacher, 1.0)
     began = distance(model)
@@ -71,7 +72,7 @@ def test_fit_learns_from_the_teacher_alone_or_beside_the_labels(tmp_path):
     assert distance(model) < began / 2
     assert history["loss"][-1] < history["loss"][0]
     assert all(np.array_equal(*pair) for pair in zip(before, teacher.get_weights(), strict=True))
-    assert len(model.weights) == len(Transformer(13, num_layers=1, **SIZES).weights)
+    assert len(model.weights) == count
     # After a `fit`, a teacher counts, too, and another one takes its place.
     again = Transformer(13, num_layers=1, dropout=0.0, **SIZES)
     # Without graphs, which take longer than these few steps.

@@ -662,11 +662,11 @@ def test_gradients_reach_every_weight():
 def test_fit_lowers_the_loss_and_moves_every_weight(policy):
     model = make(dtype=policy, dropout=0.1, attention_dropout=0.1, normalize_first=True)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(keras.optimizers.Adam(1e-2), loss, **STEPS)
+    model.compile(keras.optimizers.Adam(3e-2), loss, **STEPS)
     inputs = {"encoder_token_ids": SOURCE, "decoder_token_ids": TARGET}
     labels = np.roll(TARGET, -1, axis=1)
     before = model.get_weights()
-    history = model.fit(inputs, labels, sample_weight=(labels != 0) * 1.0, epochs=9, batch_size=B, verbose=0)
+    history = model.fit(inputs, labels, sample_weight=(labels != 0) * 1.0, epochs=4, batch_size=B, verbose=0)
     losses = history.history["loss"]
     assert np.all(np.isfinite(losses))
     assert losses[-1] < 0.8 * losses[0]
@@ -703,7 +703,7 @@ def test_low_rank_updates_train_search_and_are_saved_merged(tmp_path):
     frozen = [w for w in model.weights if not w.trainable]
     before = [to_numpy(w) for w in (*frozen, *model.trainable_weights)]
     model.compile(keras.optimizers.Adam(0.01), LabelSmoothedCrossEntropy(), **STEPS)
-    losses = model.fit([SOURCE, TARGET], TARGET, batch_size=B, epochs=4, verbose=0).history["loss"]
+    losses = model.fit([SOURCE, TARGET], TARGET, batch_size=B, epochs=2, verbose=0).history["loss"]
     assert losses[-1] < losses[0]
     unchanged = [
         np.array_equal(to_numpy(w), old) for w, old in zip((*frozen, *model.trainable_weights), before, strict=True)
