@@ -5,9 +5,13 @@ import io
 
 import sentencepiece
 
+from keras_transformer import importing
 from keras_transformer.importing import vocabulary
 from keras_transformer.phrasebook import phrasebook
 from keras_transformer.tokenizers import SentencePieceTokenizer
+from keras_transformer.translator import pad
+
+KINDS = ["unigram", "bpe", "unigram, bytes", "bpe, bytes"]
 
 
 def texts(side):
@@ -44,3 +48,37 @@ def imported_tokenizer(kind="unigram", **settings):
     tokens = joint_tokens(models)
     space = vocabulary.id_space(tokens, 1, 0, len(tokens) - 1, models)
     return SentencePieceTokenizer(vocabulary.rewritten(models[0], space, "read"))
+
+
+def assert_same_ids(name, count):
+    """The ids of `count` strings, in Python and in the graph, are those of an original of a kind in `KINDS`."""
+    kind, byte_fallback = name.split(",")[0], "bytes" in name
+    spm = [trained(side, kind, 900, byte_fallback=byte_fallback) for side in (0, 1)]
+    models = [vocabulary.parse(model, "model") for model in spm]
+    tokens = joint_tokens(models)
+    left_out = [token for token in tokens if token.endswith("ing")][:2]  # Pieces that the list lacks.
+    assert left_out
+    tokens = [token for token in tokens if token not in left_out]
+    space = vocabulary.id_space(tokens, 1, 0, len(tokens) - 1, models)
+    assert set(space.pieces[-len(left_out) :]) == set(left_out)
+    tokenizers = [
+        SentencePieceTokenizer(vocabulary.rewritten(model, space, tags))
+        for model, tags in zip(models, ("read", None), strict=True)
+    ]
+    original = importing.Original({}, None, (tokens, tokens), tuple((x, "") for x in spm), (1, 1), (0, 0), None, {}, 99)
+    imported = importing.Imported(None, tokenizers, None, (space, space), original)
+    for side, tokenizer in enumerate(tokenizers):
+        assert tokenizer.runs_on_devices == (kind == "unigram" and not byte_fallback)
+        strings = [">>deu<< A tag."] * (side == 0) + [*importing.HOSTILE]
+        strings += texts(side)[: count - len(strings)]
+        assert len(strings) == count
+        different = importing.different_ids(imported, strings)[side]
+        # The original reads several unknown characters in a row as one unknown token, even if its list has them, and
+        # it splits off a tag at the beginning alone.
+        runs = [text for text in importing.HOSTILE if text.startswith(("UPPER", "3.14", "xxx"))]
+        assert set(different) <= {*runs, *importing.HOSTILE[-2:]}, different
+        ids = tokenizer.tokenize(strings)
+        assert tokenizer.graph_tokenize(strings).to_list() == ids
+        rows = ids[::50] + [[5, i, 6] for i in range(4, tokenizer.vocabulary_size, 7)]
+        graph = tokenizer.graph_detokenize(pad(rows)).numpy()
+        assert [text.decode() for text in graph] == tokenizer.detokenize(rows)

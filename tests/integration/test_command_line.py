@@ -1,14 +1,18 @@
 """The commands as a user calls them: what they print, write and refuse."""
 
+import contextlib
 import gzip
+import io
 import json
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -18,12 +22,6 @@ from keras_transformer.config import RunConfig
 from keras_transformer.data import encode_pairs
 from keras_transformer.datasets import Corpus, ParallelText
 from keras_transformer.runs import SETTING_UP
-
-
-def run(*arguments, module="keras_transformer"):
-    """A command in a process of its own."""
-    call = [sys.executable, "-m", module, *map(str, arguments)]
-    return subprocess.run(call, capture_output=True, text=True, timeout=300)
 
 
 def said(stderr):
@@ -54,16 +52,25 @@ def test_a_run_folder_holds_everything(finished):
 # translate
 
 
-def test_a_pipe_is_answered_line_by_line(golden):
-    """Whoever writes a line gets its translation before writing the next."""
-    call = [sys.executable, "-m", "keras_transformer", "translate", str(golden.run_dir)]
+def test_a_pipe_is_answered_line_by_line_without_pyplot(golden):
+    """Whoever writes a line gets its translation before writing the next.
+
+    Keras imports pyplot where it is installed, which takes half a second. Afterwards, others can import it.
+    """
+    code = """if True:
+        import sys
+        from keras_transformer.__main__ import main
+        print(main(sys.argv[1:]), "keras" in sys.modules, "matplotlib.pyplot" in sys.modules)
+        import matplotlib.pyplot
+    """
+    call = [sys.executable, "-c", code, "translate", str(golden.run_dir)]
     texts = [golden.texts[0], "", golden.texts[1]]
     with subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
         for text, translation in zip(texts, golden.translator.translate(texts), strict=True):
             print(text, file=process.stdin, flush=True)
             assert process.stdout.readline() == translation + "\n"
         process.stdin.close()
-        assert process.stdout.read() == ""
+        assert process.stdout.read() == "0 True False\n"
     assert process.returncode == 0
 
 
@@ -89,7 +96,10 @@ def test_translate_reads_and_writes_files(golden, tmp_path, monkeypatch):
     monkeypatch.setattr("keras_transformer.text.READ_SIZE", 50)  # A large file is translated in parts.
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("\n".join(golden.texts), encoding="utf-8")
+    pyplot = ModuleType("matplotlib.pyplot")
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", pyplot)
     assert main(["translate", str(golden.run_dir), "--input", str(source), "--output", str(target)]) == 0
+    assert sys.modules["matplotlib.pyplot"] is pyplot  # Who has loaded it keeps it.
     assert target.read_text(encoding="utf-8").splitlines() == golden.translator.translate(golden.texts)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "out.txt"]
 
@@ -121,13 +131,12 @@ def test_translate_prints_scores_and_n_best(golden, tmp_path, capsys):
     assert rows == [[f"{hypothesis.score:.4f}", hypothesis.text] for hypothesis in expected]
 
 
-def test_lines_that_are_no_text_or_too_long_are_reported_and_counted(golden, tmp_path):
+def test_lines_that_are_no_text_or_too_long_are_reported_and_counted(golden, tmp_path, capsys):
     source, target = tmp_path / "in.txt.gz", tmp_path / "out.txt"
     lines = [golden.texts[0].encode(), "naïve".encode("latin-1"), b"", b"a\0b", b"dog " * 200, golden.texts[1].encode()]
     source.write_bytes(gzip.compress(b"\n".join(lines)))
-    done = run("translate", golden.run_dir, "--input", source, "--output", target)
-    assert done.returncode == 1, done.stderr
-    assert said(done.stderr) == [
+    assert main(["translate", str(golden.run_dir), "--input", str(source), "--output", str(target)]) == 1
+    assert said(capsys.readouterr().err) == [
         f"{source}, line 2: not UTF-8 (byte 0xef, column 3); an empty line is written.",
         f"{source}, line 4: a NUL byte; this is not a text file; an empty line is written.",
         f"{source}, line 5: more than 128 tokens; only its beginning was translated.",
@@ -142,7 +151,7 @@ def test_lines_that_are_no_text_or_too_long_are_reported_and_counted(golden, tmp
 
 def test_input_that_ends_early_gives_no_output(golden, tmp_path, capsys):
     source, target = tmp_path / "in.txt.gz", tmp_path / "out.txt"
-    source.write_bytes(gzip.compress(b"a sentence\n" * 999)[:-12])
+    source.write_bytes(gzip.compress(b"a sentence\n" * 99)[:-12])
     with pytest.raises(SystemExit, match="2"):
         main(["translate", str(golden.run_dir), "--input", str(source), "--output", str(target)])
     assert f"Cannot read {source} after line 9" in capsys.readouterr().err
@@ -213,19 +222,6 @@ def test_a_translation_that_is_interrupted_leaves_the_old_file(golden, tmp_path,
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.txt", "pipe"]
 
 
-def test_a_translation_does_not_load_pyplot(golden, tmp_path):
-    """Keras imports it where it is installed, which takes half a second."""
-    source = tmp_path / "in.txt"
-    source.write_text("a dog\n")
-    code = "import sys; from keras_transformer.__main__ import main; print(main(sys.argv[1:]), *sys.modules)"
-    call = [sys.executable, "-c", code, "translate", str(golden.run_dir), "--input", str(source)]
-    _, last = subprocess.run(call, capture_output=True, text=True, check=True).stdout.splitlines()
-    status, *modules = last.split()
-    assert status == "0"
-    assert "keras" in modules
-    assert "matplotlib.pyplot" not in modules
-
-
 def test_a_prefix_that_is_not_utf_8(golden):
     call = [sys.executable, "-m", "keras_transformer", "translate", str(golden.run_dir), "--prefix", b"caf\xe9"]
     done = subprocess.run(call, input=b"a dog\n", capture_output=True)
@@ -254,13 +250,12 @@ def test_score_prints_bleu_of_the_test_set_and_of_files(golden, finished, tmp_pa
     assert main(["score", str(golden.run_dir)]) == 0
     printed = capsys.readouterr().out
     assert f"BLEU {expected['bleu']:.2f}  ({expected['bleu_signature']})" in printed
+    assert "(nrefs:1|case:mixed|eff:no|tok:13a|" in printed
     assert f"chrF {expected['chrf']:.2f}" in printed
     source, reference = tmp_path / "s", tmp_path / "r"
     source.write_text("\n".join(golden.texts), encoding="utf-8")
     reference.write_text("\n".join(golden.translator.translate(golden.texts)), encoding="utf-8")
     files = ["--source", str(source), "--reference", str(reference)]
-    assert main(["score", str(golden.run_dir), *files]) == 0
-    assert "BLEU 100.00  (nrefs:1|case:mixed|eff:no|tok:13a|" in capsys.readouterr().out
     output = tmp_path / "log_probs"
     flags = [*files, "--bleu-tokenize", "none", "--log-probs", str(output)]
     assert main(["score", str(golden.run_dir), *flags]) == 0
@@ -286,10 +281,10 @@ def test_score_prints_bleu_of_the_test_set_and_of_files(golden, finished, tmp_pa
 
 
 @pytest.mark.parametrize("command", ["train", "translate", "score", "export"])
-def test_help_is_there_for_every_command(command):
-    done = run(command, "--help")
-    assert done.returncode == 0
-    assert "usage:" in done.stdout
+def test_help_is_there_for_every_command(command, capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main([command, "--help"])
+    assert capsys.readouterr().out.startswith(f"usage: python -m keras_transformer {command} ")
 
 
 def write(path, content):
@@ -317,16 +312,26 @@ def old_run(folder):
     return folder
 
 
-def small_run(folder, *flags):
-    """Two epochs on small own files; the run folder."""
-    recipe = "--tokens-per-batch 60 --epochs 2 --steps-per-epoch 3 --no-export"
-    argv = [*own_files(folder), *SMALL, *recipe.split(), *flags, "--run-dir", str(folder / "run")]
-    return folder / "run", train_keras.main(argv)
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A run of two epochs on small own files, written over what a training without a number and old runs have left.
+
+    `failed` is what that training returned and said, and the names of its files.
+    """
+    folder = tmp_path_factory.mktemp("small")
+    run_dir = old_run(folder / "run")
+    recipe = "--tokens-per-batch 60 --epochs 2 --steps-per-epoch 3 --no-export --overwrite"
+    argv = [*own_files(folder), *SMALL, *recipe.split(), "--run-dir", str(run_dir)]
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        status = train_keras.main([*argv, "--learning-rate", "1e30", "--warmup-steps", "1", "--clip-norm", "0"])
+    failed = status, said.getvalue(), {path.name for path in run_dir.iterdir()}
+    old_run(run_dir)
+    assert train_keras.main(argv) == 0
+    return SimpleNamespace(folder=folder, run_dir=run_dir, failed=failed)
 
 
-def test_a_run_goes_on_with_other_settings_where_they_make_no_other_run(tmp_path, capsys):
-    run_dir, status = small_run(tmp_path)
-    assert status == 0
+def test_a_run_goes_on_with_other_settings_where_they_make_no_other_run(small, tmp_path, capsys):
+    run_dir = shutil.copytree(small.run_dir, tmp_path / "run")
     log = (run_dir / "log.csv").read_bytes()
     with open(run_dir / "log.csv", "ab") as file:  # As if killed between the log and the checkpoint.
         file.write(b"2,9.0,9.0,9.0,9.0,9.0,9.0\r\n3,9.0")
@@ -347,7 +352,7 @@ def test_a_run_goes_on_with_other_settings_where_they_make_no_other_run(tmp_path
     assert [row.split(b",")[0] for row in rows.splitlines()] == [b"epoch", b"0", b"1", b"2"]
     # All epochs are done: it is scored again. The same text under another name is the same run, another text is not.
     other = tmp_path / "other"
-    other.write_bytes((tmp_path / "train_source").read_bytes())
+    other.write_bytes((small.folder / "train_source").read_bytes())
     assert train_keras.main([*flags, "--num-beams", "2", "--train-source", str(other), "--no-export"]) == 0
     assert "after training" in capsys.readouterr().out
     assert json.loads((run_dir / "config.json").read_text())["decoding"]["num_beams"] == 2
@@ -359,14 +364,12 @@ def test_a_run_goes_on_with_other_settings_where_they_make_no_other_run(tmp_path
     assert "The training text must be the one that the run" in capsys.readouterr().err
 
 
-def test_a_training_without_a_number_ends_with_a_message_and_status_1(tmp_path, capsys):
-    run_dir, status = small_run(tmp_path, "--learning-rate", "1e30", "--warmup-steps", "1", "--clip-norm", "0")
+def test_a_training_without_a_number_ends_with_a_message_and_status_1(small):
+    status, message, names = small.failed
     assert status == 1
-    message = capsys.readouterr().err
     assert "error: no epoch ended with a val_loss that is a number" in message
-    assert f"{run_dir} holds no finished epochs. Begin again with --overwrite" in message
-    assert not (run_dir / "model.keras").exists()
-    assert small_run(tmp_path, "--overwrite")[1] == 0
+    assert f"{small.run_dir} holds no finished epochs. Begin again with --overwrite" in message
+    assert "config.json" in names and "model.keras" not in names
 
 
 def test_a_run_folder_that_exists_is_never_overwritten_by_itself(golden, tmp_path, capsys):
@@ -377,17 +380,15 @@ def test_a_run_folder_that_exists_is_never_overwritten_by_itself(golden, tmp_pat
     assert (golden.run_dir / "model.keras").read_bytes() == kept
 
 
-def test_overwrite_leaves_nothing_of_the_old_run(tmp_path):
-    run_dir = old_run(tmp_path / "run")
-    flags = [*own_files(tmp_path), *SMALL, "--epochs", "1", "--no-export", "--overwrite", "--run-dir", str(run_dir)]
-    assert train_keras.main(flags) == 0
+def test_overwrite_leaves_nothing_of_the_old_run(small):
     # confidence.json is there if the model has learned any word.
-    assert {path.name for path in run_dir.iterdir()} - {"confidence.json"} == {
+    assert {path.name for path in small.run_dir.iterdir()} - {"confidence.json"} == {
         "checkpoints", "config.json", "log.csv", "model.keras", "scores.json", "tensorboard", "tokenizer.spm",
         "versions.json",
     }  # fmt: skip
-    assert [path.name for path in (run_dir / "checkpoints").iterdir()] == ["epoch-00001.npz"]
-    assert json.loads((run_dir / "config.json").read_text())["training"]["epochs"] == 1
+    names = sorted(path.name for path in (small.run_dir / "checkpoints").iterdir())
+    assert names == ["epoch-00001.npz", "epoch-00002.npz"]
+    assert json.loads((small.run_dir / "config.json").read_text())["training"]["epochs"] == 2
 
 
 def test_bad_flags_of_translate_and_score(golden, tmp_path, capsys):
@@ -428,16 +429,6 @@ def test_unless_told_five_eighths_of_the_epochs_draw_segmentations(golden, steps
     assert [number for number, (sources, plain) in enumerate(passes) if sources != plain] == drawn
 
 
-KILLS = int(os.environ.get("KILLS", 3))
-EPOCHS = 10 * KILLS
-
-
-def train_flags(folder, run_dir):
-    recipe = f"--tokens-per-batch 60 --epochs {EPOCHS} --steps-per-epoch 7 --subword-sampling 0.3 --ema-momentum 0.9 "
-    recipe += "--checkpoint-steps 3"
-    return [*own_files(folder), *SMALL, *recipe.split(), "--no-export", "--run-dir", str(run_dir)]
-
-
 def test_ctrl_c_leaves_a_usable_run(tmp_path, monkeypatch, capsys):
     """Interrupted in its first epoch, the run folder translates."""
     import keras
@@ -447,8 +438,9 @@ def test_ctrl_c_leaves_a_usable_run(tmp_path, monkeypatch, capsys):
             raise KeyboardInterrupt
 
     monkeypatch.setattr("keras_transformer.training.TimeLeft", lambda minutes: Interrupt())
+    argv = [*own_files(tmp_path), *SMALL, "--tokens-per-batch", "60", "--run-dir", str(tmp_path / "run")]
     with pytest.raises(SystemExit, match="130"):
-        train_keras.main(train_flags(tmp_path, tmp_path / "run"))
+        train_keras.main(argv)
     said = f"Interrupted. Resume with:\n  python -m keras_transformer train --run-dir {tmp_path / 'run'} --resume\n"
     assert capsys.readouterr().err.endswith(said)
     assert main(["translate", str(tmp_path / "run"), "--input", str(tmp_path / "val_source")]) == 0

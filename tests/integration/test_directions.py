@@ -140,6 +140,7 @@ def test_a_run_scores_every_direction(two_way, sides, tmp_path, capsys):
     assert [name.split()[-1] for name in scores["texts"]] == ["en-de", "de-en"]
     assert scores["bleu"] == pytest.approx(np.mean([one["bleu"] for one in scores["texts"].values()]))
     assert scores["bleu"] > 90 and list(run.scores()) == ["after_training", "validation"]
+    capsys.readouterr()
     assert main(["score", str(two_way.run_dir)]) == 0
     assert capsys.readouterr().out.count("BLEU") == 2
     assert main(["score", str(two_way.run_dir), "--target-language", "en"]) == 0

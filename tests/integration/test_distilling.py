@@ -24,15 +24,15 @@ PAIRS = phrasebook()["train"]
 
 
 def test_the_teachers_function_gives_scores_and_problems(golden):
-    translator = Translator.load(golden.run_dir, jit_compile=False, length_penalty=1.7, max_length=30)
+    translator = Translator.load(golden.run_dir, jit_compile=False, num_beams=2, length_penalty=1.7, max_length=30)
     translate = teacher_function(translator, 2, 10)
     text = golden.texts[0]
     rows = translate([text, "", "dog " * 200], 0)
-    assert rows[0][0].text == golden.translator.translate([text])[0] and rows[0][0].problem is None
+    assert rows[0][0].text == golden.translator.translate([text, ""])[0] and rows[0][0].problem is None
     (scored,) = golden.translator.score([text], [rows[0][0].text])
     assert abs(rows[0][0].score - np.mean(scored.token_log_probs)) < 1e-3
     assert rows[1][0].text == "" and rows[2][0].problem == distilling.TRUNCATED
-    short = teacher_function(Translator.load(golden.run_dir, jit_compile=False, max_length=3), 1, 10)
+    short = teacher_function(Translator.load(golden.run_dir, jit_compile=False, num_beams=1, max_length=3), 1, 10)
     assert short([text], 0)[0][0].problem == distilling.UNFINISHED
 
 
@@ -45,47 +45,61 @@ def distillation(*argv):
 
 def test_each_line_keeps_its_own_translation_and_each_choice_its_own_folder(golden, tmp_path, monkeypatch):
     """Of a teacher's own text with an empty line, translated elsewhere, where an empty line stays one."""
-    pairs = [("one dog", "ein Hund"), ("", "leer"), ("three dogs", "drei Hunde"), ("four dogs", "vier Hunde")]
+    pairs = [("one dog", "ein Hund"), ("", "leer"), ("три собаки", "drei Hunde"), ("four dogs", "vier Hunde")]
+    made = ["T one", "", "T three", "T four and a few words that are more"]
     paths = [tmp_path / side for side in ("source", "target")]
     for side, path in enumerate(paths):
         path.write_text("".join(pair[side] + "\n" for pair in pairs), encoding="utf-8")
-    (tmp_path / "made").write_text("T one\n\nT three\nT four\n", encoding="utf-8")
+    (tmp_path / "made").write_text("".join(f"{line}\n" for line in made), encoding="utf-8")
     corpus = Corpus(*([parallel_files(*paths)] for _ in range(3)))
     monkeypatch.setattr(distilling, "load_corpus", lambda data: corpus)
-    argv = [golden.run_dir, "--run-dir", tmp_path / "run", "--translations", tmp_path / "made"]
-    made = []
-    for more in ([], ["--direction", "backward"], ["--max-character-ratio", "1"], ["--source-language", "ru"]):
-        work = distillation(*argv, *more)
-        made.append((work.text.pairs_folder.name, work._cleaning()))
-        if not more:
-            work.write_text()
-            found = [Path(path).read_text(encoding="utf-8").splitlines() for path in work.text.paths("train")]
-            assert found == [["one dog", "three dogs", "four dogs"], ["T one", "T three", "T four"]]
-            real = [Path(path).read_text(encoding="utf-8").splitlines() for path in work.text.paths("real")]
-            assert list(zip(*real, strict=True)) == [pair for pair in pairs if pair[0]]
-    assert len({name for name, _ in made}) == 4
-    assert [cleaning for _, cleaning in made] == [
-        ["en", "de", 1000, 3.0], ["de", "en", 1000, 3.0], ["en", "de", 1000, 1.0], ["ru", "de", 1000, 3.0],
-    ]  # fmt: skip
+    russian = shutil.copytree(golden.run_dir, tmp_path / "russian")
+    config = (russian / "config.json").read_text()
+    (russian / "config.json").write_text(config.replace('"source_language": "en"', '"source_language": "ru"'))
+    argv = ["--run-dir", tmp_path / "run", "--translations", tmp_path / "made"]
+    # The languages of the student and the limits of its lines decide which lines are left.
+    backward, of_russian = ["--direction", "backward"], ["--source-language", "ru"]
+    folders = []
+    for teacher, more, left in (
+        (golden.run_dir, [], [0, 3]),
+        (golden.run_dir, backward, [0, 3]),
+        (golden.run_dir, ["--max-character-ratio", "1"], [0]),
+        (golden.run_dir, of_russian, [2]),
+        (russian, backward, [2]),
+        (russian, [], [2]),
+    ):
+        work = distillation(teacher, *argv, *more)
+        work.write_text()
+        folders.append(work.text.pairs_folder.name)
+        sides = [Path(path).read_text(encoding="utf-8").splitlines() for path in work.text.paths("train")]
+        wanted = [(pairs[i][0], made[i]) for i in left]
+        assert list(zip(*sides, strict=True)) == (
+            [(f"<BT> {target}", source) for source, target in wanted] if more == backward else wanted
+        )
+        real = [Path(path).read_text(encoding="utf-8").splitlines() for path in work.text.paths("real")]
+        order = -1 if more == backward else 1
+        assert list(zip(*real, strict=True)) == [pair[::order] for pair in pairs if pair[0]]
+    assert len(set(folders[:4])) == 4
 
 
 # Ensembles and vocabularies of runs.
 
 
 def test_runs_of_one_vocabulary_translate_together(golden, tmp_path, capsys):
-    one = Translator.load([golden.run_dir, golden.run_dir], jit_compile=False)
-    assert one.translate(golden.texts[:3]) == golden.translator.translate(golden.texts[:3])
-    assert one.translate(golden.texts[:1], return_attention=True)[0].attention.scores.shape[:2] == (4, 1)
+    one = Translator.load([golden.run_dir, golden.run_dir], jit_compile=False, num_beams=1)
+    expected = golden.translator.translate(golden.texts[:3], num_beams=1)
+    assert one.translate(golden.texts[:3]) == expected
+    seen = one.translate(golden.texts[:2], return_attention=True)[0]
+    assert seen.attention.scores.shape[:2] == (4, 1)
     with pytest.raises(ExportError, match="An ensemble cannot be exported"):
         export_saved_model(one, tmp_path / "x")
     source = tmp_path / "in.txt"
-    source.write_text(golden.texts[0])
-    flags = ["--ensemble", str(golden.run_dir), "--input", str(source)]
+    source.write_text("\n".join(golden.texts[:3]))
+    flags = ["--ensemble", str(golden.run_dir), "--input", str(source), "--num-beams", "1"]
     assert main(["translate", str(golden.run_dir), *flags]) == 0
-    assert capsys.readouterr().out.splitlines() == golden.translator.translate(golden.texts[:1])
+    assert capsys.readouterr().out.splitlines() == expected
     shutil.copytree(golden.run_dir, tmp_path / "other", ignore=shutil.ignore_patterns("export", "checkpoints"))
-    spm = tmp_path / "other" / "tokenizer.spm"
-    spm.write_bytes(Translator.load(golden.run_dir).source_tokenizer.train(golden.texts * 9, 60)._serialized())
+    golden.tokenizer.train(golden.texts * 9, 60).save(tmp_path / "other" / "tokenizer")
     with pytest.raises(ValueError, match="must have the same vocabulary: an id must mean the same token"):
         Translator.load([golden.run_dir, tmp_path / "other"])
 
@@ -106,7 +120,7 @@ SIZES_OF_STUDENT = "--num-layers 2 --num-decoder-layers 1 --num-heads 2 --hidden
 STUDENT = [*SIZES_OF_STUDENT.split(), "--epochs", "2"]
 
 
-def test_distill_translates_selects_and_trains_a_student(golden, text, tmp_path, capsys):
+def test_distill_translates_selects_and_trains_a_student(golden, text, tmp_path, monkeypatch, capsys):
     flags = ["--source", str(text / "source"), "--reference", str(text / "target"), "--num-hypotheses", "2"]
     flags += [*STUDENT, "--layers-from", str(golden.run_dir), "--real-weight", "0.5", "--no-export"]
     flags += ["--teacher", str(golden.run_dir), "--teacher-weight", "0.3"]
@@ -132,7 +146,9 @@ def test_distill_translates_selects_and_trains_a_student(golden, text, tmp_path,
         main(argv)
     assert "Continue that run with --resume" in capsys.readouterr().err
     weights = run.model().get_weights()
+    monkeypatch.setattr(train_keras, "finish", lambda *rest: 0)  # It would score the student again.
     assert main([*argv, "--resume"]) == 0
+    assert len(run.log_file.read_text().splitlines()) == 3
     assert all(np.array_equal(*pair) for pair in zip(weights, run.model().get_weights(), strict=True))
 
 

@@ -42,7 +42,8 @@ def test_python_blocks_of_a_page_run(page, tmp_path, monkeypatch):
     script.write_text("\n".join(BLOCK.findall(page.read_text(encoding="utf-8"))), encoding="utf-8")
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
-    monkeypatch.setattr("keras_transformer.compiled.COMPILE_AFTER_IDLE", 1000)  # Nothing is compiled while tests run.
+    for name in ("COMPILE_AFTER", "COMPILE_AFTER_IDLE"):  # Nothing is compiled while tests run.
+        monkeypatch.setattr(f"keras_transformer.translator.{name}", 1000.0)
     runpy.run_path(str(script))
 
 

@@ -9,14 +9,20 @@ import shutil
 import numpy as np
 import pytest
 from public_models import marian_folder, transformers_folder
-from sentencepiece_models import joint_tokens, texts, trained
+from sentencepiece_models import KINDS, assert_same_ids, joint_tokens, texts, trained
 
 from keras_transformer import importing
 from keras_transformer.__main__ import main
 from keras_transformer.embeddings import positional_encoding
 from keras_transformer.importing import ModelImportError, vocabulary
 from keras_transformer.importing.reading import EMBEDDING
-from keras_transformer.tokenizers import END_TOKEN_ID, START_TOKEN_ID, SentencePieceTokenizer, TokenizerError
+from keras_transformer.tokenizers import (
+    END_TOKEN_ID,
+    START_TOKEN_ID,
+    SentencePieceTokenizer,
+    TokenizerError,
+    shifted_right,
+)
 from keras_transformer.translator import Translator, pad
 
 torch = pytest.importorskip("torch")
@@ -82,20 +88,23 @@ VARIANTS = {
 }  # fmt: skip
 
 
-def some_slow(names, *quick):
-    """All names as parameters; those that are not quick run in `pytest -m slow`."""
-    return [pytest.param(name, marks=[] if name in quick else pytest.mark.slow) for name in names]
-
-
-@pytest.mark.parametrize("variant", some_slow(VARIANTS, "as OPUS-MT", "likely start, renormalized"))
-def test_logits_and_translations_are_those_of_transformers(variant, tmp_path):
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_logits_are_those_of_transformers(variant, tmp_path):
     model, tokenizer = transformers_folder(tmp_path / "model", **VARIANTS[variant])
+    assert_same_logits(model, tokenizer, importing.read("opus-mt", tmp_path / "model"))
+
+
+ONE_LAYER = {"encoder_layers": 1, "decoder_layers": 1}
+
+
+@pytest.mark.parametrize("variant", ["as OPUS-MT", "likely start", "likely start, renormalized"])
+def test_translations_are_those_of_transformers(variant, tmp_path):
+    model, tokenizer = transformers_folder(tmp_path / "model", **ONE_LAYER, **VARIANTS[variant])
     imported = importing.read("opus-mt", tmp_path / "model")
-    assert_same_logits(model, tokenizer, imported)
     translator = translator_of(imported, max_length_ratio=99.0, max_length=23)
     batch = tokenizer(SOURCES, return_tensors="pt", padding=True)
     ids = new_ids(imported.spaces[1])
-    for num_beams in (1, 4):
+    for num_beams in (1, 4) if variant == "as OPUS-MT" else (4,):
         with torch.no_grad():
             found = model.generate(
                 **batch,
@@ -129,7 +138,7 @@ LENGTHS = {
 def test_lengths_of_translations_are_those_of_generate_with_its_own_settings(name, tmp_path):
     """In transformers, lengths count the start token, and limit translations alone: all of a source is read."""
     generation = {**LENGTHS[name], "early_stopping": "never", "num_beams": 2}
-    model, tokenizer = transformers_folder(tmp_path / "model", generation=generation)
+    model, tokenizer = transformers_folder(tmp_path / "model", generation=generation, **ONE_LAYER)
     imported = importing.read("opus-mt", tmp_path / "model")
     space = imported.spaces[1]
     translator = translator_of(imported, max_length_ratio=99.0, max_source_length=imported.config.data.max_length)
@@ -163,8 +172,8 @@ MARIAN = {
 }
 
 
-@pytest.mark.parametrize("variant", some_slow(MARIAN, "untied"))
-def test_translations_of_a_marian_release_are_those_of_ctranslate2(variant, tmp_path):
+@pytest.mark.parametrize("variant", MARIAN)
+def test_scores_and_translations_of_a_marian_release_are_those_of_ctranslate2(variant, tmp_path):
     """CTranslate2 has other wavelengths than Marian; with its own, everything is the same."""
     import ctranslate2
     import sentencepiece
@@ -185,13 +194,26 @@ def test_translations_of_a_marian_release_are_those_of_ctranslate2(variant, tmp_
     theirs = ctranslate2.Translator(str(tmp_path / "converted"))
     processor = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "model" / "source.spm"))
     pieces = [[piece if piece in tokens else "<unk>" for piece in processor.encode(x, out_type=str)] for x in SOURCES]
-    for num_beams in (1, 3):
+    # Scores of targets that are drawn.
+    space, rng = imported.spaces[1], np.random.default_rng(0)
+    targets = [rng.integers(2, len(tokens), 5).tolist() for _ in SOURCES]
+    wanted = theirs.score_batch(pieces, [[tokens[i] for i in row] for row in targets])
+    ids = [[*map(new_ids(space).get, row), END_TOKEN_ID] for row in targets]
+    inputs = {
+        "encoder_token_ids": pad(translator.encode_sources(SOURCES)),
+        "decoder_token_ids": pad([shifted_right(row) for row in ids]),
+    }
+    logits = np.asarray(model(inputs), "float64")
+    log_probs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    found = np.take_along_axis(log_probs, np.array(ids)[..., None], axis=-1)[..., 0]
+    np.testing.assert_allclose(found, [one.log_probs for one in wanted], atol=1e-4)
+    for num_beams in (1, 3) if variant == "untied" else ():
         found = theirs.translate_batch(
             pieces, beam_size=num_beams, length_penalty=0, max_decoding_length=22, return_scores=True
         )
         ours = translator.translate(SOURCES, num_beams=num_beams, length_penalty=0.0, return_scores=True)
         for their, our in zip(found, ours, strict=True):
-            row = [imported.spaces[1].rows[i] for i in our.token_ids if i != END_TOKEN_ID]
+            row = [space.rows[i] for i in our.token_ids if i != END_TOKEN_ID]
             assert [tokens[i] for i in row] == their.hypotheses[0]
             if our.token_ids[-1] == END_TOKEN_ID:
                 assert our.score == pytest.approx(their.scores[0], rel=1e-4)
@@ -214,44 +236,16 @@ def test_learned_positions_of_marian(tmp_path):
         expected = imported.spaces[0].take(arrays["Wemb"])[[7, 9]] + arrays["Wpos"][:2]
     np.testing.assert_allclose(np.asarray(imported.model.encoder_embedding(np.array([[7, 9]])))[0], expected, atol=1e-6)
     assert imported.config.data.max_length == 50
-    assert len(translator_of(imported).translate(SOURCES)) == len(SOURCES)
+    assert len(translator_of(imported, max_length=5).translate(SOURCES, num_beams=1)) == len(SOURCES)
 
 
 # Vocabularies
 
 
-@pytest.mark.parametrize("name", some_slow(["unigram", "bpe", "unigram, bytes", "bpe, bytes"], "unigram"))
-def test_ids_of_5000_strings_are_those_of_the_original(name):
-    """In Python and in the graph; also of texts that the model does not know."""
-    kind, byte_fallback = name.split(",")[0], "bytes" in name
-    spm = [trained(side, kind, 900, byte_fallback=byte_fallback) for side in (0, 1)]
-    models = [vocabulary.parse(model, "model") for model in spm]
-    tokens = joint_tokens(models)
-    left_out = [token for token in tokens if token.endswith("ing")][:2]  # Pieces that the list lacks.
-    assert left_out
-    tokens = [token for token in tokens if token not in left_out]
-    space = vocabulary.id_space(tokens, 1, 0, len(tokens) - 1, models)
-    assert space.pieces[-len(left_out) :] == left_out or set(space.pieces[-len(left_out) :]) == set(left_out)
-    tokenizers = [
-        SentencePieceTokenizer(vocabulary.rewritten(model, space, tags))
-        for model, tags in zip(models, ("read", None), strict=True)
-    ]
-    original = importing.Original({}, None, (tokens, tokens), tuple((x, "") for x in spm), (1, 1), (0, 0), None, {}, 99)
-    imported = importing.Imported(None, tokenizers, None, (space, space), original)
-    for side, tokenizer in enumerate(tokenizers):
-        assert tokenizer.runs_on_devices == (kind == "unigram" and not byte_fallback)
-        strings = [*texts(side)[:4980], ">>deu<< A tag." if side == 0 else "", *importing.HOSTILE]
-        different = importing.different_ids(imported, strings)[side]
-        # The original reads several unknown characters in a row as one unknown token, even if its list has them, and
-        # it splits off a tag at the beginning alone.
-        runs = [text for text in importing.HOSTILE if text.startswith(("UPPER", "3.14", "xxx"))]
-        assert set(different) <= {*runs, *importing.HOSTILE[-2:]}, different
-        assert len(strings) > 5000
-        ids = tokenizer.tokenize(strings)
-        assert tokenizer.graph_tokenize(strings).to_list() == ids
-        rows = ids[::50] + [[5, i, 6] for i in range(4, tokenizer.vocabulary_size, 7)]
-        graph = tokenizer.graph_detokenize(pad(rows)).numpy()
-        assert [text.decode() for text in graph] == tokenizer.detokenize(rows)
+@pytest.mark.parametrize("name", KINDS)
+def test_ids_of_600_strings_are_those_of_the_original(name):
+    """In Python and in the graph; also of texts that the model does not know. tests/slow has 5000 strings."""
+    assert_same_ids(name, 600)
 
 
 def test_a_run_of_unknown_characters_that_the_list_has_is_one_token():
@@ -285,7 +279,7 @@ def test_tokens_that_are_no_pieces_get_other_names(tmp_path):
 def test_language_tags_are_read_at_the_beginning_of_a_source(symbols, tmp_path):
     """Also if they are symbols of the SentencePiece file."""
     spm = [trained(0, user_defined_symbols=symbols), trained(1)]
-    transformers_folder(tmp_path / "model", spm=spm, tags=[">>deu<<", ">>nld<<"])
+    transformers_folder(tmp_path / "model", spm=spm, tags=[">>deu<<", ">>nld<<"], **ONE_LAYER)
     imported = importing.read("opus-mt", tmp_path / "model")
     source, target = imported.tokenizers
     with_tag, without = source.tokenize([">>nld<< The cat is here.", "The cat is here."])
@@ -315,13 +309,13 @@ def test_pieces_that_the_list_lacks_have_the_weights_of_the_unknown_token_and_ar
 
 
 def test_trimming_keeps_what_each_side_can_have(tmp_path):
-    transformers_folder(tmp_path / "model", tags=[">>deu<<"])
+    transformers_folder(tmp_path / "model", tags=[">>deu<<"], **ONE_LAYER)
     whole = importing.read("opus-mt", tmp_path / "model")
     trimmed = importing.read("opus-mt", tmp_path / "model", trim=True)
     source, target = trimmed.spaces
     assert len(source.pieces) < len(whole.spaces[0].pieces) > len(target.pieces)
     assert ">>deu<<" in source.pieces and ">>deu<<" not in target.pieces
-    german, english = texts(1)[:50], texts(0)[:50]
+    german, english = texts(1)[:8], texts(0)[:8]
     for side, strings in enumerate((english, german)):
         rows = [[trimmed.spaces[side].rows[i] for i in row] for row in trimmed.tokenizers[side].tokenize(strings)]
         assert rows == [[whole.spaces[side].rows[i] for i in row] for row in whole.tokenizers[side].tokenize(strings)]
@@ -339,11 +333,11 @@ def test_trimming_keeps_what_each_side_can_have(tmp_path):
 
 
 def test_the_command_writes_a_run(tmp_path, capsys):
-    transformers_folder(tmp_path / "model")
+    transformers_folder(tmp_path / "model", **ONE_LAYER)
     run = tmp_path / "runs" / "opus"
     assert main(["import", "opus-mt", str(tmp_path / "model"), "--run-dir", str(run)]) == 0
     printed = capsys.readouterr().out
-    assert "2 + 3 blocks of post-norm, width 16 and 11, 2 heads, silu" in printed
+    assert "1 + 1 blocks of post-norm, width 16 and 11, 2 heads, silu" in printed
     assert re.search(r"ids of the source: \d+ of 421 sample sentences as in the original", printed)
     translator = Translator.load(run)
     imported = importing.read("opus-mt", tmp_path / "model")
@@ -607,10 +601,10 @@ def test_pickled_code_is_not_executed(whole, tmp_path):
 
 
 def test_vocabularies_of_marian_keep_words_that_yaml_reads_as_other_values(tmp_path):
-    path = tmp_path / "x.vocab.yml"
-    path.write_text(
-        '</s>: 0\n<unk>: 1\nno: 2\n"1.5": 3\nnull: 4\n"\\x85": 5\n~: 6\n"\\"": 7\n0x10: 8\n', encoding="utf-8"
-    )
-    from keras_transformer.importing.opus_mt import _marian_vocabulary
-
-    assert _marian_vocabulary(path) == ["</s>", "<unk>", "no", "1.5", "null", "\x85", "~", '"', "0x10"]
+    tokens = marian_folder(tmp_path)
+    words = {"no": "no", '"1.5"': "1.5", "null": "null", '"\\x85"': "\x85", "~": "~", '"\\""': '"', "0x10": "0x10"}
+    names = [*map(json.dumps, tokens[: -len(words)]), *words]  # The last ones get other names.
+    text = "".join(f"{name}: {i}\n" for i, name in enumerate(names))
+    (tmp_path / "opus.vocab.yml").write_text(text, encoding="utf-8")
+    imported = importing.read("opus-mt", tmp_path)
+    assert imported.original.tokens[0] == [*tokens[: -len(words)], *words.values()]
