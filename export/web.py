@@ -136,7 +136,7 @@ def built_page():
 def _build(sources, output, folder):
     """Builds the page into `output`; `folder` is its final path, for messages."""
     remedy = f"copy {folder} from a machine where this version of keras_transformer has exported a page"
-    unfit = _unfit_node()
+    unfit = unfit_node()
     if unfit:
         raise ExportError(
             f"The first export of a page builds it with npm and Node.js {NODE_VERSION} or newer. Received: {unfit}. "
@@ -161,7 +161,7 @@ def _build(sources, output, folder):
     shutil.rmtree(work)
 
 
-def _unfit_node():
+def unfit_node():
     """What is wrong with this machine's npm and Node.js, or an empty string."""
     for name in ("node", "npm"):
         if not shutil.which(name):

@@ -256,6 +256,27 @@ def served(servable):
         yield served
 
 
+@pytest.fixture(scope="session")
+def tflite(request, golden):
+    """The golden run as TFLite files, in folders `float32`, with a calibration, and `int8`; not to be changed."""
+
+    def export(folder):
+        from keras_transformer.confidence import Calibration
+        from keras_transformer.export.tflite import export_tflite
+
+        # Room for all that the search may write, twice the source: Python cuts no hypothesis, either.
+        lengths = {"source_length": 40, "target_length": 80, "text_file": False}
+        with pytest.MonkeyPatch.context() as patch:
+            calibration = Calibration(a=0.7, b=1.0, d=-3.0, num_words=1, right=0.5)
+            patch.setattr(golden.translator, "calibration", calibration)
+            _, same = export_tflite(golden.translator, folder / "float32", **lengths)
+            assert same == 1.0
+            export_tflite(golden.translator, folder / "int8", "int8", num_beams=1, **lengths)
+
+    files = [*sources(ROOT / "train_keras.py"), *sorted((ROOT / "export").glob("*.py"))]
+    return made_once(request, "tflite", files, export)
+
+
 # The browser.
 
 
@@ -275,15 +296,22 @@ def browser(has_chromium):
         yield browser
 
 
-@pytest.fixture(scope="module")
-def cache(session_folder):
-    """The cache that the page is built in, once for all test processes; what needs it is skipped without npm."""
+@pytest.fixture(scope="session")
+def cache(request):
+    """The cache that the page is built in, once for each content of its sources; skips without npm."""
     from keras_transformer.export import web
 
-    unfit = web._unfit_node()
+    unfit = web.unfit_node()
     if unfit:
         pytest.skip(f"the page cannot be built: {unfit}")
-    return session_folder / "cache"
+
+    def build(folder):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("XDG_CACHE_HOME", str(folder))
+            web.built_page()
+
+    files = sorted(path for path in (ROOT / "web").rglob("*") if path.is_file() and "node_modules" not in path.parts)
+    return made_once(request, "page", [*files, ROOT / "export" / "web.py"], build)
 
 
 @pytest.fixture

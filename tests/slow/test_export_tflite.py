@@ -5,6 +5,7 @@ import re
 import shutil
 
 import pytest
+from tflite_files import assert_nearly_the_same
 
 from keras_transformer.__main__ import main as keras_transformer_main
 from keras_transformer.export import ExportError
@@ -40,6 +41,13 @@ def test_an_exported_folder_is_verified_later(golden, exported, tmp_path, capsys
     (other / "translator.tflite").unlink()
     with pytest.raises(ExportError, match=r"must be an exported translator\.tflite"):
         verify_tflite(other, golden.translator)
+
+
+@pytest.mark.parametrize(("quantize", "copies_of_the_embedding"), [("float16", 1), ("int8-per-channel", 2)])
+def test_quantised_files_are_smaller_and_nearly_the_same(golden, exported, tmp_path, quantize, copies_of_the_embedding):
+    lengths = {"source_length": LENGTH, "target_length": LENGTH, "num_beams": 1, "text_file": False}
+    folder, _ = export_tflite(golden.translator, tmp_path / quantize, quantize=quantize, **lengths)
+    assert_nearly_the_same(golden, folder, exported, copies_of_the_embedding)
 
 
 def test_the_command_says_what_quantisation_costs(golden, tmp_path, capsys):
