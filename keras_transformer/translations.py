@@ -39,12 +39,12 @@ class Attention(NamedTuple):
         scores = self.scores.mean(axis=1)  # (layers, T, S)
         if layer is not None:
             return scores[layer]
-        weights = self._agreement(scores) ** 4 + 1e-6
+        weights = self.agreement() ** 4 + 1e-6
         return np.tensordot(weights / weights.sum(), scores, axes=1)
 
-    def _agreement(self, scores):
-        """The agreement of each layer, from 0 to 1; tags and end tokens do not count."""
-        scores = scores[:, :-1, self.num_tags : -1]
+    def agreement(self):
+        """The agreement of each layer, from 0 to 1, see `mean_scores`; tags and end tokens do not count."""
+        scores = self.scores.mean(axis=1)[:, :-1, self.num_tags : -1]
         if not scores.size:
             return np.ones(len(scores))
         forward, backward = scores.argmax(axis=2), scores.argmax(axis=1)  # (layers, T - 1), (layers, S - 1)

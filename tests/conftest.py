@@ -317,6 +317,20 @@ def cache(request):
 @pytest.fixture
 def opened(browser):
     """`opened(folder, **context)` serves a folder and opens its page; what the page asks for is in `page.asked`."""
+    with pages(browser) as open_page:
+        yield open_page
+
+
+@pytest.fixture(scope="module")
+def opened_for_all(browser):
+    """`opened` for pages that the tests of a file share."""
+    with pages(browser) as open_page:
+        yield open_page
+
+
+@contextmanager
+def pages(browser):
+    """The function of `opened`."""
     from keras_transformer.export.web import server
 
     closing = []

@@ -1,24 +1,32 @@
 """How likely words are right: the alignment with a reference, the calibration, and what translators do with it."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
-from keras_transformer import Transformer, Translator
+from keras_transformer import Translator
 from keras_transformer.__main__ import main
 from keras_transformer.confidence import (
     Calibration,
     ranking,
     word_log_probs,
 )
+from keras_transformer.files import write_json
 from keras_transformer.markup import token_spans
 from keras_transformer.runs import Run
-from keras_transformer.tokenizers import END_TOKEN_ID
 
 CALIBRATION = Calibration(a=0.7, b=1.0, d=-1.0, num_words=10, right=0.5)
 
 
-def test_confidences_of_translations(golden):
-    translator = Translator(golden.model, golden.tokenizer, jit_compile=False)
+@pytest.fixture
+def translator(golden, monkeypatch):
+    """That of the golden run; its calibration is for one test."""
+    monkeypatch.setattr(golden.translator, "calibration", None)
+    return golden.translator
+
+
+def test_confidences_of_translations(golden, translator):
     with pytest.raises(ValueError, match="Confidences need a calibration"):
         translator.translate(golden.texts, return_confidence=True)
     translator.calibration = CALIBRATION
@@ -35,22 +43,8 @@ def test_confidences_of_translations(golden):
     assert all(row.confidence for row in rows[3])
 
 
-def test_an_empty_translation_has_no_words(golden):
-    """Also of a text with words: the end token comes first."""
-    sizes = {"num_layers": 1, "num_heads": 1, "hidden_dim": 8, "intermediate_dim": 8}
-    model = Transformer(golden.tokenizer.vocabulary_size, **sizes, output_bias=True)
-    (bias,) = [weight for weight in model.weights if weight.name == "output_bias"]
-    bias.assign(np.where(np.arange(bias.shape[0]) == END_TOKEN_ID, 100.0, 0.0))
-    translator = Translator(model, golden.tokenizer, jit_compile=False)
-    translator.calibration = CALIBRATION
-    (found,) = translator.translate(golden.texts[:1], return_confidence=True)
-    assert (found.text, found.token_ids, found.confidence) == ("", (END_TOKEN_ID,), (1.0, []))
-    assert translator.judged_words(golden.texts[:1], ["a"]) == ([], [])
-
-
-def test_wrong_words_are_less_sure(golden):
+def test_wrong_words_are_less_sure(golden, translator):
     """References with wrong words: the golden model is sure of all words, and some are wrong."""
-    translator = Translator(golden.model, golden.tokenizer, jit_compile=False)
     references = translator.translate(golden.texts)
     sources = [*golden.texts, *(text[::-1] for text in golden.texts)]  # Backwards, they are no sentences.
     calibration = translator.calibrate(sources, references * 2)
@@ -66,9 +60,13 @@ def test_a_run_keeps_its_calibration(golden, tmp_path, capsys):
     run.mkdir()
     for path in golden.run_dir.iterdir():
         (run / path.name).symlink_to(path)
+    config = Run(run).config()
+    config = dataclasses.replace(config, decoding=config.decoding.replace(num_beams=1))
+    (run / "config.json").unlink()  # The link.
+    write_json(run / "config.json", config.to_dict())
     assert Translator.load(run).calibration is None
     reference = tmp_path / "reference"
-    translations = golden.translator.translate(golden.texts)
+    translations = golden.translator.translate(golden.texts, num_beams=1)
     reference.write_text("\n".join([*translations[:8], *translations[:8]]) + "\n")  # The second half is wrong.
     (tmp_path / "source").write_text("\n".join(golden.texts) + "\n")
     files = ["--source", str(tmp_path / "source"), "--reference", str(reference)]

@@ -38,10 +38,10 @@ def exported(tflite):
 
 
 def small(kind="unigram", num_placeholders=0, **settings):
-    texts = ["a small dog", "a small cat", "a big dog"] * 9
-    tokenizer = Tokenizer.train(texts, vocabulary_size=23, kind=kind, num_placeholders=num_placeholders)
+    texts, size = ["a small dog", "a small cat", "a big dog"] * 9, 17 + num_placeholders
+    tokenizer = Tokenizer.train(texts, vocabulary_size=size, kind=kind, num_placeholders=num_placeholders)
     keras.utils.set_random_seed(3)
-    model = Transformer(23, num_layers=1, num_heads=1, hidden_dim=4, intermediate_dim=5, **settings)
+    model = Transformer(size, num_layers=1, num_heads=1, hidden_dim=4, intermediate_dim=5, **settings)
     return Translator(model, tokenizer, num_beams=2, jit_compile=False)
 
 

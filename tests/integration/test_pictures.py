@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from keras_transformer import pictures
+from keras_transformer import pictures, visualize
 from keras_transformer.__main__ import main
 from keras_transformer.datasets import DataError
 from keras_transformer.embeddings import positional_encoding
@@ -16,11 +16,20 @@ from keras_transformer.tokenizers import Tokenizer
 from keras_transformer.translator import Translator
 
 
-def heat_map(figure):
-    return np.asarray(figure.axes[0].images[0].get_array())
+@pytest.fixture
+def short_animation(monkeypatch):
+    """An animation of two positions, as drawing one takes as long as ten pictures."""
+    animate = visualize.animate_rings
+    monkeypatch.setattr(visualize, "animate_rings", lambda table: animate(table[:2]))
 
 
-def test_the_command_draws_a_picture_of_every_part(golden, tmp_path, capsys):
+@pytest.fixture(scope="module")
+def short(golden):
+    """A translator of the golden run that writes three tokens: the search has few steps."""
+    return Translator(golden.model, golden.tokenizer, max_length=3, jit_compile=False)
+
+
+def test_the_command_draws_a_picture_of_every_part(golden, short_animation, tmp_path, capsys):
     text = golden.texts[1]
     assert main(["plot", "all", str(golden.run_dir), "--text", text, "--output", str(tmp_path)]) == 0
     output = capsys.readouterr()
@@ -33,7 +42,7 @@ def test_the_command_draws_a_picture_of_every_part(golden, tmp_path, capsys):
     assert len(written) == 22
 
 
-def test_without_a_run_it_draws_what_needs_none(tmp_path, capsys):
+def test_without_a_run_it_draws_what_needs_none(short_animation, tmp_path, capsys):
     assert main(["plot", "all", "--output", str(tmp_path / "new" / "folder"), "--format", "svg"]) == 0
     assert "left out, they need a trained run: embeddings, attention, curves, beam" in capsys.readouterr().err
     written = {path.name for path in (tmp_path / "new" / "folder").iterdir()}
@@ -47,8 +56,9 @@ def test_without_a_run_it_draws_what_needs_none(tmp_path, capsys):
 
 
 def test_sentences_are_from_the_test_set_in_the_target_language(two_way):
+    translator = Translator.load(two_way.run_dir, jit_compile=False)
     for language, side in (("de", 0), ("en", 1)):
-        translator = Translator.load(two_way.run_dir, jit_compile=False, target_language=language)
+        translator.target_language = language
         known = [(pair[side], pair[1 - side]) for pair in phrasebook()["train"]]
         assert set(pictures.example_sentences(translator, 3)) <= set(known)
 
@@ -101,7 +111,8 @@ def test_the_beam_tree_is_the_search(golden, num_beams):
     found = golden.translator.translate([text], num_beams, return_scores=True, num_beams=num_beams)
     found = found[0] if num_beams > 1 else found
     assert len(trace.hypotheses) == num_beams
-    for (step, beam, score), hypothesis in zip(trace.hypotheses, found, strict=True):
+    scores = golden.translator.score([text] * num_beams, [hypothesis.text for hypothesis in found])
+    for (step, beam, score), hypothesis, scored in zip(trace.hypotheses, found, scores, strict=True):
         assert score == pytest.approx(hypothesis.score, abs=1e-5)
         total, tokens = trace.totals[step][beam], []
         while step:
@@ -110,17 +121,16 @@ def test_the_beam_tree_is_the_search(golden, num_beams):
         pieces = golden.tokenizer.pieces(hypothesis.token_ids)
         assert tokens == pieces[: len(tokens)]
         assert len(pieces) - len(tokens) in (0, 1)
-        (scored,) = golden.translator.score([text], [hypothesis.text])
         if scored.tokens[: len(tokens)] == tokens:  # A text may have more than one segmentation.
             assert total == pytest.approx(sum(scored.token_log_probs[: len(tokens)]), abs=1e-3)
 
 
-def test_the_tree_of_a_run_with_a_shortlist_is_that_of_the_search_without(golden):
-    translator = Translator.load(golden.run_dir, jit_compile=False)
-    wanted = trace_beams(translator, golden.texts[0], 2)
-    translator.learn_shortlist(*map(list, zip(*phrasebook()["train"][:4], strict=True)))
-    translator.settings = translator.settings.replace(shortlist=50)
-    assert trace_beams(translator, golden.texts[0], 2) == wanted
+def test_the_tree_of_a_run_with_a_shortlist_is_that_of_the_search_without(golden, short, monkeypatch):
+    wanted = trace_beams(short, golden.texts[0], 2)
+    monkeypatch.setattr(short, "settings", short.settings.replace(shortlist=50))
+    monkeypatch.setattr(short, "shortlist", None)  # It is not kept.
+    short.learn_shortlist(*map(list, zip(*phrasebook()["train"][:4], strict=True)))
+    assert trace_beams(short, golden.texts[0], 2) == wanted
 
 
 def test_a_tree_ends_where_learned_positions_do():
@@ -130,17 +140,16 @@ def test_a_tree_ends_where_learned_positions_do():
     assert len(trace_beams(Translator(model, tokenizer), "a dog", 2).tokens) <= 9
 
 
-def test_hypotheses_that_end_at_their_limit_are_in_the_tree(golden):
+def test_hypotheses_that_end_at_their_limit_are_in_the_tree(golden, short):
     """Their last token is never read."""
-    translator = Translator(golden.model, golden.tokenizer, max_length=3)
-    (found,) = translator.translate(golden.texts[:1], num_hypotheses=2, num_beams=2, return_scores=True)
-    hypotheses = trace_beams(translator, golden.texts[0], 2).hypotheses
+    (found,) = short.translate(golden.texts[:1], num_hypotheses=2, num_beams=2, return_scores=True)
+    hypotheses = trace_beams(short, golden.texts[0], 2).hypotheses
     assert [score for *_, score in hypotheses] == pytest.approx([hypothesis.score for hypothesis in found], abs=1e-5)
 
 
 def test_bleu_by_length_counts_every_sentence_once(golden):
-    figure = pictures._bleu_by_length(golden.translator)
-    labels = [text.get_text() for text in figure.axes[0].texts]
+    figures = dict(draw("curves", golden.translator, golden.texts[0]))
+    labels = [text.get_text() for text in figures["bleu_by_length"].axes[0].texts]
     assert sum(int(label.split("(")[1].rstrip(")")) for label in labels) == len(golden.texts)
 
 
@@ -202,20 +211,17 @@ def test_explorer_shows_what_each_head_looks_at(golden, browser, tmp_path, capsy
 
 
 HOSTILE = "</title></h1><script>alert(1)</script>"
+HOSTILE_TEXTS = [
+    "<!-- <script> a dog",
+    "</script><script>alert(1)</script>",
+    "{{title}} \u2028 \\u003c & <img src=x onerror=alert(1)>",
+]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "<!-- <script> a dog",
-        "</script><script>alert(1)</script>",
-        "{{title}} \u2028 \\u003c & <img src=x onerror=alert(1)>",
-    ],
-)
-def test_hostile_sentences_and_titles_are_text(golden, browser, tmp_path, text):
+def test_hostile_sentences_and_titles_are_text(golden, browser, tmp_path):
     """In the page, its options, tokens and title."""
     path, title = tmp_path / "explorer.html", "{{sentences}} SENTENCES " + HOSTILE
-    path.write_text(explorer(golden.translator, [text, golden.texts[0]], title), encoding="utf-8")
+    path.write_text(explorer(golden.translator, [*HOSTILE_TEXTS, golden.texts[0]], title), encoding="utf-8")
     context = browser.new_context()
     page = context.new_page()
     asked, said = [], []
@@ -224,12 +230,15 @@ def test_hostile_sentences_and_titles_are_text(golden, browser, tmp_path, text):
     page.on("console", lambda message: said.append(message.text))
     page.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
     page.goto(path.as_uri())
-    assert page.locator("#translation").text_content().startswith(f"{text} → ")
-    assert page.locator("#sentence option").first.text_content() == text
-    found = read_attention(golden.translator, text)
-    assert page.locator("#queries button").all_text_contents() == found.target_tokens
+    assert page.locator("#sentence option").all_text_contents() == [*HOSTILE_TEXTS, golden.texts[0]]
+    for i, text in enumerate(HOSTILE_TEXTS):
+        if i:  # The first one is shown at once.
+            page.select_option("#sentence", str(i))
+        assert page.locator("#translation").text_content().startswith(f"{text} → ")
+        found = read_attention(golden.translator, text)
+        assert page.locator("#queries button").all_text_contents() == found.target_tokens
     assert page.title() == page.locator("h1").text_content() == title
-    page.select_option("#sentence", "1")
+    page.select_option("#sentence", "3")
     page.locator("#queries button").nth(2).hover()
     assert page.locator("#grid tbody tr").count() == 4
     assert page.locator("script").count() == 2 and page.locator("img").count() == 0
@@ -237,16 +246,21 @@ def test_hostile_sentences_and_titles_are_text(golden, browser, tmp_path, text):
     context.close()
 
 
-def test_the_explorers_policy_forbids_what_is_not_its_own(golden, browser, tmp_path):
+@pytest.fixture(scope="module")
+def html(golden):
+    """An explorer of three sentences; the last one, and the title, are long."""
+    return explorer(golden.translator, [*golden.texts[:2], "x" * 99], "Attention" * 9)
+
+
+def test_the_explorers_policy_forbids_what_is_not_its_own(html, browser, tmp_path):
     path = tmp_path / "explorer.html"
-    html = explorer(golden.translator, golden.texts[:1], "Attention")
     foreign = (
         '<script>document.title = "changed"</script><img src="x" onerror="document.title = 1"><h1 style="color: red">'
     )
     path.write_text(html.replace("<h1>", foreign, 1), encoding="utf-8")
     page = browser.new_page()
     page.goto(path.as_uri())
-    assert page.title() == "Attention"
+    assert page.title() == "Attention" * 9
     assert page.evaluate("getComputedStyle(document.querySelector('h1')).color") == "rgb(0, 0, 0)"
     assert page.locator("#queries button").count()
     refused = """() => new Promise((answer) => {
@@ -258,10 +272,10 @@ def test_the_explorers_policy_forbids_what_is_not_its_own(golden, browser, tmp_p
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_explorer_can_be_read_on_every_shade(golden, browser, tmp_path, scheme):
+def test_explorer_can_be_read_on_every_shade(html, browser, tmp_path, scheme):
     """A contrast of 4.5 to 1 (WCAG 2.2, 1.4.3, with its relative luminance), and all content in a landmark."""
     path = tmp_path / "explorer.html"
-    path.write_text(explorer(golden.translator, golden.texts[:1], "Attention"), encoding="utf-8")
+    path.write_text(html, encoding="utf-8")
     page = browser.new_page(color_scheme=scheme)
     page.goto(path.as_uri())
     back, *cells = page.evaluate("""() => {
@@ -285,9 +299,9 @@ def test_explorer_can_be_read_on_every_shade(golden, browser, tmp_path, scheme):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_explorer_is_no_wider_than_a_phone(golden, browser, tmp_path, scheme):
+def test_explorer_is_no_wider_than_a_phone(html, browser, tmp_path, scheme):
     path = tmp_path / "explorer.html"
-    path.write_text(explorer(golden.translator, [*golden.texts[:2], "x" * 99], "Attention" * 9), encoding="utf-8")
+    path.write_text(html, encoding="utf-8")
     context = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme=scheme)
     page = context.new_page()
     page.goto(path.as_uri())

@@ -11,7 +11,8 @@ import sys
 import pytest
 
 from keras_transformer.export import report
-from keras_transformer.export.web import SOURCES
+from keras_transformer.export.verify import verify
+from keras_transformer.export.web import SOURCES, export_web
 
 
 def test_the_command_reports_every_form_of_a_run(golden, cache, has_chromium, tmp_path):
@@ -28,6 +29,15 @@ def test_the_command_reports_every_form_of_a_run(golden, cache, has_chromium, tm
         (scores,) = row["texts"].values()
         assert scores["bleu"] > 90 if "int8" in row["form"] else scores["bleu"] == pytest.approx(100)
     assert shlex.join(map(str, command[3:-2])) in (tmp_path / "report" / "report.md").read_text()
+
+
+def test_a_page_is_verified_later(golden, cache, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    site, shares = export_web(golden.translator, tmp_path / "site", source_length=20, target_length=40)
+    found = list(verify(site, golden.translator))
+    assert [(folder, share) for folder, share, _ in found] == [
+        (site / "models" / name, shares[name]) for name in shares
+    ]
 
 
 def test_the_command_serves_what_it_wrote(golden, cache, tmp_path):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from keras_transformer import Transformer, Translator
 from keras_transformer.confidence import (
     Calibration,
     CalibrationError,
@@ -11,6 +12,7 @@ from keras_transformer.confidence import (
     right_words,
     word_log_probs,
 )
+from keras_transformer.tokenizers import END_TOKEN_ID, Tokenizer
 
 CALIBRATION = Calibration(a=0.7, b=1.0, d=-1.0, num_words=10, right=0.5)
 
@@ -82,3 +84,17 @@ def test_a_word_has_the_log_probability_of_its_tokens():
     found = word_log_probs(text, spans, [-1.0, -2.0, -3.0, -4.0, -5.0, -6.0])
     assert found == [(0, 3, -1.0), (4, 8, -5.0), (10, 12, -5.0)]
     assert word_log_probs("Ein", [], []) == []
+
+
+def test_an_empty_translation_has_no_words():
+    """Also of a text with words: the end token comes first."""
+    tokenizer = Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=17)
+    sizes = {"num_layers": 1, "num_heads": 1, "hidden_dim": 8, "intermediate_dim": 8}
+    model = Transformer(17, **sizes, output_bias=True)
+    (bias,) = [weight for weight in model.weights if weight.name == "output_bias"]
+    bias.assign(np.where(np.arange(17) == END_TOKEN_ID, 100.0, 0.0))
+    translator = Translator(model, tokenizer, num_beams=1, jit_compile=False)
+    translator.calibration = CALIBRATION
+    (found,) = translator.translate(["a small dog"], return_confidence=True)
+    assert (found.text, found.token_ids, found.confidence) == ("", (END_TOKEN_ID,), (1.0, []))
+    assert translator.judged_words(["a small dog"], ["a"]) == ([], [])
