@@ -56,11 +56,6 @@ def test_scores_are_those_of_a_full_forward_pass(golden, num_beams):
         np.testing.assert_allclose(found.score, total / length_penalty_divisor(len(target), 0.6), rtol=1e-4)
 
 
-def test_xla_gives_the_same_translations(golden):
-    compiled = Translator(golden.model, golden.tokenizer, jit_compile=True, num_beams=1)
-    assert compiled.translate(golden.texts[:4]) == golden.translator.translate(golden.texts[:4], num_beams=1)
-
-
 def test_load_reads_all_files_of_a_run_folder(golden):
     loaded = Translator.load(golden.run_dir)
     assert loaded.settings == golden.translator.settings

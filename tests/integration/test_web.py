@@ -129,7 +129,7 @@ def test_the_tokenizer_in_javascript_has_the_ids_of_sentencepiece(opened, tmp_pa
     for kind in ("unigram", "bpe"):
         tokenizers[f"trained {kind}"] = Tokenizer.train(lines, vocabulary_size=400, kind=kind)
         for name, with_bytes in (("imported", False), ("bytes", True)):
-            tokenizers[f"{name} {kind}"] = imported_tokenizer(kind, byte_fallback=with_bytes)
+            tokenizers[f"{name} {kind}"] = imported_tokenizer(kind, size=400, byte_fallback=with_bytes)
     shutil.copy(SOURCES / "src" / "sentencepiece.js", tmp_path)
     (tmp_path / "index.html").write_text("")
     rng = np.random.default_rng(0)
@@ -144,6 +144,7 @@ def test_the_tokenizer_in_javascript_has_the_ids_of_sentencepiece(opened, tmp_pa
     }"""
     page = opened(tmp_path)
     for name, tokenizer in tokenizers.items():
+        (tmp_path / name).mkdir()
         tokenizer.save(tmp_path / name / "tokenizer")
         wanted = tokenizer.tokenize(texts)
         rows = [rng.integers(0, tokenizer.vocabulary_size, rng.integers(0, 9)).tolist() for _ in range(300)] + wanted

@@ -50,3 +50,8 @@ def test_no_export_writes_padding_unknown_or_start_tokens(tmp_path):
     pieces = translator.source_tokenizer.pieces(translator.source_tokenizer.tokenize(["a dog"])[0])
     (found,) = ctranslate2.Translator(str(folder)).translate_batch([pieces], max_decoding_length=7)
     assert not {"<unk>", "<s>", "<pad>"} & set(found.hypotheses[0])
+
+
+def test_xla_gives_the_same_translations(golden):
+    compiled = Translator(golden.model, golden.tokenizer, jit_compile=True)
+    assert compiled.translate(golden.texts[:4]) == golden.translator.translate(golden.texts[:4])
