@@ -265,13 +265,13 @@ def tflite(request, golden):
         from keras_transformer.export.tflite import export_tflite
 
         # Room for all that the search may write, twice the source: Python cuts no hypothesis, either.
-        lengths = {"source_length": 40, "target_length": 80, "text_file": False}
+        lengths = {"source_length": 40, "target_length": 80}
         with pytest.MonkeyPatch.context() as patch:
             calibration = Calibration(a=0.7, b=1.0, d=-3.0, num_words=1, right=0.5)
             patch.setattr(golden.translator, "calibration", calibration)
             _, same = export_tflite(golden.translator, folder / "float32", **lengths)
             assert same == 1.0
-            export_tflite(golden.translator, folder / "int8", "int8", num_beams=1, **lengths)
+            export_tflite(golden.translator, folder / "int8", "int8", num_beams=1, text_file=False, **lengths)
 
     files = [*sources(ROOT / "train_keras.py"), *sorted((ROOT / "export").glob("*.py"))]
     return made_once(request, "tflite", files, export)

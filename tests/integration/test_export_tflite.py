@@ -8,7 +8,6 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-import keras
 import numpy as np
 import pytest
 import tensorflow_text
@@ -35,25 +34,6 @@ LENGTH, TARGET = 40, 80
 def exported(tflite):
     """The folder of the float32 file of the golden run."""
     return tflite / "float32"
-
-
-def small(kind="unigram", num_placeholders=0, **settings):
-    texts, size = ["a small dog", "a small cat", "a big dog"] * 9, 17 + num_placeholders
-    tokenizer = Tokenizer.train(texts, vocabulary_size=size, kind=kind, num_placeholders=num_placeholders)
-    keras.utils.set_random_seed(3)
-    model = Transformer(size, num_layers=1, num_heads=1, hidden_dim=4, intermediate_dim=5, **settings)
-    return Translator(model, tokenizer, num_beams=2, jit_compile=False)
-
-
-@pytest.fixture(scope="module")
-def in_strings(tmp_path_factory):
-    """An untrained translator with placeholders, and a folder whose file takes strings."""
-    translator = small(num_placeholders=3)
-    lengths = {"source_length": 17, "target_length": 13}
-    folder, same = export_tflite(translator, tmp_path_factory.mktemp("in_strings") / "exported", **lengths)
-    assert same == 1.0
-    settings = json.loads((folder / "translator.json").read_text())
-    return tflite_reference(translator, settings), folder
 
 
 @pytest.mark.parametrize("num_beams", [1, 4])
@@ -160,29 +140,26 @@ def test_step_by_step_is_greedy_search(golden, exported):
     assert tuple(found) == golden.translator.translate(golden.texts[:1], num_beams=1, return_scores=True)[0].token_ids
 
 
-def test_the_text_file_takes_and_returns_strings(in_strings):
-    translator, folder = in_strings
+def test_the_text_file_takes_and_returns_strings(golden, exported):
     run = InterpreterWithCustomOps(
-        tensorflow_text.tflite_registrar.SELECT_TFTEXT_OPS, model_path=str(folder / "translator_text.tflite")
+        tensorflow_text.tflite_registrar.SELECT_TFTEXT_OPS, model_path=str(exported / "translator_text.tflite")
     )
     translate, beam = (run.get_signature_runner(name) for name in ("translate", "translate_beam"))
 
     def ask(signature, text):
         return signature(text=np.array([text], object))
 
-    texts = ["a small dog", "a cat", "big big dog a"]
-    wanted = translator.translate(texts, num_beams=1, return_scores=True)
-    assert len({one.text for one in wanted}) > 1
-    for text, expected in zip(texts, wanted, strict=True):
+    wanted = golden.translator.translate(golden.texts, num_beams=1, return_scores=True)
+    for text, expected in zip(golden.texts, wanted, strict=True):
         found = ask(translate, text.encode())
         assert found["translation"][0].decode() == expected.text
         assert found["score"][0] == pytest.approx(expected.score, rel=1e-3, abs=1e-4)
         assert not found["truncated"][0]
-    found = ask(beam, texts[0].encode())
-    expected = translator.translate(texts[:1], num_hypotheses=2)[0]
+    found = ask(beam, golden.texts[0].encode())
+    expected = golden.translator.translate(golden.texts[:1], num_hypotheses=4)[0]
     assert [text.decode() for text in found["hypotheses"]] == expected
     assert ask(translate, b"")["translation"][0] == b""
-    assert ask(translate, texts[0].encode() * 50)["truncated"][0]
+    assert ask(translate, golden.texts[0].encode() * 50)["truncated"][0]
     ask(translate, b"\xff\x00")  # Whatever it is, it is answered.
 
 
@@ -225,12 +202,11 @@ def test_scores_are_those_of_python(golden, exported):
     np.testing.assert_allclose(found[: len(expected)], expected, atol=1e-4)
 
 
-def test_the_files_say_what_they_are(in_strings):
-    _, folder = in_strings
+def test_the_files_say_what_they_are(exported):
     for name in ("translator.tflite", "translator_text.tflite"):
-        model = flatbuffer_utils.convert_bytearray_to_object((folder / name).read_bytes())
+        model = flatbuffer_utils.convert_bytearray_to_object((exported / name).read_bytes())
         (entry,) = (entry for entry in model.metadata if entry.name == b"translator.json")
-        assert bytes(model.buffers[entry.buffer].data) == (folder / "translator.json").read_bytes()
+        assert bytes(model.buffers[entry.buffer].data) == (exported / "translator.json").read_bytes()
 
 
 def test_the_file_does_not_store_empty_caches(exported):
@@ -343,6 +319,12 @@ def test_the_runner_says_what_is_wrong_with_a_file(exported, tmp_path, capsys, n
 
 def test_quantised_files_are_smaller_and_nearly_the_same(golden, tflite):
     assert_nearly_the_same(golden, tflite / "int8", tflite / "float32", copies_of_the_embedding=1)
+
+
+def small(kind="unigram", **settings):
+    tokenizer = Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=17, kind=kind)
+    model = Transformer(17, num_layers=1, num_heads=1, hidden_dim=4, intermediate_dim=5, **settings)
+    return Translator(model, tokenizer, num_beams=1)
 
 
 @pytest.mark.parametrize(

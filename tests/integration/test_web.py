@@ -28,9 +28,9 @@ from keras_transformer import markup, placeholders, sentencepiece_model, sentenc
 from keras_transformer.confidence import Calibration
 from keras_transformer.datasets import ParallelText
 from keras_transformer.export import ExportError, report, web
-from keras_transformer.export.verify import ODD, verify
+from keras_transformer.export.verify import ODD, SHARE, verify
 from keras_transformer.export.web import POLICY, SOURCES, built_page, export_web, server
-from keras_transformer.files import MANIFEST, FileError
+from keras_transformer.files import MANIFEST, FileError, new_folder
 from keras_transformer.model import Transformer
 from keras_transformer.phrasebook import phrasebook
 from keras_transformer.runs import Run
@@ -48,7 +48,11 @@ def export(golden, cache, tflite, path, **arguments):
         assert translator is golden.translator
         assert options == {"source_length": LENGTH, "target_length": 2 * LENGTH, "text_file": False}
         assert folder.name == {"none": "float32", "int8": "int8"}[quantize]
-        return shutil.copytree(tflite / folder.name, folder), {"none": 1.0, "int8": 0.9}[quantize]
+        share = {"none": 1.0, "int8": 0.9}[quantize]
+        with new_folder(folder, facts={SHARE: share}) as temporary:
+            others = shutil.ignore_patterns(MANIFEST, "translator_text.tflite")
+            shutil.copytree(tflite / folder.name, temporary, ignore=others, dirs_exist_ok=True)
+        return folder, share
 
     with pytest.MonkeyPatch.context() as patch:  # Not for long: others cache there, too, such as Chromium.
         patch.setenv("XDG_CACHE_HOME", str(cache))
@@ -482,8 +486,10 @@ def test_another_model_can_be_chosen(golden, page):
     page.wait_for_selector("body[data-state=done]")
     assert page.inner_text("#timing").startswith("int8: ")
     assert page.inner_text("#translation")
+    page.evaluate("delete document.body.dataset.state")
     page.select_option("#model", index=0)  # For the other tests.
-    page.wait_for_function("document.getElementById('timing').textContent.startsWith('float32: ')")
+    page.wait_for_selector("body[data-state=done]")
+    assert page.inner_text("#timing").startswith("float32: ")
 
 
 @pytest.fixture(scope="module")
