@@ -27,8 +27,8 @@ from keras_transformer.translator import Translator, available_cpus
 
 
 @pytest.fixture(scope="module")
-def translator():
-    """`translator(token_id)` is one whose model gives one token nearly all of the probability."""
+def wants():
+    """`wants(token_id)` is a translator whose model gives one token nearly all of the probability."""
     keras.utils.set_random_seed(0)
     tokenizer = Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=17)
     sizes = {"num_layers": 1, "num_heads": 1, "hidden_dim": 8, "intermediate_dim": 5, "tie_embeddings": "none"}
@@ -38,13 +38,13 @@ def translator():
     norm.beta.assign(np.ones(8))  # The last hidden state is about (1, ..., 1).
     shared = Translator(model, tokenizer, max_length=7)  # What was compiled for one token is there for the next.
 
-    def wants(token_id):
+    def of(token_id):
         projection = np.random.default_rng(1).normal(scale=0.1, size=(8, 17))
         projection[:, token_id] = 2.0
         model.decoder_embedding.token_embedding.reverse_embeddings.assign(projection)
         return shared
 
-    return wants
+    return of
 
 
 @pytest.mark.parametrize("token_id", [PAD_TOKEN_ID, UNKNOWN_TOKEN_ID, START_TOKEN_ID])
@@ -53,8 +53,8 @@ def translator():
     [{"num_beams": 1}, {"num_beams": 3}, {"sampling": True}, {"num_beams": 2, "repetition_penalty": 1.3}],
     ids=str,
 )
-def test_no_translation_has_padding_unknown_or_start_tokens(translator, token_id, settings):
-    translator = translator(token_id)
+def test_no_translation_has_padding_unknown_or_start_tokens(wants, token_id, settings):
+    translator = wants(token_id)
     for jit_compile in (False, True):
         translator.jit_compile = jit_compile
         (found,) = translator.translate(["a dog"], return_scores=True, **settings)
@@ -239,7 +239,7 @@ def test_limits_are_per_sentence_and_relative_to_the_source(tiny):
     assert max(lengths) > min(limits)
 
 
-def test_min_length_and_ngram_rules_hold_in_the_translation():
+def test_min_length_and_ngram_rules_hold_in_the_translation(wants):
     ends = wants(END_TOKEN_ID)
     for found in ends.translate(TEXTS[:3], return_scores=True, num_beams=1, min_length=5):
         assert len(found.token_ids) >= 5
