@@ -602,7 +602,7 @@ def test_pickled_code_is_not_executed(whole, tmp_path):
 
 def test_vocabularies_of_marian_keep_words_that_yaml_reads_as_other_values(tmp_path):
     tokens = marian_folder(tmp_path)
-    words = {"no": "no", '"1.5"': "1.5", "null": "null", '"\\x85"': "\x85", "~": "~", '"\\""': '"', "0x10": "0x10"}
+    words = {"No": "No", '"1.5"': "1.5", "null": "null", '"\\x85"': "\x85", "~": "~", '"\\""': '"', "0x10": "0x10"}
     names = [*map(json.dumps, tokens[: -len(words)]), *words]  # The last ones get other names.
     text = "".join(f"{name}: {i}\n" for i, name in enumerate(names))
     (tmp_path / "opus.vocab.yml").write_text(text, encoding="utf-8")
