@@ -514,7 +514,7 @@ def test_a_sample_at_a_low_temperature_is_greedy():
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_top_k_of_a_large_vocabulary_is_exact(size, k, jit_compile):
     """The best hypotheses of one token each are the tokens with the largest logits."""
-    x = np.random.default_rng(size).permutation(3 * size).reshape(3, size).astype("float32")
+    x = np.random.default_rng(size).permutation(3 * size).reshape(3, size).astype("float32") * 7 / size
     logits = ops.convert_to_tensor(np.repeat(x, k, axis=0))
     decoder = SimpleNamespace(step=lambda token_ids, cache, *rest: (logits, cache), cache=ops.zeros((3 * k,)))
     settings, special_ids = SearchSettings(num_beams=k, length_penalty=0.0), decoding.SpecialIds(forbidden=())
@@ -522,5 +522,5 @@ def test_top_k_of_a_large_vocabulary_is_exact(size, k, jit_compile):
     found = decoding.beam_search(decoder, 3, 1, settings, k, **options)
     expected = np.argsort(-x, axis=1)[:, :k]
     np.testing.assert_array_equal(ops.convert_to_numpy(found.token_ids)[:, :, 0], expected)
-    log_probs = np.take_along_axis(log_softmax(x.astype("float64") - x.max()), expected, axis=1)
-    np.testing.assert_allclose(ops.convert_to_numpy(found.scores), log_probs, atol=1e-5)
+    log_probs = np.take_along_axis(log_softmax(x.astype("float64")), expected, axis=1)
+    np.testing.assert_allclose(ops.convert_to_numpy(found.scores), log_probs, atol=1e-4)
