@@ -60,7 +60,10 @@ def test_there_are_24_shapes():
     assert len(shapes) == 24
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+needs_xla_apart = pytest.mark.skipif(keras.backend.backend() == "jax", reason="JAX always compiles")
+
+
+@pytest.mark.parametrize("jit_compile", [pytest.param(False, marks=needs_xla_apart), True])
 def test_a_function_is_traced_once_for_each_shape_and_number_or_once_for_all(jit_compile):
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2, use_bias=False)])
     traced = []
@@ -111,9 +114,6 @@ def wait_for_compilation():
     for thread in threading.enumerate():
         if thread.name == "XLA":
             thread.join()
-
-
-needs_xla_apart = pytest.mark.skipif(keras.backend.backend() == "jax", reason="JAX always compiles")
 
 
 @needs_xla_apart
