@@ -33,6 +33,7 @@ LONGEST = (
 )
 
 
+@pytest.hookimpl(optionalhook=True)  # There may be no xdist.
 def pytest_xdist_auto_num_workers(config):
     """One process for tests of one file, as each imports TensorFlow; else one more than cores, as some tests wait."""
     files = {argument.split("::")[0] for argument in config.args}
