@@ -18,6 +18,8 @@ from typing import NamedTuple
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import pytest
+import trainings
+from trainings import files, phrases, side_by_side
 
 # In a background job of a script, Python and its child processes ignore Ctrl-C. Tests that interrupt would hang.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -127,6 +129,11 @@ def sources(path):
     return sorted(found)
 
 
+def exporting():
+    """The files that training and exporting a run import."""
+    return [*sources(ROOT / "train_keras.py"), *sorted((ROOT / "export").glob("*.py"))]
+
+
 def key(paths):
     """A name for the content of files and the versions of what they build on."""
     found = hashlib.sha256()
@@ -151,7 +158,7 @@ def made_once(request, name, paths, make):
     cache = getattr(request.config, "cache", None)  # None with `-p no:cacheprovider`.
     base = (cache.mkdir("runs") if cache else request.getfixturevalue("session_folder")) / name
     with alone(base):
-        folder = base / key([*paths, Path(__file__)])
+        folder = base / key([*paths, Path(__file__), Path(trainings.__file__)])
         if not (folder / "whole").exists():
             for old in base.iterdir():
                 shutil.rmtree(old, ignore_errors=True)
@@ -187,18 +194,10 @@ def run_of(request, name, pairs, flags):
 @pytest.fixture(scope="session")
 def golden(request):
     """A run of one direction, English to German, that knows 16 sentences; `texts` are their sources."""
-    from keras_transformer.phrasebook import phrasebook
+    pairs = phrases()[:16]
 
-    pairs = phrasebook()["train"][:16]
-
-    def flags(folder):
-        found = ["--epochs", "6", "--label-smoothing", "0.05"]
-        for split, times in (("train", 60), ("val", 1)):  # Repeated sentences make few epochs with many steps each.
-            for name, side in (("source", 0), ("target", 1)):
-                path = folder / f"{split}.{name}"
-                path.write_text("".join(pair[side] + "\n" for pair in pairs * times), encoding="utf-8")
-                found += [f"--{split}-{name}", str(path)]
-        return found
+    def flags(folder):  # Repeated sentences make few epochs with many steps each.
+        return ["--epochs", "6", "--label-smoothing", "0.05", *files(folder, train=pairs * 60, val=pairs)]
 
     return run_of(request, "golden", pairs, flags)
 
@@ -206,17 +205,12 @@ def golden(request):
 @pytest.fixture(scope="session")
 def two_way(request):
     """A run of two directions, English to German and back, that knows a few sentences; `texts` are those pairs."""
-    from keras_transformer.phrasebook import phrasebook
-
-    pairs = phrasebook()["train"][:12]
+    pairs = phrases()[:12]
 
     def flags(folder):
         found = ["--epochs", "8"]
         for split, times in (("train", 60), ("val", 1)):
-            paths = [folder / f"{split}.{language}" for language in ("en", "de")]
-            for side, path in enumerate(paths):
-                path.write_text("".join(pair[side] + "\n" for pair in pairs * times), encoding="utf-8")
-            en, de = map(str, paths)
+            en, de = side_by_side(folder, split, pairs * times, ("en", "de"))
             found += [f"--{split}", en, de, "direction=en-de", f"--{split}", de, en, "direction=de-en"]
         return found
 
@@ -238,8 +232,7 @@ def finished(request, golden):
         shutil.copytree(golden.run_dir, folder / "run")
         assert train_keras.main(["--resume", "--run-dir", str(folder / "run")]) == 0
 
-    files = [*sources(ROOT / "train_keras.py"), *sorted((ROOT / "export").glob("*.py"))]
-    return made_once(request, "finished", files, finish) / "run"
+    return made_once(request, "finished", exporting(), finish) / "run"
 
 
 @pytest.fixture(scope="session")
@@ -274,8 +267,7 @@ def tflite(request, golden):
             assert same == 1.0
             export_tflite(golden.translator, folder / "int8", "int8", num_beams=1, text_file=False, **lengths)
 
-    files = [*sources(ROOT / "train_keras.py"), *sorted((ROOT / "export").glob("*.py"))]
-    return made_once(request, "tflite", files, export)
+    return made_once(request, "tflite", exporting(), export)
 
 
 # The browser.

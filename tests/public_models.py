@@ -6,6 +6,7 @@ import numpy as np
 from sentencepiece_models import joint_tokens, trained
 
 from keras_transformer.importing import vocabulary
+from keras_transformer.translator import Translator
 
 SMALL = {
     "d_model": 16,
@@ -196,3 +197,21 @@ def m2m_100_folder(folder, nllb=False, kind="bpe", **config):
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return M2M100ForConditionalGeneration.from_pretrained(folder, dtype=torch.float32).eval(), tokenizer
+
+
+# Of the tests of M2M-100 and NLLB.
+SOURCES = ["The cat is on the table.", "My sister buys a red coat tomorrow.", "Hello?", "a"]
+LANGUAGES = {"source_language": "en", "target_language": "de"}
+NLLB = {"source_language": "eng_Latn", "target_language": "deu_Latn"}
+
+
+def translator_of(imported, **settings):
+    """The translator of an imported model of many languages, without limits that its random weights would reach."""
+    data = imported.config.data
+    return Translator(
+        imported.model,
+        *imported.tokenizers,
+        source_language=data.source_language,
+        target_language=data.target_language,
+        **{**vars(imported.config.decoding), "max_length_ratio": 99.0, "max_length": 23, **settings},
+    )

@@ -15,6 +15,7 @@ import time
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from trainings import SMALL, own_files
 
 import train_keras
 from keras_transformer.__main__ import main
@@ -265,7 +266,7 @@ def test_score_prints_bleu_of_the_test_set_and_of_files(golden, finished, tmp_pa
     for row, found in zip(rows, golden.translator.score(golden.texts, references), strict=True):
         assert float(row[0]) == pytest.approx(found.log_prob, abs=1e-3)
         assert [token.split(" ")[0] for token in row[1:]] == found.tokens
-    # Line n of the output belongs to line n of the text, also behind a line without a reference.
+    # Each line of the output belongs to the line of the text with its number, even after one without a reference.
     source.write_text("\n".join([golden.texts[1], *golden.texts[:1]]), encoding="utf-8")
     reference.write_text("\n" + references[0], encoding="utf-8")
     assert main(["score", str(golden.run_dir), *files, "--output", str(output)]) == 0
@@ -285,23 +286,6 @@ def test_help_is_there_for_every_command(command, capsys):
     with pytest.raises(SystemExit, match="0"):
         main([command, "--help"])
     assert capsys.readouterr().out.startswith(f"usage: python -m keras_transformer {command} ")
-
-
-def write(path, content):
-    path.write_bytes(content)
-    return str(path)
-
-
-SMALL = ["--num-layers", "1", "--num-heads", "1", "--hidden-dim", "8", "--intermediate-dim", "8", "--num-beams", "1"]
-
-
-def own_files(folder, **changes):
-    """Flags for training on small own files; `changes` replaces the content of some."""
-    flags = []
-    for name in ("train_source", "train_target", "val_source", "val_target"):
-        content = changes.get(name, b"a small dog\na small cat\na big dog\n" * 20)
-        flags += [f"--{name.replace('_', '-')}", write(folder / name, content)]
-    return flags
 
 
 def old_run(folder):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from trainings import STUDENT, files, phrases, side_by_side
 
 import train_keras
 from keras_transformer import distilling
@@ -16,11 +17,8 @@ from keras_transformer.datasets import Corpus, parallel_files
 from keras_transformer.distilling import Distillation, teacher_function
 from keras_transformer.export import ExportError
 from keras_transformer.export.saved_model import export_saved_model
-from keras_transformer.phrasebook import phrasebook
 from keras_transformer.runs import Run
 from keras_transformer.translator import Translator
-
-PAIRS = phrasebook()["train"]
 
 
 def test_the_teachers_function_gives_scores_and_problems(golden):
@@ -109,19 +107,12 @@ def test_runs_of_one_vocabulary_translate_together(golden, tmp_path, capsys):
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
-    """A text to translate, with references."""
-    folder = tmp_path_factory.mktemp("text")
-    for side, name in enumerate(("source", "target")):
-        (folder / name).write_text("".join(pair[side] + "\n" for pair in PAIRS[:30]), encoding="utf-8")
-    return folder
-
-
-SIZES_OF_STUDENT = "--num-layers 2 --num-decoder-layers 1 --num-heads 2 --hidden-dim 64 --intermediate-dim 96"
-STUDENT = [*SIZES_OF_STUDENT.split(), "--epochs", "2"]
+    """Files of a text to translate and of its references."""
+    return side_by_side(tmp_path_factory.mktemp("text"), "text", phrases()[:30])
 
 
 def test_distill_translates_selects_and_trains_a_student(golden, text, tmp_path, monkeypatch, capsys):
-    flags = ["--source", str(text / "source"), "--reference", str(text / "target"), "--num-hypotheses", "2"]
+    flags = ["--source", text[0], "--reference", text[1], "--num-hypotheses", "2"]
     flags += [*STUDENT, "--layers-from", str(golden.run_dir), "--real-weight", "0.5", "--no-export"]
     flags += ["--teacher", str(golden.run_dir), "--teacher-weight", "0.3"]
     argv = ["distill", str(golden.run_dir), str(golden.run_dir), "--run-dir", str(tmp_path / "run"), *flags]
@@ -175,7 +166,7 @@ def golden_validation(golden):
 )
 def test_what_cannot_be_distilled_is_said_before_anything_is_translated(golden, text, tmp_path, capsys, flags, message):
     (tmp_path / "short").write_text("eins\nzwei\n")
-    names = {"SOURCE": str(text / "source"), "SHORT": str(tmp_path / "short")}
+    names = {"SOURCE": text[0], "SHORT": str(tmp_path / "short")}
     flags = [names.get(flag, flag) for flag in flags]
     with pytest.raises(SystemExit, match="2"):
         main(["distill", str(golden.run_dir), "--run-dir", str(tmp_path / "run"), *flags])
@@ -183,11 +174,10 @@ def test_what_cannot_be_distilled_is_said_before_anything_is_translated(golden, 
     assert not (tmp_path / "run-text").exists()
 
 
-def test_a_teacher_in_the_loss_needs_the_same_vocabulary(golden, text, tmp_path, capsys):
-    files = [f"--{split}-{side}={text / side}" for split in ("train", "val") for side in ("source", "target")]
-    argv = [*files, *STUDENT, "--teacher", str(golden.run_dir), "--run-dir", str(tmp_path / "run"), "--no-export"]
+def test_a_teacher_in_the_loss_needs_the_same_vocabulary(golden, tmp_path, capsys):
+    flags = ["--teacher", str(golden.run_dir), "--run-dir", str(tmp_path / "run"), "--no-export"]
     with pytest.raises(SystemExit, match="2"):
-        train_keras.main(argv)
+        train_keras.main([*files(tmp_path, train=phrases()[:30], val=phrases()[:3]), *STUDENT, *flags])
     assert "must have the same vocabulary" in capsys.readouterr().err
     with pytest.raises(ConfigError, match=r"`tokenizer` must be as in the run whose vocabulary it takes"):
         RunConfig.make({"tokenizer": "bpe"}, vocabulary=Run(golden.run_dir).config())

@@ -1,13 +1,11 @@
 """The SavedModel answers as Python does, in a session with XLA disabled and none of this package."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from exports import assert_same, serve
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from keras_transformer.export.saved_model import export_saved_model
@@ -16,23 +14,7 @@ from keras_transformer.model import Transformer
 from keras_transformer.tokenizers import Tokenizer
 from keras_transformer.translator import Translator
 
-SCRIPT = Path(__file__).parents[1].joinpath("serve_without_python.py")
 ODD = ["", "  ", "?", "😀", "שלום", "a\x00b", "word " * 300, "Ünïcödé"]
-
-
-def serve(model_dir, sentences, tmp_path):
-    """What a fresh process says, as TensorFlow Serving would run the model."""
-    file = tmp_path / "sentences.json"
-    file.write_text(json.dumps(sentences), encoding="utf-8")
-    done = subprocess.run([sys.executable, str(SCRIPT), str(model_dir), str(file)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout)
-
-
-def assert_same(translator, served, sentences):
-    expected = translator.translate(sentences, return_scores=True)
-    assert served["translation"] == [translation.text for translation in expected]
-    assert served["score"] == pytest.approx([translation.score for translation in expected], rel=1e-3, abs=1e-4)
 
 
 def test_the_exported_run_answers_as_the_translator_does(golden, servable, tmp_path):

@@ -13,8 +13,8 @@ import pytest
 import tensorflow_text
 from ai_edge_litert.compiled_model import CompiledModel
 from ai_edge_litert.interpreter import Interpreter, InterpreterWithCustomOps
+from exports import assert_nearly_the_same
 from tensorflow.lite.tools import flatbuffer_utils
-from tflite_files import assert_nearly_the_same
 
 from keras_transformer import decoding, placeholders, sentences
 from keras_transformer.export import ExportError, run_tflite

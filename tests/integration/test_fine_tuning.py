@@ -8,35 +8,14 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from keras import ops
+from trainings import files, fine_tune, phrases
 
 import train_keras
 from keras_transformer import checkpoints
 from keras_transformer.config import ConfigError, RunConfig
 from keras_transformer.data import encode_pairs, make_batches
 from keras_transformer.datasets import Corpus, DataError, ParallelText, load_corpus
-from keras_transformer.phrasebook import phrasebook
 from keras_transformer.runs import Run
-
-PAIRS = phrasebook()["train"]
-
-
-def files(folder, **splits):
-    """Flags for texts written to `folder`: a list of pairs by the name of the split."""
-    flags = []
-    for split, pairs in splits.items():
-        for name, side in (("source", 0), ("target", 1)):
-            path = folder / f"{split}.{name}"
-            path.write_text("".join(pair[side] + "\n" for pair in pairs), encoding="utf-8")
-            flags += [f"--{split.replace('_', '-')}-{name}", str(path)]
-    return flags
-
-
-def fine_tune(golden, folder, *flags, **splits):
-    folder.mkdir(exist_ok=True)
-    splits = {"train": PAIRS[100:140], "val": PAIRS[140:150], **splits}
-    common = f"--init-from {golden.run_dir} --epochs 2 --tokens-per-batch 100 --no-export --num-beams 1"
-    argv = [*files(folder, **splits), *common.split(), *flags, "--run-dir", str(folder / "run")]
-    return folder / "run", train_keras.main(argv)
 
 
 def weights_by_part(model):
@@ -51,7 +30,7 @@ FREEZE = ["--freeze", "embeddings,encoder", "--dropout", "0.2"]
 
 
 def test_a_run_begins_with_weights_vocabulary_and_settings_of_another(golden, tmp_path, capsys):
-    run_dir, status = fine_tune(golden, tmp_path, *FREEZE, general=PAIRS[:16], general_test=PAIRS[:16])
+    run_dir, status = fine_tune(golden, tmp_path, *FREEZE, general=phrases()[:16], general_test=phrases()[:16])
     assert status == 0
     run = Run(run_dir)
     config, old = run.config(), Run(golden.run_dir).config()
@@ -82,7 +61,7 @@ def test_a_run_that_was_stopped_before_its_first_checkpoint_begins_with_the_same
         raise KeyboardInterrupt
 
     monkeypatch.setattr(checkpoints.RunCheckpoint, "on_train_begin", stop)
-    texts = files(tmp_path, train=PAIRS[:20], val=PAIRS[20:24])
+    texts = files(tmp_path, train=phrases()[:20], val=phrases()[20:24])
     names = "num_layers", "num_heads", "hidden_dim", "intermediate_dim"
     sizes = [(f"--{name.replace('_', '-')}", str(golden.model.get_config()[name])) for name in names]
     more = ["--vocabulary-from", str(golden.run_dir), *sum(sizes, ())] if flag == "--layers-from" else []
@@ -137,8 +116,10 @@ def test_general_text_comes_in_pairs(tmp_path):
 @pytest.mark.parametrize(("weight", "wanted"), [(1.5, 15), (9.0, 90)])
 def test_every_pass_mixes_other_general_pairs(golden, weight, wanted):
     """All own pairs, and so many general ones: none twice while there are enough, then each equally often."""
-    own, general = (encode_pairs(PAIRS[a:b], golden.tokenizer, golden.tokenizer, 128) for a, b in ((0, 10), (20, 50)))
-    text = ParallelText(PAIRS[:10], "own")
+    own, general = (
+        encode_pairs(phrases()[a:b], golden.tokenizer, golden.tokenizer, 128) for a, b in ((0, 10), (20, 50))
+    )
+    text = ParallelText(phrases()[:10], "own")
     data = RunConfig.make({"general_weight": weight}).data
     parts = train_keras.parts(Corpus([text], [text], [text]), [own], general, data)
     batches = make_batches(parts, 10_000, shuffle=True)

@@ -1,7 +1,4 @@
-"""Who may import whom: the design's import law, read from the source, plus what importing the package loads.
-
-And what lies in the repository, and in the installed package.
-"""
+"""What importing the package loads and registers, what a fresh process loads, and what lies in the repository."""
 
 import ast
 import os
@@ -13,10 +10,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "keras_transformer"
-ANYTHING = ("__init__", "__main__", "commands")
-
-
-FILES = sorted(path.stem for path in PACKAGE.glob("*.py") if path.stem not in ANYTHING)
 
 
 def run(code, *arguments, **environment):

@@ -6,23 +6,21 @@ import shutil
 import numpy as np
 import pytest
 from keras import ops
+from trainings import phrases
 
 from keras_transformer.__main__ import main
 from keras_transformer.export.saved_model import export_saved_model, servable
 from keras_transformer.files import write_json
-from keras_transformer.phrasebook import phrasebook
 from keras_transformer.runs import Run
 from keras_transformer.tokenizers import END_TOKEN_ID
 from keras_transformer.translator import Translator
-
-PAIRS = phrasebook()["train"][:16]
 
 
 @pytest.fixture(scope="module")
 def learned(golden):
     """A translator with a shortlist, and without one in its settings."""
     translator = Translator(golden.model, golden.tokenizer, jit_compile=False)
-    translator.learn_shortlist(*map(list, zip(*PAIRS, strict=True)))
+    translator.learn_shortlist(*map(list, zip(*phrases()[:16], strict=True)))
     return translator
 
 
@@ -31,7 +29,7 @@ def test_a_translator_needs_and_uses_one(golden, learned, tmp_path):
         golden.translator.translate(golden.texts, shortlist=100)
     with pytest.raises(ValueError, match="`shortlist` needs alignments"):
         export_saved_model(golden.translator, tmp_path / "x", shortlist=100)
-    aligned = list(learned.align(*map(list, zip(*PAIRS, strict=True))))
+    aligned = list(learned.align(*map(list, zip(*phrases()[:16], strict=True))))
     assert len(aligned) == 16 and all(len(target) == len(places) for _, target, places in aligned)
     # Alignments differ between processors: the shortlist of a sentence may lack a token of its translation.
     first = 1 + END_TOKEN_ID + learned.num_placeholders
@@ -56,7 +54,7 @@ def test_the_command_writes_it_into_the_run(golden, tmp_path, capsys):
     files = {}
     for side, name in enumerate(("source", "target")):  # Few pairs are learned from quickly.
         files[f"train_{name}"] = str(tmp_path / name)
-        (tmp_path / name).write_text("".join(pair[side] + "\n" for pair in PAIRS), encoding="utf-8")
+        (tmp_path / name).write_text("".join(pair[side] + "\n" for pair in phrases()[:16]), encoding="utf-8")
     config = dataclasses.replace(
         config, data=dataclasses.replace(config.data, **files), decoding=config.decoding.replace(num_beams=1)
     )

@@ -1,4 +1,4 @@
-"""The pictures show what they are given: the numbers in the figures are the arrays, and axes have names."""
+"""Figures open no window and change no settings of Matplotlib."""
 
 import subprocess
 import sys

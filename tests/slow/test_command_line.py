@@ -16,6 +16,8 @@ from random import Random
 
 import pytest
 from arrays import checkpoint_arrays
+from texts import write
+from trainings import SMALL, own_files
 
 import train_keras
 from keras_transformer import runs
@@ -82,23 +84,6 @@ def test_verify_says_whether_an_export_gives_the_answers_of_a_run(golden, servab
         assert message in capsys.readouterr().err
 
 
-def write(path, content):
-    path.write_bytes(content)
-    return str(path)
-
-
-SMALL = ["--num-layers", "1", "--num-heads", "1", "--hidden-dim", "8", "--intermediate-dim", "8", "--num-beams", "1"]
-
-
-def own_files(folder, **changes):
-    """Flags for training on small own files; `changes` replaces the content of some."""
-    flags = []
-    for name in ("train_source", "train_target", "val_source", "val_target"):
-        content = changes.get(name, b"a small dog\na small cat\na big dog\n" * 20)
-        flags += [f"--{name.replace('_', '-')}", write(folder / name, content)]
-    return flags
-
-
 def small_run(folder, *flags):
     """Two epochs on small own files; the run folder."""
     recipe = "--tokens-per-batch 60 --epochs 2 --steps-per-epoch 3 --no-export"
@@ -116,8 +101,8 @@ def test_many_corpora_that_are_cleaned_and_kept_on_disk(tmp_path, capsys):
     """The same weights as with the token ids in memory; a second run finds the ids and tokenizes nothing."""
     flags = own_files(tmp_path, train_target=b"ein kleiner hund\neine kleine katze\nein grosser hund\n" * 20)
     paths = [
-        write(tmp_path / "more_source", b"a dog\n\n1 2 3 4\nthe small dog\n"),
-        write(tmp_path / "more_target", b"ein hund\nx\n5 6\nder hund\n"),
+        str(write(tmp_path / "more_source", b"a dog\n\n1 2 3 4\nthe small dog\n")),
+        str(write(tmp_path / "more_target", b"ein hund\nx\n5 6\nder hund\n")),
     ]
     flags += ["--train", *paths, "weight=5", "name=more", "--clean", *SMALL, "--tokens-per-batch", "30"]
     flags += ["--epochs", "1", "--no-export", "--subword-sampling", "0.3"]

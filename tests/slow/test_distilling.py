@@ -5,37 +5,28 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from arrays import checkpoint_arrays
+from trainings import STUDENT, phrases, side_by_side
 
 from keras_transformer.__main__ import main
-from keras_transformer.phrasebook import phrasebook
 from keras_transformer.runs import Run
 from keras_transformer.translator import Translator
-
-PAIRS = phrasebook()["train"]
-
 
 # The command.
 
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
-    """A text to translate, with references."""
-    folder = tmp_path_factory.mktemp("text")
-    for side, name in enumerate(("source", "target")):
-        (folder / name).write_text("".join(pair[side] + "\n" for pair in PAIRS[:30]), encoding="utf-8")
-    return folder
-
-
-SIZES_OF_STUDENT = "--num-layers 2 --num-decoder-layers 1 --num-heads 2 --hidden-dim 64 --intermediate-dim 96"
-STUDENT = [*SIZES_OF_STUDENT.split(), "--epochs", "2"]
+    """Files of a text to translate and of its references."""
+    return side_by_side(tmp_path_factory.mktemp("text"), "text", phrases()[:30])
 
 
 def test_distill_backward_makes_tagged_sources_for_the_other_direction(golden, text, tmp_path):
-    argv = ["distill", str(golden.run_dir), "--source", str(text / "source"), "--run-dir", str(tmp_path / "run")]
+    argv = ["distill", str(golden.run_dir), "--source", text[0], "--run-dir", str(tmp_path / "run")]
     argv += ["--direction", "backward", "--vocabulary-size", "200", "--no-export", *STUDENT, "--epochs", "1"]
     assert main(argv) == 0
     config = Run(tmp_path / "run").config()
@@ -44,9 +35,9 @@ def test_distill_backward_makes_tagged_sources_for_the_other_direction(golden, t
     (pairs,) = (tmp_path / "run-text").glob("pairs-best-*")
     sides = [(pairs / f"train.{side}").read_text().splitlines() for side in ("source", "target")]
     assert all(source.startswith("<BT> ") for source in sides[0])
-    assert set(sides[1]) <= set((text / "source").read_text().splitlines())
+    assert set(sides[1]) <= set(Path(text[0]).read_text().splitlines())
     real = [(pairs / f"real.{side}").read_text().splitlines()[0] for side in ("source", "target")]
-    assert tuple(real) == PAIRS[0][::-1]
+    assert tuple(real) == phrases()[0][::-1]
 
 
 def test_a_teacher_of_several_directions_has_students_of_one(two_way, tmp_path, capsys):
@@ -68,7 +59,7 @@ def test_a_teacher_of_several_directions_has_students_of_one(two_way, tmp_path, 
 
 def test_a_kill_in_each_phase_changes_nothing(golden, text, tmp_path):
     """Of the translations, the training and the exports: `--resume` ends with the same text and weights."""
-    flags = ["--source", str(text / "source"), "--reference", str(text / "target"), *STUDENT, "--num-beams", "1"]
+    flags = ["--source", text[0], "--reference", text[1], *STUDENT, "--num-beams", "1"]
     call = [sys.executable, "-m", "keras_transformer", "distill", str(golden.run_dir), *flags]
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert subprocess.run([*call, "--run-dir", str(whole), "--no-export"], timeout=600).returncode == 0

@@ -3,7 +3,6 @@
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import keras
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_text
+from exports import assert_same, serve
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
 from keras_transformer.compiled import BATCH_SIZES
@@ -22,22 +22,7 @@ from keras_transformer.phrasebook import phrasebook
 from keras_transformer.tokenizers import KINDS, Tokenizer
 from keras_transformer.translator import Translator
 
-SCRIPT = Path(__file__).parents[1].joinpath("serve_without_python.py")
-
-
-def serve(model_dir, sentences, tmp_path):
-    """What a fresh process says, as TensorFlow Serving would run the model."""
-    file = tmp_path / "sentences.json"
-    file.write_text(json.dumps(sentences), encoding="utf-8")
-    done = subprocess.run([sys.executable, str(SCRIPT), str(model_dir), str(file)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout)
-
-
-def assert_same(translator, served, sentences):
-    expected = translator.translate(sentences, return_scores=True)
-    assert served["translation"] == [translation.text for translation in expected]
-    assert served["score"] == pytest.approx([translation.score for translation in expected], rel=1e-3, abs=1e-4)
+C_PROGRAM = Path(__file__).parents[1] / "serve.c"
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
@@ -46,7 +31,7 @@ def test_a_c_program_translates(golden, servable, served, tmp_path):
     folder, program = Path(tf.__file__).parent, tmp_path / "serve"
     compiled = subprocess.run(
         [
-            "gcc", "-Wall", "-Werror", str(SCRIPT.with_name("serve.c")), "-o", str(program), f"-I{folder / 'include'}",
+            "gcc", "-Wall", "-Werror", str(C_PROGRAM), "-o", str(program), f"-I{folder / 'include'}",
             f"-L{folder}", "-l:libtensorflow_cc.so.2", "-l:libtensorflow_framework.so.2", f"-Wl,-rpath,{folder}",
         ],
         capture_output=True,

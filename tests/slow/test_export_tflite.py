@@ -5,7 +5,7 @@ import re
 import shutil
 
 import pytest
-from tflite_files import assert_nearly_the_same
+from exports import assert_nearly_the_same
 
 from keras_transformer.__main__ import main as keras_transformer_main
 from keras_transformer.export import ExportError

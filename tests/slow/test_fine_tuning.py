@@ -4,41 +4,19 @@ import numpy as np
 import pytest
 from keras import ops
 from public_models import transformers_folder
+from trainings import files, fine_tune, phrases
 
 import train_keras
 from keras_transformer.__main__ import main
-from keras_transformer.phrasebook import phrasebook
 from keras_transformer.runs import Run
 from keras_transformer.translator import Translator
-
-PAIRS = phrasebook()["train"]
-
-
-def files(folder, **splits):
-    """Flags for texts written to `folder`: a list of pairs by the name of the split."""
-    flags = []
-    for split, pairs in splits.items():
-        for name, side in (("source", 0), ("target", 1)):
-            path = folder / f"{split}.{name}"
-            path.write_text("".join(pair[side] + "\n" for pair in pairs), encoding="utf-8")
-            flags += [f"--{split.replace('_', '-')}-{name}", str(path)]
-    return flags
-
-
-def fine_tune(golden, folder, *flags, **splits):
-    folder.mkdir(exist_ok=True)
-    splits = {"train": PAIRS[100:140], "val": PAIRS[140:150], **splits}
-    common = f"--init-from {golden.run_dir} --epochs 2 --tokens-per-batch 100 --no-export --num-beams 1"
-    argv = [*files(folder, **splits), *common.split(), *flags, "--run-dir", str(folder / "run")]
-    return folder / "run", train_keras.main(argv)
-
 
 FREEZE = ["--freeze", "embeddings,encoder", "--dropout", "0.2"]
 
 
 def test_a_run_that_was_stopped_after_an_epoch_ends_with_the_same_weights(golden, tmp_path, capsys):
-    whole, _ = fine_tune(golden, tmp_path, *FREEZE, general=PAIRS[:16])
-    part, _ = fine_tune(golden, tmp_path / "part", *FREEZE, "--epochs", "1", general=PAIRS[:16])
+    whole, _ = fine_tune(golden, tmp_path, *FREEZE, general=phrases()[:16])
+    part, _ = fine_tune(golden, tmp_path / "part", *FREEZE, "--epochs", "1", general=phrases()[:16])
     assert train_keras.main(["--resume", "--epochs", "2", "--no-export", "--run-dir", str(part)]) == 0
     for a, b in zip(Run(whole).model().get_weights(), Run(part).model().get_weights(), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -55,7 +33,7 @@ def test_an_imported_model_is_fine_tuned_and_exported(tmp_path):
     transformers_folder(tmp_path / "model", max_position_embeddings=64)
     imported = tmp_path / "imported"
     assert main(["import", "opus-mt", str(tmp_path / "model"), "--run-dir", str(imported)]) == 0
-    argv = [*files(tmp_path, train=PAIRS[:40], val=PAIRS[40:45]), "--init-from", str(imported), "--epochs", "1"]
+    argv = [*files(tmp_path, train=phrases()[:40], val=phrases()[40:45]), "--init-from", str(imported), "--epochs", "1"]
     assert train_keras.main([*argv, "--num-beams", "1", "--run-dir", str(tmp_path / "run")]) == 0
     run = Run(tmp_path / "run")
     assert len(run.tokenizers()) == 2 and run.config().model == Run(imported).config().model

@@ -2,17 +2,13 @@
 
 import numpy as np
 import pytest
-from public_models import m2m_100_folder
+from public_models import LANGUAGES, NLLB, SOURCES, m2m_100_folder, translator_of
 from sentencepiece_models import texts
 
 from keras_transformer import importing
 from keras_transformer.__main__ import main
 from keras_transformer.tokenizers import END_TOKEN_ID
 from keras_transformer.translator import Translator
-
-SOURCES = ["The cat is on the table.", "My sister buys a red coat tomorrow.", "Hello?", "a"]
-LANGUAGES = {"source_language": "en", "target_language": "de"}
-NLLB = {"source_language": "eng_Latn", "target_language": "deu_Latn"}
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -38,17 +34,6 @@ def imported(original):
 @pytest.fixture(scope="module")
 def translator(imported):
     return translator_of(imported)
-
-
-def translator_of(imported, **settings):
-    data = imported.config.data
-    return Translator(
-        imported.model,
-        *imported.tokenizers,
-        source_language=data.source_language,
-        target_language=data.target_language,
-        **{**vars(imported.config.decoding), "max_length_ratio": 99.0, "max_length": 23, **settings},
-    )
 
 
 @pytest.mark.parametrize("family", ["m2m-100", "nllb"])

@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+from trainings import own_files
 
 import train_keras
 from keras_transformer.__main__ import main
@@ -44,20 +45,6 @@ def test_an_interruption_waits_for_a_check_of_a_type():
 def test_without_a_command_all_of_them_are_listed(capsys):
     assert main([]) == 2
     assert "translate a file, a pipe, or what you type" in capsys.readouterr().err
-
-
-def write(path, content):
-    path.write_bytes(content)
-    return str(path)
-
-
-def own_files(folder, **changes):
-    """Flags for training on small own files; `changes` replaces the content of some."""
-    flags = []
-    for name in ("train_source", "train_target", "val_source", "val_target"):
-        content = changes.get(name, b"a small dog\na small cat\na big dog\n" * 20)
-        flags += [f"--{name.replace('_', '-')}", write(folder / name, content)]
-    return flags
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from texts import write
+from trainings import phrases
 
 from keras_transformer.config import ConfigError, DataConfig, RunConfig
 from keras_transformer.datasets import DataError, load_corpus
 from keras_transformer.phrasebook import phrasebook
 from keras_transformer.tokenizers import Tokenizer, TokenizerError
 
-PAIRS = phrasebook()["train"][:200]
 # A user may write a tag: it stays a text.
 WITH_TAGS = [">>de<< The dog.", "The >>en<< dog >>de<<", ">>fr<<", "a>>de<<b", ""]
 
@@ -19,7 +19,7 @@ WITH_TAGS = [">>de<< The dog.", "The >>en<< dog >>de<<", ">>fr<<", "a>>de<<b", "
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 def test_no_text_contains_a_tag(kind, tmp_path):
-    texts = [text for pair in PAIRS for text in pair] + [">>de<< x >>zh_TW<<"] * 50
+    texts = [text for pair in phrases()[:200] for text in pair] + [">>de<< x >>zh_TW<<"] * 50
     Tokenizer.train(texts, 300, kind, num_placeholders=2, languages=["de", "zh_TW"]).save(tmp_path / "tokenizer")
     tokenizer = Tokenizer.load(tmp_path / "tokenizer")
     assert tokenizer.languages == tokenizer.hidden_languages == {"de": 6, "zh_TW": 7}
@@ -37,7 +37,7 @@ def test_no_text_contains_a_tag(kind, tmp_path):
 def test_what_cannot_have_tags_is_an_error():
     with pytest.raises(TokenizerError, match="WordPiece has no language tags"):
         Tokenizer.train(["a dog"], kind="wordpiece", languages=["de"])
-    tokenizer = Tokenizer.train([text for pair in PAIRS for text in pair], 200, languages=["de"])
+    tokenizer = Tokenizer.train([text for pair in phrases()[:200] for text in pair], 200, languages=["de"])
     with pytest.raises(ValueError, match=r"`target_language` must be one of .* Received: 'fr'. The model has: de\."):
         tokenizer.tag("fr")
 

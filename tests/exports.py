@@ -1,5 +1,11 @@
-"""What tests of quantised TFLite files check."""
+"""What tests of exports check."""
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
 from tensorflow.lite.tools import flatbuffer_utils
 
 from keras_transformer.export.run_tflite import TFLiteTranslator
@@ -19,3 +25,19 @@ def assert_nearly_the_same(golden, folder, float32, copies_of_the_embedding):
     tensors = [tensor for graph in model.subgraphs for tensor in graph.tensors if list(tensor.shape) == shape]
     with_data = {tensor.buffer for tensor in tensors if model.buffers[tensor.buffer].data is not None}
     assert len(with_data) == copies_of_the_embedding
+
+
+def serve(model_dir, sentences, tmp_path):
+    """What a fresh process says, as TensorFlow Serving would run the SavedModel."""
+    file = tmp_path / "sentences.json"
+    file.write_text(json.dumps(sentences), encoding="utf-8")
+    script = Path(__file__).with_name("serve_without_python.py")
+    done = subprocess.run([sys.executable, str(script), str(model_dir), str(file)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+def assert_same(translator, served, sentences):
+    expected = translator.translate(sentences, return_scores=True)
+    assert served["translation"] == [translation.text for translation in expected]
+    assert served["score"] == pytest.approx([translation.score for translation in expected], rel=1e-3, abs=1e-4)
