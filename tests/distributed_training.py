@@ -63,17 +63,18 @@ def train(
 ):
     """The arrays of the trained model and of its optimizer, and its history."""
     keras.utils.set_random_seed(3)
-    sizes = {"hidden_dim": 8} if bigrams else {"num_heads": 2, "hidden_dim": 8, "intermediate_dim": 12, "dropout": 0.0}
-    models = [Bigrams] * 2 if bigrams else [Transformer] * 2
-    depths = [{}, {}] if bigrams else [{"num_layers": 1}, {"num_layers": 2}]
-    model = models[0](V, **sizes, **depths[0], dtype=dtype)
+    kind, sizes = Bigrams, {"hidden_dim": 8}
+    if not bigrams:
+        kind, sizes = Transformer, {**sizes, "num_layers": 1, "num_heads": 2, "intermediate_dim": 12, "dropout": 0.0}
+    model = kind(V, **sizes, dtype=dtype)
     optimizer = make_optimizer(0.01, clip_norm, ema_momentum)
     # The bias of the keys has no gradient but rounding errors, and with the paper's 1e-9 Adam makes steps of them.
     optimizer.epsilon = epsilon
     compile_arguments = {"jit_compile": False, **compile_arguments}
     model.compile(optimizer, LabelSmoothedCrossEntropy(), weighted_metrics=[Perplexity()], **compile_arguments)
     if teacher_weight:
-        add_teacher(model, models[1](V, **sizes, **depths[1]), teacher_weight)
+        deeper = {} if bigrams else {"num_layers": 2}
+        add_teacher(model, kind(V, **{**sizes, **deeper}), teacher_weight)
     inputs, labels, weights = arrays = batches(rows, batch_size)
     settings = {"epochs": 2, "verbose": 0, "shuffle": False}
     if keras.backend.backend() == "tensorflow":
