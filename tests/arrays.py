@@ -1,5 +1,7 @@
 """Random arrays and weights for the tests of the layers."""
 
+import random as python_random
+
 import keras
 import numpy as np
 from keras import ops
@@ -62,3 +64,11 @@ def copy_attention(source, target):
     kernel = to_numpy(source.output_dense.kernel)
     target.output_dense.set_weights([kernel.reshape(-1, kernel.shape[-1]), to_numpy(source.output_dense.bias)])
     assert source.count_params() == target.count_params()
+
+
+def seed_weights(seed):
+    """Layers that are made from now on have the same weights each time: Keras draws their seeds with `random`.
+
+    `keras.utils.set_random_seed` would also make TensorFlow forget its kernels, which costs a quarter of the time.
+    """
+    python_random.seed(seed)

@@ -4,10 +4,10 @@ import functools
 import io
 
 import sentencepiece
+from trainings import phrases
 
 from keras_transformer import importing
 from keras_transformer.importing import vocabulary
-from keras_transformer.phrasebook import phrasebook
 from keras_transformer.tokenizers import SentencePieceTokenizer
 from keras_transformer.translator import pad
 
@@ -16,7 +16,7 @@ KINDS = ["unigram", "bpe", "unigram, bytes", "bpe, bytes"]
 
 def texts(side):
     """The sentences of one side of the phrasebook, or with None of both."""
-    return [text for pair in phrasebook()["train"] for text in (pair if side is None else pair[side : side + 1])]
+    return [text for pair in phrases() for text in (pair if side is None else pair[side : side + 1])]
 
 
 @functools.cache

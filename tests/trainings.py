@@ -11,10 +11,12 @@ SIZES_OF_STUDENT = "--num-layers 2 --num-decoder-layers 1 --num-heads 2 --hidden
 STUDENT = [*SIZES_OF_STUDENT.split(), "--epochs", "2"]
 
 
-@functools.cache
-def phrases():
-    """The training pairs of the phrasebook, which takes a second to make."""
-    return phrasebook()["train"]
+made_phrasebook = functools.cache(phrasebook)  # It takes a second to make.
+
+
+def phrases(split="train"):
+    """The pairs of a split of the phrasebook, not to be changed."""
+    return made_phrasebook()[split]
 
 
 def own_files(folder, **changes):

@@ -8,12 +8,12 @@ import subprocess
 import sys
 
 import pytest
+from trainings import phrases
 
 from keras_transformer import bulk
 from keras_transformer.cleaning import Cleaner
 from keras_transformer.datasets import parallel_files
 from keras_transformer.encoding import encode_pairs, encoded_in
-from keras_transformer.phrasebook import phrasebook
 from keras_transformer.runs import Run
 
 
@@ -55,7 +55,7 @@ def test_files_are_translated_as_the_translator_does(golden, tmp_path, monkeypat
 
 def test_corpora_are_tokenized_for_training(golden, tmp_path, capsys):
     """Training then finds their ids."""
-    pairs = phrasebook()["train"]
+    pairs = phrases()
     flags, texts = [], []
     for name, lines in (("a", pairs[:40]), ("b", [*pairs[40:90], ("", "x"), pairs[40]])):
         paths = [tmp_path / f"{name}.{side}" for side in ("en", "de")]

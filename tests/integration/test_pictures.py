@@ -4,13 +4,13 @@ import re
 
 import numpy as np
 import pytest
+from trainings import phrases
 
 from keras_transformer import pictures, visualize
 from keras_transformer.__main__ import main
 from keras_transformer.datasets import DataError
 from keras_transformer.embeddings import positional_encoding
 from keras_transformer.model import Transformer
-from keras_transformer.phrasebook import phrasebook
 from keras_transformer.pictures import draw, explorer, read_attention, trace_beams
 from keras_transformer.tokenizers import Tokenizer
 from keras_transformer.translator import Translator
@@ -59,7 +59,7 @@ def test_sentences_are_from_the_test_set_in_the_target_language(two_way):
     translator = Translator.load(two_way.run_dir, jit_compile=False)
     for language, side in (("de", 0), ("en", 1)):
         translator.target_language = language
-        known = [(pair[side], pair[1 - side]) for pair in phrasebook()["train"]]
+        known = [(pair[side], pair[1 - side]) for pair in phrases()]
         assert set(pictures.example_sentences(translator, 3)) <= set(known)
 
 
@@ -129,7 +129,7 @@ def test_the_tree_of_a_run_with_a_shortlist_is_that_of_the_search_without(golden
     wanted = trace_beams(short, golden.texts[0], 2)
     monkeypatch.setattr(short, "settings", short.settings.replace(shortlist=50))
     monkeypatch.setattr(short, "shortlist", None)  # It is not kept.
-    short.learn_shortlist(*map(list, zip(*phrasebook()["train"][:4], strict=True)))
+    short.learn_shortlist(*map(list, zip(*phrases()[:4], strict=True)))
     assert trace_beams(short, golden.texts[0], 2) == wanted
 
 

@@ -23,6 +23,7 @@ import pytest
 import sentencepiece
 from sentencepiece_models import imported_tokenizer, trained
 from texts import LANGUAGES, PARTS, SENTENCES, random_html, random_parts, random_sentences, shuffled
+from trainings import phrases
 
 from keras_transformer import markup, placeholders, sentencepiece_model, sentences
 from keras_transformer.confidence import Calibration
@@ -32,7 +33,6 @@ from keras_transformer.export.verify import ODD, SHARE, verify
 from keras_transformer.export.web import POLICY, SOURCES, built_page, export_web, server
 from keras_transformer.files import MANIFEST, FileError, new_folder
 from keras_transformer.model import Transformer
-from keras_transformer.phrasebook import phrasebook
 from keras_transformer.runs import Run
 from keras_transformer.tokenizers import Tokenizer
 from keras_transformer.translator import Translator
@@ -128,7 +128,7 @@ def test_doubtful_words_are_underlined(golden, site, page, monkeypatch):
 
 
 def test_the_tokenizer_in_javascript_has_the_ids_of_sentencepiece(opened, tmp_path):
-    lines = [text for pair in phrasebook()["train"][:500] for text in pair]
+    lines = [text for pair in phrases()[:500] for text in pair]
     tokenizers = {}
     for kind in ("unigram", "bpe"):
         tokenizers[f"trained {kind}"] = Tokenizer.train(lines, vocabulary_size=400, kind=kind)

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from trainings import phrases
 
 ROOT = Path(__file__).parents[2]
 
@@ -17,13 +18,12 @@ def test_the_commands_of_the_page_about_opus_mt_run_on_a_small_model(tmp_path, m
 
     import train_keras
     from keras_transformer.__main__ import main
-    from keras_transformer.phrasebook import phrasebook
 
     page = (ROOT / "docs" / "opus-mt.md").read_text(encoding="utf-8")
     commands = [shlex.split(line) for line in re.findall(r"^    (python .*)$", page, re.MULTILINE)]
     transformers_folder(tmp_path / "opus-mt-en-de", d_model=8, encoder_layers=1, decoder_layers=1)
     m2m_100_folder(tmp_path / "nllb-200-distilled-600M", nllb=True)
-    pairs = phrasebook()["train"][:40]
+    pairs = phrases()[:40]
     for name, rows in {"domain": pairs, "general": pairs[:9], "val": pairs[:3], "sentences": pairs[:2]}.items():
         for language, side in (("en", 0), ("de", 1)):
             (tmp_path / f"{name}.{language}").write_text("".join(pair[side] + "\n" for pair in rows), encoding="utf-8")

@@ -12,13 +12,13 @@ import tensorflow as tf
 import tensorflow_text
 from exports import assert_same, serve
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
+from trainings import phrases
 
 from keras_transformer.compiled import BATCH_SIZES
 from keras_transformer.export import ExportError
 from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.export.verify import verify_saved_model
 from keras_transformer.model import Transformer
-from keras_transformer.phrasebook import phrasebook
 from keras_transformer.tokenizers import KINDS, Tokenizer
 from keras_transformer.translator import Translator
 
@@ -50,7 +50,7 @@ def test_a_c_program_translates(golden, servable, served, tmp_path):
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "unigram"])  # The golden run has that.
 def test_every_tokenizer_is_exported(kind, tmp_path):
-    texts = [side for pair in phrasebook()["train"][:150] for side in pair]
+    texts = [side for pair in phrases()[:150] for side in pair]
     tokenizer = Tokenizer.train(texts, vocabulary_size=None, kind=kind)
     keras.utils.set_random_seed(3)
     model = Transformer(tokenizer.vocabulary_size, num_layers=1, num_heads=2, hidden_dim=10, intermediate_dim=7)
@@ -60,7 +60,7 @@ def test_every_tokenizer_is_exported(kind, tmp_path):
 
 
 def test_separate_vocabularies_and_learned_positions_are_exported(tmp_path):
-    sides = list(zip(*phrasebook()["train"][:150], strict=True))
+    sides = list(zip(*phrases()[:150], strict=True))
     tokenizers = [Tokenizer.train(side, size) for side, size in zip(sides, (90, 110), strict=True)]
     model = Transformer(
         90, 110, num_layers=1, num_heads=1, hidden_dim=6, intermediate_dim=7, tie_embeddings="none",

@@ -1,10 +1,10 @@
 """The shortlist: what it chooses, and that a search with it is a search among the chosen tokens."""
 
 import pytest
+from trainings import phrases
 
 from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.export.tflite import export_tflite
-from keras_transformer.phrasebook import phrasebook
 from keras_transformer.translator import Translator
 
 
@@ -12,7 +12,7 @@ from keras_transformer.translator import Translator
 def test_exports_search_with_it_too(name, request, tmp_path):
     """Each export compares its translations with the translator's before it appears."""
     translator = Translator.load(request.getfixturevalue(name).run_dir, jit_compile=False)
-    pairs = phrasebook()["train"][:12]
+    pairs = phrases()[:12]
     languages = ["de"] * len(pairs) if name == "two_way" else None
     translator.learn_shortlist(*map(list, zip(*pairs, strict=True)), languages)
     export_saved_model(translator, tmp_path / "saved_model", shortlist=90)

@@ -8,13 +8,13 @@ import threading
 import numpy as np
 import pytest
 from texts import write
+from trainings import phrases
 
 from keras_transformer.__main__ import main
 from keras_transformer.cleaning import Cleaner, clean_files
 from keras_transformer.config import ConfigError, RunConfig
 from keras_transformer.datasets import ParallelText
 from keras_transformer.encoding import encode_pairs, encoded_in, left_out_by
-from keras_transformer.phrasebook import phrasebook
 from keras_transformer.tokenizers import Tokenizer
 
 GOOD = ("The dog sleeps in the garden.", "Der Hund schläft im Garten.")
@@ -74,7 +74,7 @@ def test_lines_in_another_language():
     assert cleaner.reason(1, GOOD[0], "Le chien dort dans le jardin.") == "in another language"
     assert cleaner.reason(1, "Le chien dort dans le jardin.", GOOD[1]) == "in another language"
     assert cleaner.reason(1, "Ana", "Ana Sofia") is None
-    pairs = phrasebook()["test"]
+    pairs = phrases("test")
     assert sum(cleaner.reason(1, *pair) is not None for pair in pairs) < 0.02 * len(pairs)
     with pytest.raises(ValueError, match=r"named by two letters. Received: xx, none. Set --source-language"):
         Cleaner("xx", None, identify=True)
@@ -82,7 +82,7 @@ def test_lines_in_another_language():
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_files_are_cleaned(tmp_path, workers):
-    lines = [*phrasebook()["train"][:50], ("", "x"), phrasebook()["train"][0], *phrasebook()["train"][50:60]]
+    lines = [*phrases()[:50], ("", "x"), phrases()[0], *phrases()[50:60]]
     outputs = tmp_path / "out.en.gz", tmp_path / "out.de"
     kept, left_out = clean_files(ParallelText(lines, "a"), Cleaner("en", "de"), outputs, workers)
     assert (kept, left_out) == (
@@ -93,12 +93,12 @@ def test_files_are_cleaned(tmp_path, workers):
         },
     )
     texts = gzip.decompress(outputs[0].read_bytes()).decode().splitlines(), outputs[1].read_text().splitlines()
-    assert list(zip(*texts, strict=True)) == phrasebook()["train"][:60]
+    assert list(zip(*texts, strict=True)) == phrases()[:60]
 
 
 def test_the_command_reports_and_changes_nothing_after_an_error(tmp_path, capsys):
     paths = [tmp_path / name for name in ("a.en", "a.de", "b.en", "b.de")]
-    pairs = [*phrasebook()["train"][:5], ("The dog sleeps.", "Собака спит.")]
+    pairs = [*phrases()[:5], ("The dog sleeps.", "Собака спит.")]
     for path, side in zip(paths[:2], zip(*pairs, strict=True), strict=True):
         path.write_text("".join(f"{text}\n" for text in side))
     command = ["clean", *map(str, paths[:2]), "--output-source", str(paths[2]), "--output-target", str(paths[3])]
@@ -180,7 +180,7 @@ def test_cleaning_does_not_replace_the_corpus_that_it_reads(tmp_path, capsys):
 
 
 def test_training_text_is_cleaned_as_files_are(tmp_path):
-    lines = [*phrasebook()["train"][:50], ("", "x"), phrasebook()["train"][0], ("a " * 700, "b " * 700)]
+    lines = [*phrases()[:50], ("", "x"), phrases()[0], ("a " * 700, "b " * 700)]
     tokenizer = Tokenizer.train([text for pair in lines for text in pair], 150)
     text, cleaner = ParallelText(lines, "a"), Cleaner.of(RunConfig.make({}).data)
     for workers in (1, 2):

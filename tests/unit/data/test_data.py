@@ -9,19 +9,19 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from trainings import phrases
 
 from keras_transformer import encoding
 from keras_transformer.data import Variation, make_batches, plan_batches, split_evenly
 from keras_transformer.datasets import ParallelText
 from keras_transformer.encoding import EncodedPairs, encode_pairs, encoded_in
 from keras_transformer.files import FileError
-from keras_transformer.phrasebook import phrasebook
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, Tokenizer
 
 
 @pytest.fixture(scope="module")
 def corpus():
-    return phrasebook()["train"]
+    return phrases()
 
 
 @pytest.fixture(scope="module")

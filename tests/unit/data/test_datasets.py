@@ -8,11 +8,11 @@ import threading
 
 import pytest
 from texts import names, write
+from trainings import made_phrasebook
 
 from keras_transformer import datasets
 from keras_transformer.config import DataConfig
 from keras_transformer.datasets import DataError, ParallelText, load_corpus, multi30k, parallel_files, read_parallel
-from keras_transformer.phrasebook import phrasebook
 
 # Pairs.
 
@@ -79,7 +79,7 @@ def test_some_pair_must_be_whole(tmp_path):
 
 def test_the_phrasebook_is_the_default():
     corpus = load_corpus(DataConfig())
-    splits = phrasebook()
+    splits = made_phrasebook()
     assert [[text.pairs for text in texts] for texts in corpus[:3]] == [[pairs] for pairs in splits.values()]
     assert [text.name for (text,) in corpus[:3]] == ["phrasebook train", "phrasebook validation", "phrasebook test"]
 

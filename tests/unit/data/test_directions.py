@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 from texts import write
-from trainings import phrases
+from trainings import made_phrasebook, phrases
 
 from keras_transformer.config import ConfigError, DataConfig, RunConfig
 from keras_transformer.datasets import DataError, load_corpus
-from keras_transformer.phrasebook import phrasebook
 from keras_transformer.tokenizers import Tokenizer, TokenizerError
 
 # A user may write a tag: it stays a text.
@@ -45,7 +44,7 @@ def test_what_cannot_have_tags_is_an_error():
 def test_a_data_set_has_its_directions(tmp_path):
     data = RunConfig.make({"directions": ["de-en", "en-de"]}).data
     corpus = load_corpus(data)
-    splits = phrasebook()
+    splits = made_phrasebook()
     for texts, pairs in zip(corpus[:3], splits.values(), strict=True):
         assert [text.direction for text in texts] == ["de-en", "en-de"]
         assert [text.target_language for text in texts] == ["en", "de"]

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from arrays import seed_weights
 from keras import ops
 
 from keras_transformer.losses import LabelSmoothedCrossEntropy, TeacherCrossEntropy
@@ -51,7 +52,7 @@ def test_the_loss_of_the_teacher_is_its_cross_entropy():
 
 
 def test_fit_learns_from_the_teacher_alone_or_beside_the_labels(tmp_path):
-    keras.utils.set_random_seed(0)
+    seed_weights(0)
     teacher = Transformer(13, num_layers=1, **SIZES)
     teacher.set_weights([3 * w for w in teacher.get_weights()])
     before = teacher.get_weights()

@@ -1,11 +1,12 @@
 """The whole model: its size, its masks, its cache, its files."""
 
+import itertools
 import json
 
 import keras
 import numpy as np
 import pytest
-from arrays import to_numpy
+from arrays import seed_weights, to_numpy
 from keras import ops
 
 from keras_transformer.config import PRESETS
@@ -36,7 +37,7 @@ TARGET = np.array([[1, 8, 5, 9, 4], [1, 7, 6, 0, 0], [1, 3, 9, 7, 0]], "int32")
 
 def make(seed=1, **settings):
     """A small model whose biases, normalisations and positions are not at their initial values."""
-    keras.utils.set_random_seed(seed)
+    seed_weights(seed)
     model = Transformer(**{**SMALL, **settings})
     generator = np.random.default_rng(seed)
     model.set_weights([w + 0.1 * generator.normal(size=w.shape).astype("float32") for w in model.get_weights()])
@@ -432,26 +433,32 @@ def test_a_search_adds_the_output_bias(cache):
 # Cached decoding
 
 
-@pytest.mark.parametrize("policy", EVERY_POLICY)
+DECODED = {
+    "post-norm": {"num_layers": 2},
+    "pre-norm, 1 and 3 layers": {"normalize_first": True, "num_layers": 1, "num_decoder_layers": 3},
+    "learned positions": {
+        "position_type": "learned",
+        "max_length": 11,
+        "tie_embeddings": "none",
+        "target_vocabulary_size": V_TARGET,
+    },
+    "output bias": {
+        "layout": "concatenated",
+        "max_wavelength": 99.5,
+        "scale_embeddings": False,
+        "output_bias": True,
+        "first_position": 2,
+        "source_language_token_id": 11,
+    },
+}
+
+
 @pytest.mark.parametrize(
-    "settings",
-    [
-        {"num_layers": 2},
-        {"normalize_first": True, "num_layers": 1, "num_decoder_layers": 3},
-        {"position_type": "learned", "max_length": 11, "tie_embeddings": "none", "target_vocabulary_size": V_TARGET},
-        {
-            "layout": "concatenated",
-            "max_wavelength": 99.5,
-            "scale_embeddings": False,
-            "output_bias": True,
-            "first_position": 2,
-            "source_language_token_id": 11,
-        },
-    ],
-    ids=["post-norm", "pre-norm, 1 and 3 layers", "learned positions", "output bias"],
+    ("name", "policy"),
+    [*[(name, "float32") for name in DECODED], *zip(itertools.cycle(DECODED), EVERY_POLICY[1:], strict=False)],
 )
-def test_cached_steps_equal_the_full_forward_pass(settings, policy):
-    model = make(dtype=policy, **settings)
+def test_cached_steps_equal_the_full_forward_pass(name, policy):
+    model = make(dtype=policy, **DECODED[name])
     draw_output_bias(model)
     expected = logits(model)
     encoder_sequence, mask = model.encode(SOURCE)

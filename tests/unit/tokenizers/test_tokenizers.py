@@ -6,9 +6,9 @@ import re
 import numpy as np
 import pytest
 import sentencepiece
+from trainings import phrases
 
 from keras_transformer import tokenizers
-from keras_transformer.phrasebook import phrasebook
 from keras_transformer.tokenizers import (
     END_TOKEN_ID,
     KINDS,
@@ -68,7 +68,7 @@ HOSTILE = {
 @pytest.fixture(scope="module")
 def texts():
     """Sentences of both languages."""
-    return [text for pair in phrasebook()["train"][:1500] for text in pair] + IN_VOCABULARY
+    return [text for pair in phrases()[:1500] for text in pair] + IN_VOCABULARY
 
 
 @pytest.fixture(scope="module")

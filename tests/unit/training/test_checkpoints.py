@@ -6,6 +6,7 @@ import zipfile
 import keras
 import numpy as np
 import pytest
+from arrays import seed_weights
 
 from keras_transformer import checkpoints, runs, training
 from keras_transformer.losses import LabelSmoothedCrossEntropy, Perplexity
@@ -18,7 +19,7 @@ ON_JAX = keras.backend.backend() == "jax"
 
 def small(ema_momentum=None, dtype="float32", width=7, **settings):
     """A model with weights, a random state, and the optimizer of our trainings."""
-    keras.utils.set_random_seed(1)
+    seed_weights(1)
     layers = [
         keras.layers.Embedding(V, width, dtype=dtype),
         keras.layers.Dropout(0.3, dtype=dtype),
@@ -30,7 +31,7 @@ def small(ema_momentum=None, dtype="float32", width=7, **settings):
 
 
 def small_transformer(ema_momentum=None, dtype="float32"):
-    keras.utils.set_random_seed(1)
+    seed_weights(1)
     model = Transformer(V, num_layers=1, num_heads=1, hidden_dim=6, intermediate_dim=7, dropout=0.3, dtype=dtype)
     return compile_(model, ema_momentum, run_eagerly=not ON_JAX)
 

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from arrays import seed_weights
 
 from keras_transformer import checkpoints, training
 from keras_transformer.distribution import DistributedFit
@@ -94,8 +95,6 @@ ON_TENSORFLOW = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reas
     [
         ("transformer", 1, "float32"),
         ("own", 1, "float32"),
-        ("own", 1, "mixed_float16"),
-        pytest.param("own", 2, "float32", marks=ON_TENSORFLOW),
         pytest.param("own", 2, "mixed_float16", marks=ON_TENSORFLOW),
     ],
 )
@@ -113,14 +112,17 @@ def test_a_saved_compiled_model_continues_training_exactly(kind, steps, dtype, t
         model.fit(inputs, ids, sample_weight=weights, batch_size=4, epochs=epochs, shuffle=False, verbose=0, **settings)
 
     def begin():
-        keras.utils.set_random_seed(1)
+        seed_weights(1)
         sizes = {"num_layers": 1, "num_heads": 1, "hidden_dim": 6, "intermediate_dim": 7, "dropout": 0.0}
         model = Transformer(V, **sizes, dtype=dtype) if kind == "transformer" else OwnModel(dtype=dtype)
         optimizer = training.make_optimizer(training.InverseSquareRootSchedule(0.01, 3))
         loss, metrics = LabelSmoothedCrossEntropy(0.2), [Perplexity(), TokenAccuracy()]
         extra = {"gradient_accumulation_steps": steps} if steps > 1 else {}
-        jit_compile = keras.backend.backend() == "jax"
-        model.compile(optimizer, loss, weighted_metrics=metrics, jit_compile=jit_compile, **extra)
+        on_jax = (
+            keras.backend.backend() == "jax"
+        )  # It needs its compiler. TensorFlow traces one graph, of a Transformer.
+        extra["run_eagerly"] = kind == "own" and not on_jax
+        model.compile(optimizer, loss, weighted_metrics=metrics, jit_compile=on_jax, **extra)
         return model
 
     straight = begin()

@@ -6,6 +6,7 @@ import threading
 import keras
 import numpy as np
 import pytest
+from arrays import seed_weights
 
 from keras_transformer import translator as module
 from keras_transformer.compiled import (
@@ -29,7 +30,7 @@ from keras_transformer.translator import Translator, available_cpus
 @pytest.fixture(scope="module")
 def wants():
     """`wants(token_id)` is a translator whose model gives one token nearly all of the probability."""
-    keras.utils.set_random_seed(0)
+    seed_weights(0)
     tokenizer = Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=17)
     sizes = {"num_layers": 1, "num_heads": 1, "hidden_dim": 8, "intermediate_dim": 5, "tie_embeddings": "none"}
     model = Transformer(17, **sizes)
@@ -50,12 +51,12 @@ def wants():
 @pytest.mark.parametrize("token_id", [PAD_TOKEN_ID, UNKNOWN_TOKEN_ID, START_TOKEN_ID])
 @pytest.mark.parametrize(
     "settings",
-    [{"num_beams": 1}, {"num_beams": 3}, {"sampling": True}, {"num_beams": 2, "repetition_penalty": 1.3}],
+    [{"num_beams": 1}, {"sampling": True}, {"num_beams": 2, "repetition_penalty": 1.3}],
     ids=str,
 )
 def test_no_translation_has_padding_unknown_or_start_tokens(wants, token_id, settings):
     translator = wants(token_id)
-    for jit_compile in (False, True):
+    for jit_compile in (False, True) if settings == {"num_beams": 1} else (False,):
         translator.jit_compile = jit_compile
         (found,) = translator.translate(["a dog"], return_scores=True, **settings)
         assert found.token_ids
@@ -117,7 +118,7 @@ TEXTS = ["a small dog", "a big cat and a small dog and a dog", "dog", "a cat a c
 @pytest.fixture(scope="module")
 def tiny():
     """An untrained translator. Tests share its compiled searches, so most of them search with one beam."""
-    keras.utils.set_random_seed(2)
+    seed_weights(2)
     tokenizer = Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=17)
     model = Transformer(17, num_layers=1, num_heads=1, hidden_dim=6, intermediate_dim=5)
     return Translator(model, tokenizer, num_beams=1, max_length=11, jit_compile=False)
@@ -198,9 +199,7 @@ def test_a_tokenizer_of_another_size_is_an_error(tiny):
 
 
 def test_one_beam_is_greedy_search_whatever_the_length_penalty(tiny):
-    greedy = tiny.translate(TEXTS)
-    for penalty in (0.0, 2.0):
-        assert tiny.translate(TEXTS, length_penalty=penalty) == greedy
+    assert tiny.translate(TEXTS, length_penalty=2.0) == tiny.translate(TEXTS)
 
 
 def test_over_long_sources_are_cut_and_marked(tiny):
@@ -220,7 +219,7 @@ def test_max_length_limits_the_translation(tiny):
 
 
 def test_learned_positions_limit_the_translation(tiny):
-    keras.utils.set_random_seed(0)
+    seed_weights(0)
     sizes = {"num_layers": 1, "num_heads": 1, "hidden_dim": 6, "intermediate_dim": 5}
     model = Transformer(17, **sizes, position_type="learned", max_length=9)
     translator = Translator(model, tiny.source_tokenizer, max_source_length=9, num_beams=1)
