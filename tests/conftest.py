@@ -205,6 +205,26 @@ def golden(request):
     return run_of(request, "golden", pairs, flags)
 
 
+@pytest.fixture(scope="module")
+def loaded_once(golden):
+    """Commands that load the golden run with equal settings share a translator: to trace its search takes a second."""
+    from keras_transformer.translator import Translator
+
+    load, kept = Translator.load, {repr({}): golden.translator}
+
+    def once(folders, **settings):
+        if not isinstance(folders, list) or [*map(Path, folders)] != [golden.run_dir]:
+            return load(folders, **settings)
+        name = repr(settings)
+        if name not in kept:
+            kept[name] = load(folders, **settings)
+        return kept[name]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Translator, "load", once)
+        yield
+
+
 @pytest.fixture(scope="session")
 def two_way(request):
     """A run of two directions, English to German and back, that knows a few sentences; `texts` are those pairs."""
@@ -226,27 +246,33 @@ def two_way(request):
 
 
 @pytest.fixture(scope="session")
-def finished(request, golden):
-    """The golden run, scored and exported: its folder, not to be changed."""
+def finished(request, two_way):
+    """The run of two directions, scored and exported: its folder, not to be changed."""
 
     def finish(folder):
         import train_keras
 
-        shutil.copytree(golden.run_dir, folder / "run")
+        shutil.copytree(two_way.run_dir, folder / "run")
         assert train_keras.main(["--resume", "--run-dir", str(folder / "run")]) == 0
 
     return made_once(request, "finished", exporting(), finish) / "run"
 
 
 @pytest.fixture(scope="session")
+def exported(two_way):
+    """What `servable` is an export of; `texts` are English."""
+    return two_way._replace(texts=[english for english, _ in two_way.texts])
+
+
+@pytest.fixture(scope="session")
 def servable(finished):
-    """The SavedModel of the golden run: the folder of its version."""
+    """The SavedModel of the run of two directions: the folder of its version."""
     return finished / "export" / "saved_model" / "1"
 
 
 @pytest.fixture(scope="session")
 def served(servable):
-    """The SavedModel of the golden run, in a session."""
+    """The SavedModel of the run of two directions, in a session."""
     from keras_transformer.export.verify import ServedModel
 
     with ServedModel(servable) as served:

@@ -17,16 +17,6 @@ def test_the_golden_sentence_by_search(golden, num_beams):
 
 
 @trained
-def test_the_golden_sentence_by_saved_model(servable):
-    import tensorflow as tf
-    import tensorflow_text  # noqa: F401  (registers the tokenizer's operations; other tests may not have)
-
-    loaded = tf.saved_model.load(str(servable))
-    answer = loaded.signatures["serving_default"](text=tf.constant([SENTENCE]))
-    assert answer["translation"].numpy()[0].decode() == TRANSLATION
-
-
-@trained
 def test_other_texts_in_the_batch_never_change_a_translation(golden):
     """A sentence gets the same translation and score alone and in a batch with longer ones, where it is padded."""
     alone = golden.translator.translate([SENTENCE], return_scores=True)[0]

@@ -10,9 +10,7 @@ from keras_transformer.__main__ import main
 from keras_transformer.data import Variation, make_batches
 from keras_transformer.encoding import encode_pairs
 from keras_transformer.export.ctranslate2 import export_ctranslate2
-from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.export.serving.client import RestClient, ServingError
-from keras_transformer.export.verify import ServedModel
 from keras_transformer.runs import Run
 from keras_transformer.tokenizers import END_TOKEN_ID
 from keras_transformer.translator import Translator
@@ -133,16 +131,16 @@ def test_tags_align_with_nothing(two_way, sides):
 # The training script and the command line.
 
 
-def test_a_run_scores_every_direction(two_way, sides, tmp_path, capsys):
-    run = Run(two_way.run_dir)
-    assert train_keras.main(["--resume", "--no-export", "--run-dir", str(two_way.run_dir)]) == 0  # Scores it.
-    scores = run.scores()["after_training"]
+def test_a_run_scores_every_direction(two_way, finished, sides, tmp_path, capsys):
+    scores = Run(finished).scores()["after_training"]
     assert [name.split()[-1] for name in scores["texts"]] == ["en-de", "de-en"]
     assert scores["bleu"] == pytest.approx(np.mean([one["bleu"] for one in scores["texts"].values()]))
-    assert scores["bleu"] > 90 and list(run.scores()) == ["after_training", "validation"]
-    capsys.readouterr()
+    assert scores["bleu"] > 90
     assert main(["score", str(two_way.run_dir)]) == 0
-    assert capsys.readouterr().out.count("BLEU") == 2
+    printed = capsys.readouterr().out
+    assert printed.count("BLEU") == 2 and "(nrefs:1|case:mixed|eff:no|tok:13a|" in printed
+    for one in scores["texts"].values():
+        assert f"BLEU {one['bleu']:.2f}  ({one['bleu_signature']})" in printed and f"chrF {one['chrf']:.2f}" in printed
     assert main(["score", str(two_way.run_dir), "--target-language", "en"]) == 0
     out = capsys.readouterr().out
     assert out.count("BLEU") == 1 and "de-en, 12 sentences" in out
@@ -172,13 +170,6 @@ def test_fine_tuning_keeps_to_the_languages_of_the_model(two_way, own, tmp_path,
 
 
 # Exports.
-
-
-@pytest.fixture(scope="module")
-def served(two_way, tmp_path_factory):
-    path = export_saved_model(two_way.translator, tmp_path_factory.mktemp("served") / "translator", num_beams=2)
-    with ServedModel(path) as served:
-        yield served
 
 
 def test_the_saved_model_takes_a_target_language(two_way, served, sides):

@@ -86,9 +86,9 @@ def test_each_line_keeps_its_own_translation_and_each_choice_its_own_folder(gold
 def test_runs_of_one_vocabulary_translate_together(golden, tmp_path, capsys):
     one = Translator.load([golden.run_dir, golden.run_dir], jit_compile=False, num_beams=1)
     expected = golden.translator.translate(golden.texts[:3], num_beams=1)
-    assert one.translate(golden.texts[:3]) == expected
-    seen = one.translate(golden.texts[:2], return_attention=True)[0]
-    assert seen.attention.scores.shape[:2] == (4, 1)
+    found = one.translate(golden.texts[:3], return_attention=True)
+    assert [translation.text for translation in found] == expected
+    assert found[0].attention.scores.shape[:2] == (4, 1)
     with pytest.raises(ExportError, match="An ensemble cannot be exported"):
         export_saved_model(one, tmp_path / "x")
     source = tmp_path / "in.txt"
@@ -115,7 +115,7 @@ def test_distill_translates_selects_and_trains_a_student(golden, text, tmp_path,
     flags = ["--source", text[0], "--reference", text[1], "--num-hypotheses", "2"]
     flags += [*STUDENT, "--layers-from", str(golden.run_dir), "--real-weight", "0.5", "--no-export"]
     flags += ["--teacher", str(golden.run_dir), "--teacher-weight", "0.3"]
-    argv = ["distill", str(golden.run_dir), str(golden.run_dir), "--run-dir", str(tmp_path / "run"), *flags]
+    argv = ["distill", str(golden.run_dir), "--run-dir", str(tmp_path / "run"), *flags]
     assert main(argv) == 0
     said = capsys.readouterr().out
     assert "pairs of the teacher" in said and "decoder block 0" in said and "real: 15 pairs in every pass" in said

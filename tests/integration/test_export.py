@@ -17,11 +17,19 @@ from keras_transformer.translator import Translator
 ODD = ["", "  ", "?", "😀", "שלום", "a\x00b", "word " * 300, "Ünïcödé"]
 
 
-def test_the_exported_run_answers_as_the_translator_does(golden, servable, tmp_path):
-    sentences = [*golden.texts, *ODD]
+def test_the_exported_run_answers_as_the_translator_does(exported, servable, tmp_path):
+    sentences = [*exported.texts, *ODD]
     served = serve(servable, sentences, tmp_path)
-    assert_same(golden.translator, served, sentences)
+    assert_same(exported.translator, served, sentences)
     assert not [operation for operation in served["operations"] if "Xla" in operation]
+
+
+def test_the_saved_model_is_loaded_by_tensorflow(exported, servable):
+    import tensorflow_text  # noqa: F401  (registers the tokenizer's operations; other tests may not have)
+
+    loaded = tf.saved_model.load(str(servable))
+    answer = loaded.signatures["serving_default"](text=tf.constant(exported.texts[:1]))
+    assert answer["translation"].numpy()[0].decode() == exported.translator.translate(exported.texts[:1])[0]
 
 
 def small(texts=("a small dog", "a small cat", "a big dog")):
@@ -57,6 +65,7 @@ def test_signatures_are_those_that_are_promised(served):
     string, integer, number, boolean = (tf.string, tf.int32, tf.float32, tf.bool)
     outputs = {"score": (number, 1), "length": (integer, 1), "truncated": (boolean, 1)}
     translate = {"text": (string, 1)}, {"translation": (string, 1), **outputs}
+    with_languages = {name: signatures.pop(name) for name in list(signatures) if name.endswith("_to")}
     assert signatures == {
         "serving_default": translate,
         "translate": translate,
@@ -70,27 +79,33 @@ def test_signatures_are_those_that_are_promised(served):
             {"log_prob": (number, 1), "token_log_probs": (number, 2)},
         ),
     }
+    language = {"target_language": (string, 1)}
+    for name in ("translate", "translate_nbest", "translate_document", "tokenize", "score"):
+        inputs, outputs = with_languages.pop(f"{name}_to")
+        assert inputs == signatures[name][0] | language
+        assert outputs == signatures[name][1] | (language if name.startswith("translate") else {})
+    assert not with_languages
 
 
-def test_every_signature_answers_as_the_translator_does(golden, served):
-    translator, array = golden.translator, texts(*golden.texts)
-    expected = translator.translate(golden.texts, return_scores=True)
+def test_every_signature_answers_as_the_translator_does(exported, served):
+    translator, array = exported.translator, texts(*exported.texts)
+    expected = translator.translate(exported.texts, return_scores=True)
     found = served("translate", text=array)
     assert [text.decode() for text in found["translation"]] == [translation.text for translation in expected]
     assert found["length"].tolist() == [len(translation.token_ids) for translation in expected]
     assert not found["truncated"].any()
     ids = served("tokenize", text=array)["token_ids"]
-    assert [[i for i in row if i] for row in ids.tolist()] == translator.encode_sources(golden.texts)
+    assert [[i for i in row if i] for row in ids.tolist()] == translator.encode_sources(exported.texts)
     by_ids = served("translate_ids", token_ids=ids)
     assert by_ids["score"] == pytest.approx(found["score"], abs=1e-5)
     back = served("detokenize", token_ids=by_ids["translation_ids"])["text"]
     assert back.tolist() == found["translation"].tolist()
     nbest = served("translate_nbest", text=array)
-    wanted = translator.translate(golden.texts, num_hypotheses=4, return_scores=True)
+    wanted = translator.translate(exported.texts, num_hypotheses=4, return_scores=True)
     assert nbest["hypotheses"][:, 0].tolist() == found["translation"].tolist()
     np.testing.assert_allclose(nbest["scores"], [[t.score for t in row] for row in wanted], rtol=1e-3)
     scored = served("score", source=array, target=found["translation"])
-    for i, target in enumerate(translator.score(golden.texts, [translation.text for translation in expected])):
+    for i, target in enumerate(translator.score(exported.texts, [translation.text for translation in expected])):
         assert scored["log_prob"][i] == pytest.approx(target.log_prob, rel=1e-3)
         log_probs = scored["token_log_probs"][i]
         assert log_probs[log_probs != 0].tolist() == pytest.approx(target.token_log_probs, rel=1e-3, abs=1e-4)
@@ -158,14 +173,14 @@ def test_random_bytes_are_answered(served):
         assert all(text.decode("utf-8") is not None for text in found["translation"])
 
 
-def test_metadata_tokenizer_and_warm_up_are_beside_the_graph(golden, servable):
+def test_metadata_tokenizer_and_warm_up_are_beside_the_graph(exported, servable):
     metadata = json.loads((servable / "metadata.json").read_text())
     assert metadata["versions"]["tensorflow"] == tf.__version__
     assert len(metadata["weights_sha256"]) == 64
-    assert metadata["settings"] == vars(golden.translator.settings)
+    assert metadata["settings"] == vars(exported.translator.settings)
     assert (servable / "serving.env").read_text() == "TF_ENABLE_ONEDNN_OPTS=0\n"
     (tokenizer,) = (servable / "assets").iterdir()
-    assert tokenizer.read_bytes() == golden.tokenizer.model
+    assert tokenizer.read_bytes() == exported.tokenizer.model
     records = [
         r.numpy() for r in tf.data.TFRecordDataset(str(servable / "assets.extra" / "tf_serving_warmup_requests"))
     ]

@@ -9,6 +9,8 @@ from keras_transformer import markup
 from keras_transformer.__main__ import main
 from keras_transformer.translator import Translator
 
+pytestmark = pytest.mark.usefixtures("loaded_once")
+
 
 @pytest.mark.parametrize(
     ("data", "kind", "error"),

@@ -15,6 +15,8 @@ from keras_transformer.pictures import draw, explorer, read_attention, trace_bea
 from keras_transformer.tokenizers import Tokenizer
 from keras_transformer.translator import Translator
 
+pytestmark = pytest.mark.usefixtures("loaded_once")
+
 
 @pytest.fixture
 def short_animation(monkeypatch):
