@@ -2,6 +2,7 @@
 
 import re
 
+import matplotlib
 import numpy as np
 import pytest
 from trainings import phrases
@@ -19,8 +20,9 @@ pytestmark = pytest.mark.usefixtures("loaded_once")
 
 
 @pytest.fixture
-def short_animation(monkeypatch):
-    """An animation of two positions, as drawing one takes as long as ten pictures."""
+def small_pictures(monkeypatch):
+    """Few dots an inch, and an animation of two positions, as drawing one takes as long as ten pictures."""
+    monkeypatch.setitem(matplotlib.rcParams, "savefig.dpi", 30)
     animate = visualize.animate_rings
     monkeypatch.setattr(visualize, "animate_rings", lambda table: animate(table[:2]))
 
@@ -31,7 +33,7 @@ def short(golden):
     return Translator(golden.model, golden.tokenizer, max_length=3, jit_compile=False)
 
 
-def test_the_command_draws_a_picture_of_every_part(golden, short_animation, tmp_path, capsys):
+def test_the_command_draws_a_picture_of_every_part(golden, small_pictures, tmp_path, capsys):
     text = golden.texts[1]
     assert main(["plot", "all", str(golden.run_dir), "--text", text, "--output", str(tmp_path)]) == 0
     output = capsys.readouterr()
@@ -44,7 +46,7 @@ def test_the_command_draws_a_picture_of_every_part(golden, short_animation, tmp_
     assert len(written) == 22
 
 
-def test_without_a_run_it_draws_what_needs_none(short_animation, tmp_path, capsys):
+def test_without_a_run_it_draws_what_needs_none(small_pictures, tmp_path, capsys):
     assert main(["plot", "all", "--output", str(tmp_path / "new" / "folder"), "--format", "svg"]) == 0
     assert "left out, they need a trained run: embeddings, attention, curves, beam" in capsys.readouterr().err
     written = {path.name for path in (tmp_path / "new" / "folder").iterdir()}
