@@ -601,6 +601,13 @@ def test_keys_and_values_must_have_the_same_length():
         make(key=True)(random(B, T, D), random(B, S, D_VALUE), random(B, T, D_KEY))
 
 
+@pytest.mark.parametrize(("value_length", "key_length"), [(None, S), (S, None)])
+def test_an_open_length_may_be_that_of_the_other(value_length, key_length):
+    query, value, key = keras.Input((T, D)), keras.Input((value_length, D_VALUE)), keras.Input((key_length, D_KEY))
+    model = keras.Model([query, value, key], MultiHeadAttention(N, H)(query, value, key))
+    assert model([random(B, T, D), random(B, S, D_VALUE), random(B, S, D_KEY)]).shape == (B, T, D)
+
+
 @pytest.mark.parametrize("build", [False, True], ids=["first call", "later call"])
 @pytest.mark.parametrize("shape", [(D,), (B, D), (B, 3, T, D)])
 @pytest.mark.parametrize("argument", ["query", "value", "key"])

@@ -1,7 +1,9 @@
 """Checkpoints, and resuming from them, with a model that is small enough to train in a test."""
 
 import errno
+import json
 import zipfile
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -124,9 +126,49 @@ def test_a_training_resumed_within_an_epoch_ends_with_the_same_weights_and_metri
 def test_the_last_step_of_an_epoch_has_no_checkpoint_of_its_own(tmp_path, monkeypatch):
     """Resuming from it, no step of the epoch would be left, and Keras takes 0 steps as no limit."""
     monkeypatch.setattr(runs, "NUM_CHECKPOINTS", 99)
-    fit(small(), [checkpoints.RunCheckpoint(Run(tmp_path), every_steps=1)], epochs=1)  # 3 steps.
+    fit(small(), [checkpoints.RunCheckpoint(Run(tmp_path), every_steps=1)], epochs=1, rows=12)  # 4 steps.
     names = [path.name for path in Run(tmp_path).checkpoints()]
-    assert names == ["epoch-00001.npz", "epoch-00000-step-00000002.npz", "epoch-00000-step-00000001.npz"]
+    assert names == ["epoch-00001.npz", *(f"epoch-00000-step-0000000{step}.npz" for step in (3, 2, 1))]
+
+
+class Clock(keras.callbacks.Callback):
+    """A clock that a batch puts forward by one minute."""
+
+    def __init__(self, monkeypatch):
+        super().__init__()
+        self.seconds = 5000.0
+        monkeypatch.setattr(checkpoints, "time", SimpleNamespace(monotonic=lambda: self.seconds))
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.seconds += 60
+
+
+def test_checkpoints_come_after_minutes_and_count_those_of_earlier_parts(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "NUM_CHECKPOINTS", 99)
+    clock = Clock(monkeypatch)  # Five steps an epoch: five minutes.
+    fit(small(), [clock, checkpoints.RunCheckpoint(Run(tmp_path), every_minutes=2)], epochs=1, rows=15)
+    names = [path.name for path in Run(tmp_path).checkpoints()]
+    assert names == ["epoch-00001.npz", *(f"epoch-00000-step-0000000{step}.npz" for step in (4, 2))]
+    minutes = []
+    for name in names:
+        resumed, checkpoint = small(), checkpoints.RunCheckpoint(Run(tmp_path))
+        epochs, steps = checkpoint.restore(resumed)
+        minutes.append(checkpoint.state["minutes"])
+        (tmp_path / "checkpoints" / name).unlink()
+    assert minutes == [5, 4, 2]
+    fit(resumed, [clock, checkpoint], epochs=1, rows=15, first=steps)
+    assert checkpoint.state["minutes"] == 5
+
+
+def test_a_checkpoint_of_an_older_version_is_the_end_of_an_epoch(tmp_path):
+    """It does not say how many steps of the next epoch are finished."""
+    fit(small(), [checkpoints.RunCheckpoint(Run(tmp_path))], epochs=1)
+    (path,) = Run(tmp_path).checkpoints()
+    arrays = dict(np.load(path))
+    state = json.loads(arrays["state"].tobytes())
+    del state["step"]
+    np.savez(path, **{**arrays, "state": np.frombuffer(json.dumps(state).encode(), "uint8")})
+    assert checkpoints.RunCheckpoint(Run(tmp_path)).restore(small()) == (1, 0)
 
 
 def test_a_momentum_of_0_keeps_no_averages():
@@ -231,6 +273,13 @@ def test_the_best_epoch_has_the_lowest_loss(tmp_path):
     epochs, state = fit_scripted(tmp_path, [3.0, 1.0, 2.0])
     assert (epochs, state["best"], state["best_epoch"]) == (3, 1.0, 1)
     assert (tmp_path / "model.keras").is_file()
+
+
+def test_the_best_epoch_has_the_highest_bleu_if_that_is_monitored(tmp_path, monkeypatch):
+    values = [1.0, 3.0, 2.0]
+    monkeypatch.setattr(Script, "on_epoch_end", lambda self, epoch, logs: logs.update(loss=1.0, val_bleu=values[epoch]))
+    epochs, state = fit_scripted(tmp_path, values, monitor="val_bleu")
+    assert (epochs, state["best"], state["best_epoch"]) == (3, 3.0, 1)
 
 
 def test_patience_stops_after_epochs_without_a_better_model(tmp_path, capsys):
