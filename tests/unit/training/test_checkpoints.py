@@ -152,7 +152,7 @@ def test_checkpoints_come_after_minutes_and_count_those_of_earlier_parts(tmp_pat
     minutes = []
     for name in names:
         resumed, checkpoint = small(), checkpoints.RunCheckpoint(Run(tmp_path))
-        epochs, steps = checkpoint.restore(resumed)
+        _, steps = checkpoint.restore(resumed)
         minutes.append(checkpoint.state["minutes"])
         (tmp_path / "checkpoints" / name).unlink()
     assert minutes == [5, 4, 2]
