@@ -259,8 +259,8 @@ def finished(request, two_way):
 
 
 @pytest.fixture(scope="session")
-def exported(two_way):
-    """What `servable` is an export of; `texts` are English."""
+def origin(two_way):
+    """The run that `servable` was exported from; its texts are English."""
     return two_way._replace(texts=[english for english, _ in two_way.texts])
 
 

@@ -17,19 +17,19 @@ from keras_transformer.translator import Translator
 ODD = ["", "  ", "?", "😀", "שלום", "a\x00b", "word " * 300, "Ünïcödé"]
 
 
-def test_the_exported_run_answers_as_the_translator_does(exported, servable, tmp_path):
-    sentences = [*exported.texts, *ODD]
+def test_the_exported_run_answers_as_the_translator_does(origin, servable, tmp_path):
+    sentences = [*origin.texts, *ODD]
     served = serve(servable, sentences, tmp_path)
-    assert_same(exported.translator, served, sentences)
+    assert_same(origin.translator, served, sentences)
     assert not [operation for operation in served["operations"] if "Xla" in operation]
 
 
-def test_the_saved_model_is_loaded_by_tensorflow(exported, servable):
+def test_the_saved_model_is_loaded_by_tensorflow(origin, servable):
     import tensorflow_text  # noqa: F401  (registers the tokenizer's operations; other tests may not have)
 
     loaded = tf.saved_model.load(str(servable))
-    answer = loaded.signatures["serving_default"](text=tf.constant(exported.texts[:1]))
-    assert answer["translation"].numpy()[0].decode() == exported.translator.translate(exported.texts[:1])[0]
+    answer = loaded.signatures["serving_default"](text=tf.constant(origin.texts[:1]))
+    assert answer["translation"].numpy()[0].decode() == origin.translator.translate(origin.texts[:1])[0]
 
 
 def small(texts=("a small dog", "a small cat", "a big dog")):
@@ -87,25 +87,25 @@ def test_signatures_are_those_that_are_promised(served):
     assert not with_languages
 
 
-def test_every_signature_answers_as_the_translator_does(exported, served):
-    translator, array = exported.translator, texts(*exported.texts)
-    expected = translator.translate(exported.texts, return_scores=True)
+def test_every_signature_answers_as_the_translator_does(origin, served):
+    translator, array = origin.translator, texts(*origin.texts)
+    expected = translator.translate(origin.texts, return_scores=True)
     found = served("translate", text=array)
     assert [text.decode() for text in found["translation"]] == [translation.text for translation in expected]
     assert found["length"].tolist() == [len(translation.token_ids) for translation in expected]
     assert not found["truncated"].any()
     ids = served("tokenize", text=array)["token_ids"]
-    assert [[i for i in row if i] for row in ids.tolist()] == translator.encode_sources(exported.texts)
+    assert [[i for i in row if i] for row in ids.tolist()] == translator.encode_sources(origin.texts)
     by_ids = served("translate_ids", token_ids=ids)
     assert by_ids["score"] == pytest.approx(found["score"], abs=1e-5)
     back = served("detokenize", token_ids=by_ids["translation_ids"])["text"]
     assert back.tolist() == found["translation"].tolist()
     nbest = served("translate_nbest", text=array)
-    wanted = translator.translate(exported.texts, num_hypotheses=4, return_scores=True)
+    wanted = translator.translate(origin.texts, num_hypotheses=4, return_scores=True)
     assert nbest["hypotheses"][:, 0].tolist() == found["translation"].tolist()
     np.testing.assert_allclose(nbest["scores"], [[t.score for t in row] for row in wanted], rtol=1e-3)
     scored = served("score", source=array, target=found["translation"])
-    for i, target in enumerate(translator.score(exported.texts, [translation.text for translation in expected])):
+    for i, target in enumerate(translator.score(origin.texts, [translation.text for translation in expected])):
         assert scored["log_prob"][i] == pytest.approx(target.log_prob, rel=1e-3)
         log_probs = scored["token_log_probs"][i]
         assert log_probs[log_probs != 0].tolist() == pytest.approx(target.token_log_probs, rel=1e-3, abs=1e-4)
@@ -173,14 +173,14 @@ def test_random_bytes_are_answered(served):
         assert all(text.decode("utf-8") is not None for text in found["translation"])
 
 
-def test_metadata_tokenizer_and_warm_up_are_beside_the_graph(exported, servable):
+def test_metadata_tokenizer_and_warm_up_are_beside_the_graph(origin, servable):
     metadata = json.loads((servable / "metadata.json").read_text())
     assert metadata["versions"]["tensorflow"] == tf.__version__
     assert len(metadata["weights_sha256"]) == 64
-    assert metadata["settings"] == vars(exported.translator.settings)
+    assert metadata["settings"] == vars(origin.translator.settings)
     assert (servable / "serving.env").read_text() == "TF_ENABLE_ONEDNN_OPTS=0\n"
     (tokenizer,) = (servable / "assets").iterdir()
-    assert tokenizer.read_bytes() == exported.tokenizer.model
+    assert tokenizer.read_bytes() == origin.tokenizer.model
     records = [
         r.numpy() for r in tf.data.TFRecordDataset(str(servable / "assets.extra" / "tf_serving_warmup_requests"))
     ]

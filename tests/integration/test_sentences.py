@@ -36,8 +36,14 @@ def test_a_text_is_one_string(golden):
             golden.translator.translate_text("a", **wrong)
 
 
-def test_the_signature_translates_a_text_as_python_does(exported, served):
-    long = ", and ".join(exported.texts * 2)
-    texts = [" ".join(exported.texts[:3]), "- " + "\n\n- ".join(exported.texts[3:5]) + "\n", "", " \n", long]
+def test_the_signature_translates_a_text_as_python_does(origin, served):
+    long = ", and ".join(origin.texts * 2)
+    texts = [
+        " ".join(origin.texts[:3]),
+        "- " + "\n\n- ".join(origin.texts[3:5]) + "\n",
+        "",
+        " \n",
+        long,
+    ]
     found = served("translate_document", text=np.array([text.encode() for text in texts], object))["translation"]
-    assert [text.decode() for text in found] == [exported.translator.translate_text(text) for text in texts]
+    assert [text.decode() for text in found] == [origin.translator.translate_text(text) for text in texts]

@@ -160,43 +160,43 @@ def test_the_client_knows_what_is_no_hypothesis():
     assert NO_HYPOTHESIS == decoding.NO_HYPOTHESIS
 
 
-def assert_answers(client, exported):
-    sources = [*exported.texts, "", "word " * 300]
-    expected = exported.translator.translate(sources, return_scores=True)
+def assert_answers(client, origin):
+    sources = [*origin.texts, "", "word " * 300]
+    expected = origin.translator.translate(sources, return_scores=True)
     found = client.translate(sources)
     assert [one.translation for one in found] == [one.text for one in expected]
     assert [one.score for one in found] == pytest.approx([one.score for one in expected], rel=1e-3, abs=1e-4)
     assert [one.truncated for one in found] == [False] * (len(sources) - 1) + [True]
-    nbest = client.translate_nbest(exported.texts[:2])
+    nbest = client.translate_nbest(origin.texts[:2])
     assert [row[0][0] for row in nbest] == [one.text for one in expected[:2]]
     assert all(len(row) == 4 for row in nbest)
     document = f"- {sources[0]} {sources[1]}\n\n{sources[2]}\n"
-    assert client.translate_document(document) == exported.translator.translate_text(document)
-    ids = client.predict("tokenize", {"text": exported.texts[:1]})["token_ids"]
-    assert ids == exported.translator.encode_sources(exported.texts[:1])
+    assert client.translate_document(document) == origin.translator.translate_text(document)
+    ids = client.predict("tokenize", {"text": origin.texts[:1]})["token_ids"]
+    assert ids == origin.translator.encode_sources(origin.texts[:1])
 
 
-def test_clients_get_the_translators_answers(client, exported):
-    assert_answers(client(), exported)
+def test_clients_get_the_translators_answers(client, origin):
+    assert_answers(client(), origin)
     assert client().translate([]) == [] and client().translate_nbest([]) == []
 
 
 @pytest.mark.parametrize("flag", ["--url", "--grpc"])
-def test_the_command_prints_translations(flag, rest_address, grpc_address, exported, capsys):
+def test_the_command_prints_translations(flag, rest_address, grpc_address, origin, capsys):
     address = rest_address if flag == "--url" else grpc_address
-    assert main([flag, address, *exported.texts[:2]]) == 0
-    assert capsys.readouterr().out.splitlines() == exported.translator.translate(exported.texts[:2])
+    assert main([flag, address, *origin.texts[:2]]) == 0
+    assert capsys.readouterr().out.splitlines() == origin.translator.translate(origin.texts[:2])
     assert main([flag, address, "a", "word " * 300]) == 0
     assert capsys.readouterr().err == "text 2 is too long: only its beginning was translated.\n"
-    document = "\n- ".join(exported.texts[:3])
+    document = "\n- ".join(origin.texts[:3])
     assert main([flag, address, "--document", document]) == 0
-    assert capsys.readouterr().out == exported.translator.translate_text(document) + "\n"
+    assert capsys.readouterr().out == origin.translator.translate_text(document) + "\n"
     assert main([flag, address, "--model", "other", "a"]) == 1
     assert "error: " in capsys.readouterr().err
 
 
-def test_a_label_is_asked_for(rest_address, grpc_address, exported):
-    assert RestClient(rest_address, label="stable").translate(exported.texts[:1])[0].translation
+def test_a_label_is_asked_for(rest_address, grpc_address, origin):
+    assert RestClient(rest_address, label="stable").translate(origin.texts[:1])[0].translation
     request = GrpcClient(grpc_address, label="stable").request("translate", {"text": ["a"]})
     assert request.model_spec.version_label == "stable"
     assert GrpcClient(grpc_address, version=3).request("translate", {"text": ["a"]}).model_spec.version.value == 3
@@ -472,7 +472,7 @@ def test_tensors_that_are_none_are_an_error(grpc_stranger):
 
 
 @pytest.mark.skipif(shutil.which("tensorflow_model_server") is None, reason="no tensorflow_model_server on the PATH")
-def test_the_real_server_answers(exported, servable):
+def test_the_real_server_answers(origin, servable):
     grpc_port, rest_port = free_port(), free_port()
     command = [
         "tensorflow_model_server", f"--port={grpc_port}", f"--rest_api_port={rest_port}", "--model_name=translator",
@@ -485,8 +485,8 @@ def test_the_real_server_answers(exported, servable):
                 if rest.is_ready():
                     break
                 time.sleep(0.5)
-            assert_answers(rest, exported)
-            assert_answers(GrpcClient(f"127.0.0.1:{grpc_port}"), exported)
+            assert_answers(rest, origin)
+            assert_answers(GrpcClient(f"127.0.0.1:{grpc_port}"), origin)
         finally:
             server.terminate()
 

@@ -69,8 +69,8 @@ def test_export_prints_the_folder_it_wrote(golden, tmp_path, capsys):
     assert metadata["run_scores"]["after_training"]["bleu"] > 0
 
 
-def test_verify_says_whether_an_export_gives_the_answers_of_a_run(golden, servable, tmp_path, capsys):
-    assert main(["export", "verify", str(servable), str(golden.run_dir)]) == 0
+def test_verify_says_whether_an_export_gives_the_answers_of_a_run(origin, servable, tmp_path, capsys):
+    assert main(["export", "verify", str(servable), str(origin.run_dir)]) == 0
     assert "gives Python's answers: " in capsys.readouterr().out
     changed = shutil.copytree(servable, tmp_path / "changed")
     weights = changed / "variables" / "variables.data-00000-of-00001"
@@ -80,7 +80,7 @@ def test_verify_says_whether_an_export_gives_the_answers_of_a_run(golden, servab
         (changed, f"{weights.name} has changed"),
     ):
         with pytest.raises(SystemExit):
-            main(["export", "verify", str(folder), str(golden.run_dir)])
+            main(["export", "verify", str(folder), str(origin.run_dir)])
         assert message in capsys.readouterr().err
 
 

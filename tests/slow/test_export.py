@@ -26,7 +26,7 @@ C_PROGRAM = Path(__file__).parents[1] / "serve.c"
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
-def test_a_c_program_translates(golden, servable, served, tmp_path):
+def test_a_c_program_translates(origin, servable, served, tmp_path):
     """Compiled against TensorFlow's library, as a server is: no Python in its process."""
     folder, program = Path(tf.__file__).parent, tmp_path / "serve"
     compiled = subprocess.run(
@@ -42,10 +42,14 @@ def test_a_c_program_translates(golden, servable, served, tmp_path):
     signature = served.signatures["translate"]
     names = signature.inputs["text"].name, signature.outputs["translation"].name
     done = subprocess.run(
-        [program, servable, operations, *names, *golden.texts], capture_output=True, text=True, env={}, timeout=300
+        [program, servable, operations, *names, *origin.texts],
+        capture_output=True,
+        text=True,
+        env={},
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == golden.translator.translate(golden.texts)
+    assert done.stdout.splitlines() == origin.translator.translate(origin.texts)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "unigram"])  # The golden run has that.
@@ -114,7 +118,7 @@ def texts(*values):
     return np.array(values, object)
 
 
-def test_verification_finds_other_weights(golden, servable):
-    other = Translator(Transformer.from_config(golden.model.get_config()), golden.tokenizer)
+def test_verification_finds_other_weights(origin, servable):
+    other = Translator(Transformer.from_config(origin.model.get_config()), origin.tokenizer)
     with pytest.raises(ExportError, match="does not give the translator's answers:\n  `translate` of "):
         verify_saved_model(servable, other)
