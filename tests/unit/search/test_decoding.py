@@ -509,12 +509,24 @@ def test_a_sample_at_a_low_temperature_is_greedy():
     np.testing.assert_array_equal(token_ids, greedy_ids[:, 0])
 
 
+def test_each_row_draws_among_its_own_tokens():
+    """Rounding would put the second draw after the last of the 39 tokens that `top_p` leaves of 41 equal ones."""
+    logits = np.zeros((2, 41), "float32")
+    logits[0, 5] = 20.0
+    logits = ops.convert_to_tensor(logits)
+    decoder = SimpleNamespace(step=lambda token_ids, cache, *rest: (logits, cache), cache=ops.zeros((2,)))
+    uniforms = ops.convert_to_tensor(np.full((2, 1), np.nextafter(1, 0, dtype="float32")))
+    settings, special_ids = SearchSettings(top_p=0.95), decoding.SpecialIds(forbidden=())
+    found = decoding.sample(decoder, uniforms, 1, settings, special_ids=special_ids)
+    assert ops.convert_to_numpy(found.token_ids)[:, 0, 0].tolist() == [5, 38]
+
+
 @pytest.mark.parametrize("size", [97, 64 * 64, 5003])
 @pytest.mark.parametrize("k", [1, 8])
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_top_k_of_a_large_vocabulary_is_exact(size, k, jit_compile):
     """The best hypotheses of one token each are the tokens with the largest logits."""
-    x = np.random.default_rng(size).permutation(3 * size).reshape(3, size).astype("float32") * 7 / size
+    x = np.random.default_rng(size).permutation(3 * size).reshape(3, size).astype("float32") * 7 / size - 50
     logits = ops.convert_to_tensor(np.repeat(x, k, axis=0))
     decoder = SimpleNamespace(step=lambda token_ids, cache, *rest: (logits, cache), cache=ops.zeros((3 * k,)))
     settings, special_ids = SearchSettings(num_beams=k, length_penalty=0.0), decoding.SpecialIds(forbidden=())
