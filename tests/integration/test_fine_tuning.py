@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from collections import Counter
 from contextlib import suppress
 
 import numpy as np
@@ -13,8 +12,7 @@ from trainings import files, fine_tune, phrases
 import train_keras
 from keras_transformer import checkpoints
 from keras_transformer.config import ConfigError, RunConfig
-from keras_transformer.data import encode_pairs, make_batches
-from keras_transformer.datasets import Corpus, DataError, ParallelText, load_corpus
+from keras_transformer.datasets import DataError, load_corpus
 from keras_transformer.runs import Run
 
 
@@ -111,26 +109,3 @@ def test_general_text_comes_in_pairs(tmp_path):
         load_corpus(config.data)
     with pytest.raises(ConfigError, match="`general_weight` must be positive"):
         RunConfig.make({"general_weight": 0.0})
-
-
-@pytest.mark.parametrize(("weight", "wanted"), [(1.5, 15), (9.0, 90)])
-def test_every_pass_mixes_other_general_pairs(golden, weight, wanted):
-    """All own pairs, and so many general ones: none twice while there are enough, then each equally often."""
-    own, general = (
-        encode_pairs(phrases()[a:b], golden.tokenizer, golden.tokenizer, 128) for a, b in ((0, 10), (20, 50))
-    )
-    text = ParallelText(phrases()[:10], "own")
-    data = RunConfig.make({"general_weight": weight}).data
-    parts = train_keras.parts(Corpus([text], [text], [text]), [own], general, data)
-    batches = make_batches(parts, 10_000, shuffle=True)
-    passes = []
-    for number in range(2):
-        dataset = batches.from_step(number * batches.steps_per_epoch).take(batches.steps_per_epoch)
-        rows = [row for inputs, *_ in dataset.as_numpy_iterator() for row in inputs["encoder_token_ids"].tolist()]
-        passes.append(Counter(tuple(id for id in row if id) for row in rows))
-    assert [sum(one.values()) for one in passes] == [10 + wanted] * 2
-    assert (passes[0] != passes[1]) == bool(wanted % 30)
-    sides = [{tuple(ids.tolist()) for ids in pairs.source} for pairs in (own, general)]
-    for one in passes:
-        assert all(one[ids] == 1 for ids in sides[0] - sides[1])
-        assert {one[ids] for ids in sides[1] - sides[0]} <= ({0, 1} if wanted < 30 else {3})

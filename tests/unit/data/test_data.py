@@ -5,15 +5,18 @@ import io
 import pickle
 import threading
 import time
+from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from trainings import phrases
 
+import train_keras
 from keras_transformer import encoding
-from keras_transformer.data import Variation, make_batches, plan_batches, split_evenly
-from keras_transformer.datasets import ParallelText
+from keras_transformer.config import RunConfig
+from keras_transformer.data import Variation, make_batches, pairs_per_pass, plan_batches, split_evenly
+from keras_transformer.datasets import Corpus, ParallelText
 from keras_transformer.encoding import EncodedPairs, encode_pairs, encoded_in
 from keras_transformer.files import FileError
 from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, Tokenizer
@@ -555,3 +558,33 @@ def test_no_pairs_are_an_error(tokenizer, pairs, message):
 def test_a_second_iteration_starts_from_the_beginning(many):
     batches = make_batches(many, 256, shuffle=True)
     assert arrays(batches.dataset, 5) == arrays(batches.dataset, 5)
+
+
+# Several corpora.
+
+
+def test_shares_of_corpora():
+    assert pairs_per_pass([1000, 10], [1, 2]) == [1000, 20]
+    # With temperature 2, in proportion to 10 and 2, which are 104 together; then times the weight.
+    assert pairs_per_pass([100, 4], [1, 3], temperature=2) == [round(104 * 10 / 12), round(3 * 104 * 2 / 12)]
+
+
+@pytest.mark.parametrize(("weight", "wanted"), [(1.5, 15), (9.0, 90)])
+def test_every_pass_mixes_other_general_pairs(tokenizer, weight, wanted):
+    """All own pairs, and so many general ones: none twice while there are enough, then each equally often."""
+    own, general = (encode_pairs(phrases()[a:b], tokenizer, tokenizer, 128) for a, b in ((0, 10), (20, 50)))
+    text = ParallelText(phrases()[:10], "own")
+    data = RunConfig.make({"general_weight": weight}).data
+    parts = train_keras.parts(Corpus([text], [text], [text]), [own], general, data)
+    batches = make_batches(parts, 10_000, shuffle=True)
+    passes = []
+    for number in range(2):
+        dataset = batches.from_step(number * batches.steps_per_epoch).take(batches.steps_per_epoch)
+        rows = [row for inputs, *_ in dataset.as_numpy_iterator() for row in inputs["encoder_token_ids"].tolist()]
+        passes.append(Counter(tuple(id for id in row if id) for row in rows))
+    assert [sum(one.values()) for one in passes] == [10 + wanted] * 2
+    assert (passes[0] != passes[1]) == bool(wanted % 30)
+    sides = [{tuple(ids.tolist()) for ids in pairs.source} for pairs in (own, general)]
+    for one in passes:
+        assert all(one[ids] == 1 for ids in sides[0] - sides[1])
+        assert {one[ids] for ids in sides[1] - sides[0]} <= ({0, 1} if wanted < 30 else {3})

@@ -420,6 +420,25 @@ def test_learned_positions_need_a_max_length():
         make_layer(position_type="learned")
 
 
+def test_learned_positions_begin_small():
+    layer = make_layer(position_type="learned", max_length=997)
+    layer.build((None, None))
+    assert 0.01 < to_numpy(layer.position_table).std() < 0.03
+
+
+def test_a_position_without_a_row_is_an_error():
+    layer = make_layer(position_type="learned", max_length=7)
+    for last in (7, 9):
+        with pytest.raises(ValueError, match=rf"must be in \[0, max_length\).*from 0 to {last}, max_length=7"):
+            layer(np.array([[4, 5]]), positions=np.array([0, last]))
+
+
+def test_a_sequence_is_too_long_for_learned_positions_wherever_it_begins():
+    layer = make_layer(position_type="learned", max_length=7)
+    with pytest.raises(ValueError, match="Received: 8 positions, max_length=7"):
+        layer(np.ones((1, 8), "int32"), start_index=ops.convert_to_tensor(0))
+
+
 @pytest.mark.parametrize(("length", "start_index"), [(8, 0), (1, 7), (L, 3)])
 def test_a_learned_position_beyond_max_length_is_an_error(length, start_index):
     layer = make_layer(position_type="learned", max_length=7)
