@@ -560,6 +560,29 @@ def test_a_second_iteration_starts_from_the_beginning(many):
     assert arrays(batches.dataset, 5) == arrays(batches.dataset, 5)
 
 
+@pytest.mark.parametrize(("vocabulary_size", "dtype"), [(2**15 + 1, "uint16"), (2**16, "uint16"), (2**16 + 1, "int32")])
+def test_ids_take_as_few_bytes_as_the_vocabulary_allows(vocabulary_size, dtype):
+    last = [vocabulary_size - 1]
+    functions = {"tokenize": lambda texts: [last for _ in texts], "tag": lambda language: []}
+    tokenizer = SimpleNamespace(vocabulary_size=vocabulary_size, num_placeholders=0, **functions)
+    encoded = encode_pairs([("a", "b"), ("c", "d")], tokenizer, tokenizer, 64)
+    for side in (encoded.source, encoded.target):
+        assert [(ids.tolist(), ids.dtype) for ids in side] == [([*last, END_TOKEN_ID], dtype)] * 2
+
+
+def test_progress_is_printed_every_ten_seconds(monkeypatch, capsys):
+    clock = SimpleNamespace(now=5000.0)
+    monkeypatch.setattr(encoding, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    progress = encoding.Progress("a.en")
+    for seconds in (4, 9.9, 10, 12, 19.9, 21):
+        clock.now = 5000.0 + seconds
+        progress(1000 * int(seconds))
+    assert capsys.readouterr().out.splitlines() == [
+        "a.en: 10,000 lines tokenized, 10 s",
+        "a.en: 21,000 lines tokenized, 21 s",
+    ]
+
+
 # Several corpora.
 
 
