@@ -32,7 +32,7 @@ MODULES = {
     "losses": "losses students",
     "search": "search decoding",
     "decoding": "decoding",
-    "encoding": "data",
+    "encoding": "data cleaning",
     "data": "data placeholders",
     "checkpoints": "checkpoints training",
     "placeholders": "placeholders",
