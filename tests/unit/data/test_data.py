@@ -115,6 +115,10 @@ def test_the_end_token_counts(tokenizer, uneven):
     assert encode_pairs(short, tokenizer, tokenizer, max_length=limit).left_out == {}
     cut = encode_pairs(short, tokenizer, tokenizer, max_length=limit - 1, over_long="cut")
     assert cut.left_out["over-long"] == (1, [[1, *short[0]]])
+    assert cut.about_left_out("cut") == ["1 over-long cut (line 1)"]
+    several = encode_pairs(short * 4, tokenizer, tokenizer, max_length=limit - 1, over_long="cut")
+    (line,) = several.about_left_out()
+    assert line.startswith("4 over-long dropped (line ") and line.endswith(", ...)")
 
 
 def test_cut_sides_have_no_end_token(tokenizer, uneven):
