@@ -119,6 +119,7 @@ def texts(*values):
 
 
 def test_verification_finds_other_weights(origin, servable):
-    other = Translator(Transformer.from_config(origin.model.get_config()), origin.tokenizer)
-    with pytest.raises(ExportError, match="does not give the translator's answers:\n  `translate` of "):
+    model = Transformer.from_config(origin.model.get_config())
+    other = Translator(model, origin.tokenizer, target_language="de")
+    with pytest.raises(ExportError, match="does not give the translator's answers:\n  `translate_to` of "):
         verify_saved_model(servable, other)
