@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-# One process per core computes on one core: threads that wait for work take a fifth of the time of small models.
+# There is a test process for each core, so each computes in one thread. More threads only wait for work, and that
+# took a fifth of the time.
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
 
@@ -207,7 +208,7 @@ def golden(request):
 
 @pytest.fixture(scope="module")
 def loaded_once(golden):
-    """Commands that load the golden run with equal settings share a translator: to trace its search takes a second."""
+    """Commands that load the golden run with equal settings share a translator. To trace its search takes a second."""
     from keras_transformer.translator import Translator
 
     load, kept = Translator.load, {repr({}): golden.translator}

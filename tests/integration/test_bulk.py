@@ -16,8 +16,6 @@ from keras_transformer.datasets import parallel_files
 from keras_transformer.encoding import encode_pairs, encoded_in
 from keras_transformer.runs import Run
 
-pytestmark = pytest.mark.usefixtures("loaded_once")
-
 
 def run(*arguments):
     """The exit status of the command."""

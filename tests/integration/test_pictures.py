@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("loaded_once")
 
 @pytest.fixture
 def small_pictures(monkeypatch):
-    """Few dots an inch, and an animation of two positions, as drawing one takes as long as ten pictures."""
+    """Pictures at 30 dots per inch, and an animation of two positions: drawing all of them takes long."""
     monkeypatch.setitem(matplotlib.rcParams, "savefig.dpi", 30)
     animate = visualize.animate_rings
     monkeypatch.setattr(visualize, "animate_rings", lambda table: animate(table[:2]))

@@ -592,13 +592,16 @@ def test_progress_is_printed_every_ten_seconds(monkeypatch, capsys):
 
 def test_shares_of_corpora():
     assert pairs_per_pass([1000, 10], [1, 2]) == [1000, 20]
-    # With temperature 2, in proportion to 10 and 2, which are 104 together; then times the weight.
+    # With temperature 2, the 104 pairs are shared in proportion to the square roots, 10 and 2. Then come the weights.
     assert pairs_per_pass([100, 4], [1, 3], temperature=2) == [round(104 * 10 / 12), round(3 * 104 * 2 / 12)]
 
 
 @pytest.mark.parametrize(("weight", "wanted"), [(1.5, 15), (9.0, 90)])
 def test_every_pass_mixes_other_general_pairs(tokenizer, weight, wanted):
-    """All own pairs, and so many general ones: none twice while there are enough, then each equally often."""
+    """A pass has every own pair once, and the wanted number of general pairs, each as often as any other.
+
+    If fewer are wanted than there are, no general pair comes twice.
+    """
     own, general = (encode_pairs(phrases()[a:b], tokenizer, tokenizer, 128) for a, b in ((0, 10), (20, 50)))
     text = ParallelText(phrases()[:10], "own")
     data = RunConfig.make({"general_weight": weight}).data

@@ -510,7 +510,7 @@ def test_a_sample_at_a_low_temperature_is_greedy():
 
 
 def test_each_row_draws_among_its_own_tokens():
-    """Rounding would put the second draw after the last of the 39 tokens that `top_p` leaves of 41 equal ones."""
+    """`top_p` leaves one token in the first row, and 39 of 41 equal ones in the second. The draw takes the last."""
     logits = np.zeros((2, 41), "float32")
     logits[0, 5] = 20.0
     logits = ops.convert_to_tensor(logits)

@@ -131,6 +131,7 @@ def test_terms_are_in_the_translation(translator):
     )
     found = terms.translate(["the dog sees a cat", "Dog!"])
     assert found[0].count("Dackel") == 1 and "5 {a} Kater" in found[0] and found[1] == "Dackel!"
+    assert "5 {a} Kater" in terms.translate_text("the dog sees a cat. Dog!\n")
     found = terms.translate(["the dog", "my house", ""], num_hypotheses=2, return_attention=True)
     assert [[one.text.count("Dackel") for one in row] for row in found] == [[1, 1], [0, 0], [0]]
     assert "Dackel" in found[0][0].attention.target_tokens
