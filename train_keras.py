@@ -13,10 +13,10 @@ import time
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
-from keras_transformer.command_line import FlagParser, add_flags, file_stamp, user_errors
-from keras_transformer.config import CHANGEABLE, LARGE_TEXT, PRESETS, ConfigError, RunConfig, read_config_file
+from keras_transformer.commands.flags import FlagParser, add_flags, file_stamp, user_errors
 from keras_transformer.files import full_disk_named
-from keras_transformer.runs import Run
+from keras_transformer.training.config import CHANGEABLE, LARGE_TEXT, PRESETS, ConfigError, RunConfig, read_config_file
+from keras_transformer.training.run import Run
 
 # Settings that name a trained run.
 OTHER_RUNS = ("init_from", "vocabulary_from", "layers_from", "teacher")
@@ -49,12 +49,12 @@ def train(run, config, resume, export):
     # Heavy imports come after the flags are parsed, so that --help and mistyped flags are answered at once.
     import keras
 
-    from keras_transformer import training
-    from keras_transformer.checkpoints import RunCheckpoint
-    from keras_transformer.data import make_batches
-    from keras_transformer.datasets import load_corpus
-    from keras_transformer.distribution import agree, barrier, distribute, is_chief, worker_errors
-    from keras_transformer.translator import Translator
+    from keras_transformer.data.batches import make_batches
+    from keras_transformer.data.corpora import load_corpus
+    from keras_transformer.training import recipe as training
+    from keras_transformer.training.checkpoints import RunCheckpoint
+    from keras_transformer.training.distribution import agree, barrier, distribute, is_chief, worker_errors
+    from keras_transformer.translation.translator import Translator
 
     began = time.monotonic()
     recipe = config.training
@@ -173,7 +173,7 @@ def train(run, config, resume, export):
 
 def check_sizes(config):
     """Raises a ValueError for sizes that do not fit, by a shallow model: now, and not when all text is encoded."""
-    from keras_transformer.model import Transformer
+    from keras_transformer.models.transformer import Transformer
 
     shallow = {"num_layers": 1, "num_decoder_layers": 1, "source_language_token_id": None}
     Transformer(8, **vars(config.model) | shallow)
@@ -181,9 +181,9 @@ def check_sizes(config):
 
 def compiled_model(config, tokenizers):
     """The `Transformer` of a run, with its optimizer, loss and metrics."""
-    from keras_transformer import training
-    from keras_transformer.losses import LabelSmoothedCrossEntropy, Perplexity, TokenAccuracy
-    from keras_transformer.model import Transformer
+    from keras_transformer.models.transformer import Transformer
+    from keras_transformer.training import recipe as training
+    from keras_transformer.training.losses import LabelSmoothedCrossEntropy, Perplexity, TokenAccuracy
 
     model = Transformer(
         tokenizers[0].vocabulary_size,
@@ -224,7 +224,7 @@ def logs(run, model, chief):
     """
     import keras
 
-    from keras_transformer.checkpoints import save_model
+    from keras_transformer.training.checkpoints import save_model
 
     if not chief:
         yield []
@@ -245,7 +245,7 @@ def logs(run, model, chief):
 def finish(run, config, corpus, checkpoint, export, began):
     """Scores the best model, shows what it translates, and exports it. Returns the exit status."""
     from keras_transformer.export.saved_model import export_saved_model
-    from keras_transformer.translator import Translator
+    from keras_transformer.translation.translator import Translator
 
     if checkpoint.state["best"] is None:
         print(
@@ -380,8 +380,8 @@ def check_together(config):
 
 def encode(text, tokenizers, config, clean=False):
     """Token ids of a `ParallelText`, those of a large text on disk; prints how many pairs there are."""
-    from keras_transformer.cleaning import Cleaner
-    from keras_transformer.encoding import Progress, encode_pairs, encoded_in, report
+    from keras_transformer.data.cleaning import Cleaner
+    from keras_transformer.data.encoding import Progress, encode_pairs, encoded_in, report
 
     data, tagged_targets = config.data, config.model.source_language_token_id is not None
     cleaner = Cleaner.of(data, text.direction) if clean else None
@@ -404,7 +404,7 @@ def encode(text, tokenizers, config, clean=False):
 
 def parts(corpus, train, general, data):
     """What a pass consists of: `EncodedPairs`, and how many of them."""
-    from keras_transformer.data import pairs_per_pass
+    from keras_transformer.data.batches import pairs_per_pass
 
     sizes = [len(pairs.source) for pairs in train]
     counts = pairs_per_pass(sizes, [text.weight for text in corpus.train], data.corpus_temperature)
@@ -417,8 +417,8 @@ def parts(corpus, train, general, data):
 
 def variation(corpus, tokenizers, config):
     """What differs between passes: subword segmentations, and words that become placeholders."""
-    from keras_transformer.data import Variation
-    from keras_transformer.placeholders import word_pairs
+    from keras_transformer.data.batches import Variation
+    from keras_transformer.data.masking import word_pairs
 
     recipe = config.training
     variation = Variation(
@@ -437,7 +437,7 @@ def variation(corpus, tokenizers, config):
 
 def score(translator, text, config, title=None):
     """sacreBLEU of a `ParallelText`; printed under `title`."""
-    from keras_transformer.scoring import corpus_scores
+    from keras_transformer.translation.scores import corpus_scores
 
     sources, references = zip(*text.pairs, strict=True)
     translations = translator.translate(sources, target_language=text.target_language, return_scores=True)
@@ -473,7 +473,7 @@ def scores_of_tests(translator, corpus, config, title):
 
 def calibrate(run, translator, texts, most=1000):
     """Finds how likely words are right, from about so many validation pairs, and writes it into the run."""
-    from keras_transformer.confidence import CalibrationError
+    from keras_transformer.text.confidence import CalibrationError
 
     few = [(*pair, text.target_language) for text in texts for pair in text.pairs[: -(-most // len(texts))]]
     sources, references, languages = zip(*few, strict=True)

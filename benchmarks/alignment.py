@@ -12,11 +12,11 @@ import argparse
 import collections
 import re
 
-from keras_transformer.markup import token_spans
-from keras_transformer.phrasebook import phrasebook
-from keras_transformer.phrasebook_lexicon import ADJECTIVE_TABLE, NOUN_TABLE
-from keras_transformer.text import read_lines
-from keras_transformer.translator import Translator
+from keras_transformer.data.phrasebook import phrasebook
+from keras_transformer.data.phrasebook.lexicon import ADJECTIVE_TABLE, NOUN_TABLE
+from keras_transformer.text.lines import read_lines
+from keras_transformer.text.markup import token_spans
+from keras_transformer.translation.translator import Translator
 
 
 def main():

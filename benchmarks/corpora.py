@@ -63,8 +63,8 @@ def memory(process="self"):
 
 
 def make(arguments):
-    from keras_transformer.datasets import multi30k
-    from keras_transformer.placeholders import word_pairs
+    from keras_transformer.data.corpora import multi30k
+    from keras_transformer.data.masking import word_pairs
 
     pairs, rng = list(multi30k(arguments.data_dir).train[0]), random.Random(0)
     words = sorted(word_pairs(pairs))
@@ -96,28 +96,28 @@ def make(arguments):
 
 
 def text_of(arguments):
-    from keras_transformer.datasets import parallel_files
+    from keras_transformer.data.corpora import parallel_files
 
     return parallel_files(arguments.folder / "train.en", arguments.folder / "train.de")
 
 
 def tokenizer_of(arguments):
-    from keras_transformer.tokenizers import Tokenizer
+    from keras_transformer.text.tokenizer import Tokenizer
 
     return Tokenizer.load(arguments.folder / "tokenizer")
 
 
 def store_of(arguments):
-    from keras_transformer.encoding import COMPLETE, EncodedPairs
+    from keras_transformer.data.encoding import COMPLETE, EncodedPairs
 
     return EncodedPairs.open(next((arguments.folder / "cache").glob(f"*/{COMPLETE}")).parent)
 
 
 def prepare(arguments):
-    from keras_transformer.encoding import encoded_in
-    from keras_transformer.placeholders import word_pairs
-    from keras_transformer.runs import some_pairs
-    from keras_transformer.tokenizers import Tokenizer
+    from keras_transformer.data.encoding import encoded_in
+    from keras_transformer.data.masking import word_pairs
+    from keras_transformer.text.tokenizer import Tokenizer
+    from keras_transformer.training.run import some_pairs
 
     text, folder = text_of(arguments), arguments.folder
     if not (folder / "tokenizer.spm").exists():
@@ -138,8 +138,8 @@ def prepare(arguments):
 
 
 def batches_of(arguments, pairs, sampling=0.0, share=0.0, workers=1):
-    from keras_transformer.data import Variation, make_batches
-    from keras_transformer.placeholders import word_pairs
+    from keras_transformer.data.batches import Variation, make_batches
+    from keras_transformer.data.masking import word_pairs
 
     vary = Variation([tokenizer_of(arguments)] * 2, 128, sampling, None, share)
     if share:
@@ -173,11 +173,11 @@ def read(arguments):
 def train(arguments):
     import keras
 
-    from keras_transformer import training
-    from keras_transformer.config import PRESETS
-    from keras_transformer.encoding import EncodedPairs, Ragged
-    from keras_transformer.losses import LabelSmoothedCrossEntropy
-    from keras_transformer.model import Transformer
+    from keras_transformer.data.encoding import EncodedPairs, Ragged
+    from keras_transformer.models.transformer import Transformer
+    from keras_transformer.training import recipe as training
+    from keras_transformer.training.config import PRESETS
+    from keras_transformer.training.losses import LabelSmoothedCrossEntropy
 
     disk = store_of(arguments)
     few = 1_000_000  # So many pairs fit into memory anywhere.

@@ -160,7 +160,7 @@ def fixed(peer, preset, num_beams, batch_size, length, vocabulary_size):
     """Prepares the translation of random ids of fixed length with random weights."""
     import numpy as np
 
-    from keras_transformer.config import PRESETS
+    from keras_transformer.training.config import PRESETS
 
     serve_as_deployed(peer, PRESETS[preset]["hidden_dim"])
     ids = np.random.default_rng(0).integers(4, vocabulary_size, (batch_size, length - 1))
@@ -185,11 +185,11 @@ def serve_as_deployed(peer, hidden_dim):
 
 def real(peer, run, text, num_beams):
     """Prepares the translation of real sentences with a trained run, tokenization included."""
-    from keras_transformer.runs import Run
+    from keras_transformer.training.run import Run
 
     serve_as_deployed(peer, Run(run).config().model.hidden_dim)
-    from keras_transformer.text import read_lines
-    from keras_transformer.translator import Translator
+    from keras_transformer.text.lines import read_lines
+    from keras_transformer.translation.translator import Translator
 
     lines = read_lines(text)
     translator = Translator.load(run, num_beams=num_beams, length_penalty=0.0, jit_compile=True)
@@ -224,10 +224,11 @@ def random_translator(preset, vocabulary_size, num_beams, length):
     import keras
     import tensorflow as tf
 
-    from keras_transformer.config import PRESETS
-    from keras_transformer.model import Transformer
-    from keras_transformer.tokenizers import Tokenizer, without_special
-    from keras_transformer.translator import Translator
+    from keras_transformer.models.transformer import Transformer
+    from keras_transformer.text.special_ids import without_special
+    from keras_transformer.text.tokenizer import Tokenizer
+    from keras_transformer.training.config import PRESETS
+    from keras_transformer.translation.translator import Translator
 
     class Ids(Tokenizer):
         kind = suffix = ""

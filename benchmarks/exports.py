@@ -73,7 +73,7 @@ def export(name, folder, arguments):
     path = Path(folder) / form
     if form == "python" or (path / kind).exists():
         return
-    from keras_transformer.translator import Translator
+    from keras_transformer.translation.translator import Translator
 
     translator = Translator.load(arguments.run, num_beams=arguments.num_beams, length_penalty=0.0)
     if form == "saved_model":
@@ -107,8 +107,8 @@ def measure(name, folder, arguments):
         found = [opened.translate(text)[0] for text in sources]
         ms = 1e3 * statistics.median(opened.translate(text)[1] for text in sources[:TIMED])
         peak = peak_memory_of_the_page() if form == "web" else peak_memory(Path("/proc/self"))
-    from keras_transformer.runs import Run
-    from keras_transformer.scoring import corpus_scores
+    from keras_transformer.training.run import Run
+    from keras_transformer.translation.scores import corpus_scores
 
     scores = corpus_scores(found, references, Run(arguments.run).config().data.sacrebleu_tokenizer())
     row = {
@@ -123,9 +123,9 @@ def measure(name, folder, arguments):
 
 
 def sentences(arguments):
-    from keras_transformer.datasets import load_corpus
-    from keras_transformer.runs import Run
-    from keras_transformer.text import read_lines
+    from keras_transformer.data.corpora import load_corpus
+    from keras_transformer.text.lines import read_lines
+    from keras_transformer.training.run import Run
 
     if arguments.source:
         return read_lines(arguments.source), read_lines(arguments.reference)
@@ -161,8 +161,8 @@ def web(arguments, path, kind, stack):
 def ctranslate2(arguments, path, kind, stack):
     import ctranslate2 as theirs
 
-    from keras_transformer.runs import Run
-    from keras_transformer.tokenizers import load_tokenizers
+    from keras_transformer.text.tokenizer import load_tokenizers
+    from keras_transformer.training.run import Run
 
     translator = theirs.Translator(str(path), compute_type=kind, intra_threads=CORES)
     config = Run(arguments.run).config()

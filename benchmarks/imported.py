@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 
-from keras_transformer.datasets import multi30k
-from keras_transformer.text import read_lines
+from keras_transformer.data.corpora import multi30k
+from keras_transformer.text.lines import read_lines
 
 
 def save_tokenizers(folder, sides, size):
@@ -240,7 +240,7 @@ def with_ctranslate2(arguments):
 
 
 def with_run(arguments, jit_compile):
-    from keras_transformer.translator import Translator
+    from keras_transformer.translation.translator import Translator
 
     settings = {"num_beams": arguments.num_beams, "max_length": arguments.max_length, "jit_compile": jit_compile}
     translator = Translator.load(arguments.run, max_source_length=128, **settings)
@@ -256,8 +256,8 @@ def rounded(matrix, axis):
 def quantize(arguments):
     import sacrebleu
 
-    from keras_transformer.model import Transformer
-    from keras_transformer.translator import Translator
+    from keras_transformer.models.transformer import Transformer
+    from keras_transformer.translation.translator import Translator
 
     sources, references = read_lines(arguments.source), read_lines(arguments.reference)
     sources, references = sources[: arguments.sentences], references[: arguments.sentences]

@@ -14,9 +14,9 @@ import time
 import warnings
 from pathlib import Path
 
-from keras_transformer import sentences
-from keras_transformer.datasets import multi30k
-from keras_transformer.phrasebook import phrasebook
+from keras_transformer.data.corpora import multi30k
+from keras_transformer.data.phrasebook import phrasebook
+from keras_transformer.text import sentences
 
 VECTORS = Path(__file__).parent.parent / "tests" / "sentences.json"
 

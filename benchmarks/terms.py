@@ -12,10 +12,11 @@ import random
 import re
 
 from keras_transformer import Translator
-from keras_transformer.config import RunConfig
-from keras_transformer.datasets import load_corpus
-from keras_transformer.placeholders import Glossary, word_pairs
-from keras_transformer.scoring import corpus_scores
+from keras_transformer.data.corpora import load_corpus
+from keras_transformer.data.masking import word_pairs
+from keras_transformer.text.glossary import Glossary
+from keras_transformer.training.config import RunConfig
+from keras_transformer.translation.scores import corpus_scores
 
 WORD = re.compile(r"[^\W_][\w'’-]*")
 

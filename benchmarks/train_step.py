@@ -78,9 +78,9 @@ def fixed(arguments):
 
 def real(arguments):
     """Batches of Multi30k's training set, as `train_keras.py` makes them."""
-    from keras_transformer.data import encode_pairs, make_batches
-    from keras_transformer.datasets import multi30k
-    from keras_transformer.tokenizers import Tokenizer
+    from keras_transformer.data.batches import encode_pairs, make_batches
+    from keras_transformer.data.corpora import multi30k
+    from keras_transformer.text.tokenizer import Tokenizer
 
     pairs = multi30k(arguments.data_dir).train[0].pairs
     tokenizer = Tokenizer.train([text for pair in pairs for text in pair], arguments.vocabulary_size)
@@ -174,7 +174,7 @@ def peak_gflops():
 
 def flop_of_step(preset, vocabulary_size, source, labels):
     """Multiplications and additions of the matrix products of one step, padding included."""
-    from keras_transformer.config import PRESETS
+    from keras_transformer.training.config import PRESETS
 
     sizes = PRESETS[preset]
     dim, layers, (rows, s), t = sizes["hidden_dim"], sizes["num_layers"], source.shape, labels.shape[1]
@@ -186,7 +186,7 @@ def flop_of_step(preset, vocabulary_size, source, labels):
 
 def prepare(peer, preset, path, steps, vocabulary_size):
     """A function that takes a step with each of the next batches."""
-    from keras_transformer.config import PRESETS
+    from keras_transformer.training.config import PRESETS
 
     with np.load(path) as file:
         arrays = [file[name] for name in file.files]
@@ -208,9 +208,9 @@ def keras_steps(peer, sizes, batches, vocabulary_size):
     import keras
     import tensorflow as tf
 
-    from keras_transformer.losses import LabelSmoothedCrossEntropy
-    from keras_transformer.model import Transformer
-    from keras_transformer.training import make_optimizer
+    from keras_transformer.models.transformer import Transformer
+    from keras_transformer.training.losses import LabelSmoothedCrossEntropy
+    from keras_transformer.training.schedules import make_optimizer
 
     keras.utils.set_random_seed(0)
     keras.config.set_dtype_policy("mixed_bfloat16" if "bfloat16" in peer else "float32")
@@ -255,7 +255,7 @@ def torch_steps(sizes, batches, vocabulary_size, compiled, device="cpu", dtype=N
     """`torch.nn.Transformer` with tied embeddings and sinusoidal positions, in PyTorch's own training loop."""
     import torch
 
-    from keras_transformer.embeddings import positional_encoding
+    from keras_transformer.layers.embeddings import positional_encoding
 
     torch.manual_seed(0)
     dim, dropout = sizes["hidden_dim"], sizes["dropout"]

@@ -8,10 +8,13 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from keras_transformer.embeddings import positional_encoding
 from keras_transformer.export import ExportError, check_exportable
 from keras_transformer.files import new_folder
-from keras_transformer.tokenizers import END_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID, save_tokenizers
+from keras_transformer.layers.embeddings import positional_encoding
+from keras_transformer.text.special_ids import END_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID
+
+# CTranslate2 reads a table of positions, so the longest sequence must be fixed here for sinusoidal positions.
+from keras_transformer.text.tokenizer import save_tokenizers
 
 # CTranslate2 reads a table of positions, so the longest sequence must be fixed here for sinusoidal positions.
 NUM_POSITIONS = 2048
@@ -30,7 +33,7 @@ def export_ctranslate2(translator, path, quantize="float32", overwrite=False):
     have a probability of 0, so a given translation with one of them has a very low score.
 
     Args:
-        translator: a `keras_transformer.translator.Translator`.
+        translator: a `keras_transformer.Translator`.
         path: the folder to write.
         quantize: how weights are stored, one of `QUANTIZATIONS`. Defaults to `"float32"`.
         overwrite: whether to replace the folder if it exists. Defaults to False.

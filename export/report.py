@@ -21,10 +21,10 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from keras_transformer.datasets import load_corpus, read_parallel
+from keras_transformer.data.corpora import load_corpus, read_parallel
 from keras_transformer.export import ExportError
 from keras_transformer.files import new_folder
-from keras_transformer.runs import Run
+from keras_transformer.training.run import Run
 
 # Number of sentences that are timed. Each is translated once before.
 TIMED = 100
@@ -59,7 +59,7 @@ def write_report(runs, folder, texts=(), browser=False):
         ExportError: with `browser`, the page cannot be built, or Chromium does not start.
         ImportError: with `browser`, playwright is not installed.
     """
-    from keras_transformer.visualize import quality_and_cost
+    from keras_transformer.pictures.figures import quality_and_cost
 
     if browser:  # Whatever is missing is an error now, not after the other forms.
         from keras_transformer.export.web import built_page
@@ -142,7 +142,7 @@ def timed(function):
 
 def python_form(folders, **settings):
     """`Translator` of a list of run folders; `settings` are its arguments."""
-    from keras_transformer.translator import Translator
+    from keras_transformer.translation.translator import Translator
 
     translator = Translator.load(folders, **settings)
     size = bytes_in(*(Run(folder).model_file for folder in folders), *_tokenizer_files(folders[0]))
@@ -276,7 +276,7 @@ def _exported(run, kind, quantize, scratch):
         needed = found / model_folder(quantize)
     if needed.is_dir() and up_to_date(found, run):
         return str(found)
-    from keras_transformer.translator import Translator
+    from keras_transformer.translation.translator import Translator
 
     path = Path(tempfile.mkdtemp(dir=scratch), kind)  # Folders of two runs may have the same name.
     translator = Translator.load(run.folder)
@@ -361,7 +361,7 @@ def _seconds(texts, language):
 
 def _scored(tests, tokenize):
     """The size of the form, and its scores on every text."""
-    from keras_transformer.scoring import corpus_scores
+    from keras_transformer.translation.scores import corpus_scores
 
     row = {"bytes": _form.bytes, "texts": {}}
     for name, pairs, language in tests:

@@ -3,8 +3,8 @@
     python -m keras_transformer.export.run_tflite FOLDER/translator.tflite "a sentence"
 
 Needs `ai-edge-litert`, `numpy` and `sentencepiece`, and `translator.json` and the tokenizer in the folder of the file.
-Whole texts also need `regex` and keras_transformer/sentences.py, and models with placeholders (`num_placeholders` in
-`translator.json`) keras_transformer/placeholders.py: copy them, too, beside this file.
+Whole texts also need `regex` and keras_transformer/text/sentences.py, and models with placeholders (`num_placeholders`
+in `translator.json`) keras_transformer/text/placeholders.py: copy them, too, beside this file.
 """
 
 import argparse
@@ -171,7 +171,7 @@ def check_litert():
 def _beside(name):
     """A module of the package, or the copy of it beside this file."""
     try:
-        return importlib.import_module(f"keras_transformer.{name}")
+        return importlib.import_module(f"keras_transformer.text.{name}")
     except ImportError:  # This file was copied.
         return importlib.import_module(name)
 

@@ -19,23 +19,34 @@ import numpy as np
 import tensorflow as tf
 
 import keras_transformer
-from keras_transformer import decoding
-from keras_transformer.compiled import BATCH_SIZES, FORWARD_ROWS
 from keras_transformer.export import check_exportable
 from keras_transformer.export.serving import server_environment
 from keras_transformer.export.verify import longest_target, sentences, verify_saved_model
 from keras_transformer.files import full_disk_named, new_folder
-from keras_transformer.placeholders import graph_has_words, graph_protect, graph_protect_target, graph_restored
-from keras_transformer.search import placeholders_of, search
-from keras_transformer.sentences import graph_fitted, graph_joined, graph_plain, graph_split, sentence_places
-from keras_transformer.tokenizers import (
+from keras_transformer.search.decoder import IMPOSSIBLE, NO_HYPOTHESIS
+from keras_transformer.search.search import placeholders_of, search
+from keras_transformer.text.graph import (
+    graph_fitted,
+    graph_has_words,
+    graph_joined,
+    graph_plain,
+    graph_protect,
+    graph_protect_target,
+    graph_restored,
+    graph_split,
+    sentence_places,
+)
+from keras_transformer.text.special_ids import (
     END_TOKEN_ID,
     PAD_TOKEN_ID,
     UNKNOWN_TOKEN_ID,
-    save_tokenizers,
     shifted_right,
     without_special,
 )
+
+# Number of sentences in one search: it limits the memory of a request.
+from keras_transformer.text.tokenizer import save_tokenizers
+from keras_transformer.translation.compiled import BATCH_SIZES, FORWARD_ROWS
 
 # Number of sentences in one search: it limits the memory of a request.
 ROWS = BATCH_SIZES[-1]
@@ -76,14 +87,14 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, j
     -1e8.
 
     Args:
-        translator: a `keras_transformer.translator.Translator` on the TensorFlow backend.
+        translator: a `keras_transformer.Translator` on the TensorFlow backend.
         path: the folder of the servable; the SavedModel becomes its next numbered version, `path/1` at first.
         overwrite: whether to replace the newest version instead of adding one. Defaults to False.
         num_hypotheses: K of `translate_nbest`. Defaults to the number of beams.
         jit_compile: whether XLA compiles the search; the server must be started with XLA. At the first batch of each
             size XLA compiles for seconds. There are at most `len(BATCH_SIZES)` times `len(XLA_LENGTHS)` sizes; the
             warm-up requests have all of them. Defaults to False.
-        **settings: `keras_transformer.search.SearchSettings` by name, fixed in the graph. Default to the
+        **settings: `keras_transformer.search.settings.SearchSettings` by name, fixed in the graph. Default to the
             translator's.
 
     Returns:
@@ -213,7 +224,7 @@ class _Signatures:
         if parts is not None:
             parts, text = (tf.repeat(x, self.num_hypotheses, axis=0) for x in (parts, text))
             texts = tf.reshape(self._restored(tf.reshape(texts, [-1]), parts, text), tf.shape(scores))
-        return {"hypotheses": tf.where(scores < decoding.NO_HYPOTHESIS, "", texts), "scores": scores}
+        return {"hypotheses": tf.where(scores < NO_HYPOTHESIS, "", texts), "scores": scores}
 
     def translate_ids(self, token_ids):
         known = _known(token_ids, self.source_tokenizer.vocabulary_size)
@@ -398,7 +409,7 @@ class _Signatures:
 
 def mask_empty_inputs(empty, token_ids, scores, num_hypotheses):
     """Hypotheses (B, K, L) and scores (B, K) in which each empty input (B,) has one hypothesis, the empty one."""
-    of_empty = tf.constant([0.0] + [2 * decoding.IMPOSSIBLE] * (num_hypotheses - 1))
+    of_empty = tf.constant([0.0] + [2 * IMPOSSIBLE] * (num_hypotheses - 1))
     return tf.where(empty[:, None, None], PAD_TOKEN_ID, token_ids), tf.where(empty[:, None], of_empty, scores)
 
 

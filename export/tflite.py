@@ -1,7 +1,7 @@
 """A translator for devices: TFLite files that take and return token ids and use only built-in operations.
 
-The search of `keras_transformer.decoding`, with its loop and cache, is inside the file. Lengths are fixed, because some
-runtimes (LiteRT in a browser) take no variable lengths.
+The search of `keras_transformer.search.decoder`, with its loop and cache, is inside the file. Lengths are fixed,
+because some runtimes (LiteRT in a browser) take no variable lengths.
 """
 
 import json
@@ -14,24 +14,27 @@ from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
 import keras_transformer
-from keras_transformer import decoding, placeholders
-from keras_transformer.caches import FixedCache
 from keras_transformer.export import ExportError, check_exportable
 from keras_transformer.export.run_tflite import check_litert
 from keras_transformer.export.saved_model import graph_functions, mask_empty_inputs
 from keras_transformer.export.verify import SHARE, verify_tflite
 from keras_transformer.files import new_folder
-from keras_transformer.markup import INLINE, KEPT, OPAQUE
-from keras_transformer.search import LENGTH_MARGIN, search
-from keras_transformer.sentences import specification
-from keras_transformer.tokenizers import (
+from keras_transformer.layers.caches import FixedCache
+from keras_transformer.search.decoder import NO_HYPOTHESIS
+from keras_transformer.search.next_token import forbid
+from keras_transformer.search.search import search
+from keras_transformer.search.settings import LENGTH_MARGIN
+from keras_transformer.text import placeholders
+from keras_transformer.text.markup import INLINE, KEPT, OPAQUE
+from keras_transformer.text.sentences import specification
+from keras_transformer.text.special_ids import (
     END_TOKEN_ID,
     PAD_TOKEN_ID,
     START_TOKEN_ID,
     UNKNOWN_TOKEN_ID,
-    save_tokenizers,
     shifted_right,
 )
+from keras_transformer.text.tokenizer import save_tokenizers
 
 QUANTIZATIONS = ("none", "float16", "int8", "int8-per-channel")
 
@@ -63,10 +66,10 @@ def export_tflite(
 
     `token_ids` are the ids of a text, followed by the end token and padded with 0. The first caches are zeros.
     `logits` of tokens that no translation may have are about -1e9. If the vocabulary has placeholders
-    (`keras_transformer.placeholders`), a translation has those of its source, each once; the application puts them into
-    texts and out of translations, as `run_tflite` shows. For a model of several directions, the first of `token_ids` is
-    the tag of the target language, from `languages` in `translator.json`; if `begins_with_tag` is true there, it is
-    the first token of a translation, too, also step by step.
+    (`keras_transformer.text.placeholders`), a translation has those of its source, each once; the application puts them
+    into texts and out of translations, as `run_tflite` shows. For a model of several directions, the first of
+    `token_ids` is the tag of the target language, from `languages` in `translator.json`; if `begins_with_tag` is true
+    there, it is the first token of a translation, too, also step by step.
 
     `translator_text.tflite` also contains the tokenizer, as operations of tensorflow-text, which the application must
     link (in Python: `tensorflow_text.tflite_registrar.SELECT_TFTEXT_OPS`):
@@ -81,7 +84,7 @@ def export_tflite(
     Hypotheses that do not exist are empty, with scores below -1e8. Both files carry `translator.json` as metadata.
 
     Args:
-        translator: a `keras_transformer.translator.Translator` on the TensorFlow backend.
+        translator: a `keras_transformer.Translator` on the TensorFlow backend.
         path: the folder to write.
         quantize: how weights are stored: `"none"` (float32), `"float16"`, or `"int8"` (dynamic range: products are
             computed in int8, too; one scale for each matrix), or `"int8-per-channel"` (one scale for each row: a file
@@ -92,7 +95,7 @@ def export_tflite(
         target_length: L, the maximum number of tokens of a translation, the end token included. Defaults to 64.
         text_file: whether to write `translator_text.tflite`, too. Defaults to None: only for unigram tokenizers; others
             do not exist as TFLite operations.
-        **settings: `keras_transformer.search.SearchSettings` by name. Default to the translator's.
+        **settings: `keras_transformer.search.settings.SearchSettings` by name. Default to the translator's.
 
     Returns:
         The path of the folder, and the share of sentences that its files translate as Python does, 1 unless quantised.
@@ -146,7 +149,7 @@ def export_tflite(
             "markup": {"inline": sorted(INLINE), "opaque": sorted(OPAQUE), "kept": sorted(KEPT)},
             "length_margin": LENGTH_MARGIN,
             "confidence": translator.calibration and translator.calibration._asdict(),
-            "no_hypothesis_score": decoding.NO_HYPOTHESIS,
+            "no_hypothesis_score": NO_HYPOTHESIS,
             "versions": {
                 "keras_transformer": keras_transformer.__version__,
                 **{name: version(name) for name in ("tensorflow", "keras")},
@@ -239,7 +242,7 @@ class _Device:
         logits, cache = self.model.decode_step(token, cache, tf.reshape(position, []), cross_cache)
         keys, values = zip(*cache, strict=True)
         forbidden = self.settings.forbidden + self.translator.tags
-        logits = decoding.forbid(logits, forbidden)  # So that the largest logit is an allowed token.
+        logits = forbid(logits, forbidden)  # So that the largest logit is an allowed token.
         return {"logits": logits, "next_self_keys": tf.concat(keys, 0), "next_self_values": tf.concat(values, 0)}
 
     def specs_of_a_step(self):

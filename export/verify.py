@@ -13,17 +13,17 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer import decoding
 from keras_transformer.export import ExportError
 from keras_transformer.export.run_tflite import TFLiteTranslator
 from keras_transformer.files import check_unchanged
-from keras_transformer.placeholders import protect, restored
-from keras_transformer.scoring import corpus_scores
-from keras_transformer.search import SearchSettings
-from keras_transformer.sentences import plain
-from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID
-from keras_transformer.translations import Translation
-from keras_transformer.translator import Translator, pad
+from keras_transformer.search.decoder import NO_HYPOTHESIS
+from keras_transformer.search.settings import SearchSettings
+from keras_transformer.text.placeholders import protect, restored
+from keras_transformer.text.sentences import plain
+from keras_transformer.text.special_ids import END_TOKEN_ID, PAD_TOKEN_ID
+from keras_transformer.translation.results import Translation
+from keras_transformer.translation.scores import corpus_scores
+from keras_transformer.translation.translator import Translator, pad
 
 # Empty, blanks, one word, emoji, right to left, combining and control characters, NUL, what placeholders stand for, not
 # UTF-8, over-long.
@@ -61,7 +61,7 @@ def verify(path, translator):
 
     Args:
         path: the folder of an export, of a SavedModel the version folder.
-        translator: the `keras_transformer.translator.Translator` that it was made from.
+        translator: the `keras_transformer.Translator` that it was made from.
 
     Yields:
         For each model that was found right its folder, the share of translations that are the same, and a line about
@@ -95,7 +95,7 @@ def verify_saved_model(path, translator):
 
     Args:
         path: the version folder.
-        translator: the `keras_transformer.translator.Translator` that it was made from.
+        translator: the `keras_transformer.Translator` that it was made from.
 
     Returns:
         The number of sentences that were compared.
@@ -150,7 +150,7 @@ def verify_saved_model(path, translator):
         untranslated = best[i].text and not best[i].token_ids  # Nothing but placeholders: ids are translated even so.
         for name in ("translate",) if untranslated else ("translate", "translate_ids"):
             check(name, best[i], own[name], close(best[i].score, own[name]["score"]))
-        hypotheses = [score for score in own["translate_nbest"]["scores"] if score > decoding.NO_HYPOTHESIS]
+        hypotheses = [score for score in own["translate_nbest"]["scores"] if score > NO_HYPOTHESIS]
         wanted = [translation.score for translation in nbest[i]]
         same = len(wanted) == len(hypotheses) and all(map(close, wanted, hypotheses))
         check("translate_nbest", wanted, own["translate_nbest"], same)
@@ -205,7 +205,7 @@ def verify_tflite(folder, translator):
 
     Args:
         folder: the folder of `translator.tflite`, `translator.json` and perhaps `translator_text.tflite`.
-        translator: the `keras_transformer.translator.Translator` that it was made from.
+        translator: the `keras_transformer.Translator` that it was made from.
 
     Returns:
         The share of translations that are the same, 1 unless the file is quantised.

@@ -15,24 +15,24 @@ import sys
 __version__ = "0.2.0"
 
 _HOME = {
-    "positional_encoding": "embeddings",
-    "positional_rotation": "embeddings",
-    "PositionalEmbedding": "embeddings",
-    "MultiHeadAttention": "attention",
-    "FeedForward": "blocks",
-    "EncoderBlock": "blocks",
-    "DecoderBlock": "blocks",
-    "Transformer": "model",
-    "Ensemble": "ensemble",
-    "LabelSmoothedCrossEntropy": "losses",
-    "InverseSquareRootSchedule": "training",
-    "Perplexity": "losses",
-    "TokenAccuracy": "losses",
-    "distribute": "distribution",
-    "DistributedFit": "distribution",
-    "Glossary": "placeholders",
-    "Tokenizer": "tokenizers",
-    "Translator": "translator",
+    "positional_encoding": "layers.embeddings",
+    "positional_rotation": "layers.embeddings",
+    "PositionalEmbedding": "layers.embeddings",
+    "MultiHeadAttention": "layers.attention",
+    "FeedForward": "layers.feed_forward",
+    "EncoderBlock": "layers.encoder_block",
+    "DecoderBlock": "layers.decoder_block",
+    "Transformer": "models.transformer",
+    "Ensemble": "models.ensemble",
+    "LabelSmoothedCrossEntropy": "training.losses",
+    "InverseSquareRootSchedule": "training.schedules",
+    "Perplexity": "training.losses",
+    "TokenAccuracy": "training.losses",
+    "distribute": "training.distribution",
+    "DistributedFit": "models.distributed_fit",
+    "Glossary": "text.glossary",
+    "Tokenizer": "text.tokenizer",
+    "Translator": "translation.translator",
 }
 __all__ = sorted(_HOME)
 
@@ -70,7 +70,8 @@ def __dir__():
 
 
 def _register():
-    for module in ("model", "training"):  # They import every module with a registered class.
+    # They import every module with a registered class.
+    for module in ("models.transformer", "training.losses", "training.schedules"):
         importlib.import_module(f"{__name__}.{module}")
 
 

@@ -5,9 +5,9 @@ import functools
 import os
 import sys
 
-from keras_transformer import commands
-from keras_transformer.command_line import FlagParser, add_flags, file_stamp, user_errors
-from keras_transformer.config import CLEANING, FAMILIES, PICTURES, PICTURES_WITHOUT_RUN, PRESETS
+from keras_transformer.commands import commands
+from keras_transformer.commands.flags import FlagParser, add_flags, file_stamp, user_errors
+from keras_transformer.training.config import CLEANING, FAMILIES, PICTURES, PICTURES_WITHOUT_RUN, PRESETS
 
 
 def main(argv=None):

@@ -174,7 +174,7 @@ def made_once(request, name, paths, make):
 
 def run_of(request, name, pairs, flags):
     """A run of the training script on `pairs`, which it memorises. Each session has a copy, which tests may change."""
-    from keras_transformer.translator import Translator
+    from keras_transformer.translation.translator import Translator
 
     def train(folder):
         import train_keras
@@ -209,7 +209,7 @@ def golden(request):
 @pytest.fixture(scope="module")
 def loaded_once(golden):
     """Commands that load the golden run with equal settings share a translator. To trace its search takes a second."""
-    from keras_transformer.translator import Translator
+    from keras_transformer.translation.translator import Translator
 
     load, kept = Translator.load, {repr({}): golden.translator}
 
@@ -285,8 +285,8 @@ def tflite(request, golden):
     """The golden run as TFLite files, in folders `float32`, with a calibration, and `int8`; not to be changed."""
 
     def export(folder):
-        from keras_transformer.confidence import Calibration
         from keras_transformer.export.tflite import export_tflite
+        from keras_transformer.text.confidence import Calibration
 
         # Room for all that the search may write, twice the source: Python cuts no hypothesis, either.
         lengths = {"source_length": 40, "target_length": 80}
@@ -333,8 +333,9 @@ def cache(request):
             patch.setenv("XDG_CACHE_HOME", str(folder))
             web.built_page()
 
-    files = sorted(path for path in (ROOT / "web").rglob("*") if path.is_file() and "node_modules" not in path.parts)
-    return made_once(request, "page", [*files, ROOT / "export" / "web.py"], build)
+    left_out = {"node_modules", "__pycache__"}
+    files = sorted(path for path in web.SOURCES.rglob("*") if path.is_file() and not left_out & set(path.parts))
+    return made_once(request, "page", files, build)
 
 
 @pytest.fixture

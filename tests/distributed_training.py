@@ -14,11 +14,13 @@ import sys
 import keras
 import numpy as np
 
-from keras_transformer.checkpoints import to_numpy
-from keras_transformer.distribution import DistributedFit, distribute, is_chief
-from keras_transformer.losses import LabelSmoothedCrossEntropy, Perplexity
-from keras_transformer.model import Transformer
-from keras_transformer.training import add_teacher, make_optimizer
+from keras_transformer.models.distributed_fit import DistributedFit
+from keras_transformer.models.transformer import Transformer
+from keras_transformer.training.checkpoints import to_numpy
+from keras_transformer.training.distribution import distribute, is_chief
+from keras_transformer.training.initialization import add_teacher
+from keras_transformer.training.losses import LabelSmoothedCrossEntropy, Perplexity
+from keras_transformer.training.schedules import make_optimizer
 
 V, S, T = 23, 7, 9
 FAST_TO_COMPILE = "--xla_backend_optimization_level=0"

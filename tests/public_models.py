@@ -5,8 +5,8 @@ import json
 import numpy as np
 from sentencepiece_models import joint_tokens, trained
 
-from keras_transformer.importing import vocabulary
-from keras_transformer.translator import Translator
+from keras_transformer.transfer.importing import vocabulary
+from keras_transformer.translation.translator import Translator
 
 SMALL = {
     "d_model": 16,

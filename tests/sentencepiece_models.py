@@ -6,10 +6,10 @@ import io
 import sentencepiece
 from trainings import phrases
 
-from keras_transformer import importing
-from keras_transformer.importing import vocabulary
-from keras_transformer.tokenizers import SentencePieceTokenizer
-from keras_transformer.translator import pad
+from keras_transformer.text.sentencepiece_tokenizer import SentencePieceTokenizer
+from keras_transformer.transfer import importing
+from keras_transformer.transfer.importing import vocabulary
+from keras_transformer.translation.translator import pad
 
 KINDS = ["unigram", "bpe", "unigram, bytes", "bpe, bytes"]
 

@@ -4,7 +4,7 @@ import functools
 
 from texts import write
 
-from keras_transformer.phrasebook import phrasebook
+from keras_transformer.data.phrasebook import phrasebook
 
 SMALL = ["--num-layers", "1", "--num-heads", "1", "--hidden-dim", "8", "--intermediate-dim", "8", "--num-beams", "1"]
 SIZES_OF_STUDENT = "--num-layers 2 --num-decoder-layers 1 --num-heads 2 --hidden-dim 64 --intermediate-dim 96"

@@ -42,7 +42,7 @@ _TYPES = {  # The name of a type, and which of its values are right.
     bool: ("booleans", lambda value: True),
 }
 
-# Lower scores of `translate_nbest` mean that there is no hypothesis; the same as in `keras_transformer.decoding`.
+# Lower scores of `translate_nbest` mean that there is no hypothesis; the same as in `keras_transformer.search.decoder`.
 NO_HYPOTHESIS = -1e8
 # For comparison: 10,000 sentences with four hypotheses each take some 5 MB.
 MOST_BYTES = 64 * 2**20

@@ -10,11 +10,11 @@ import sys
 import pytest
 from trainings import phrases
 
-from keras_transformer import bulk
-from keras_transformer.cleaning import Cleaner
-from keras_transformer.datasets import parallel_files
-from keras_transformer.encoding import encode_pairs, encoded_in
-from keras_transformer.runs import Run
+from keras_transformer.commands import bulk
+from keras_transformer.data.cleaning import Cleaner
+from keras_transformer.data.corpora import parallel_files
+from keras_transformer.data.encoding import encode_pairs, encoded_in
+from keras_transformer.training.run import Run
 
 
 def run(*arguments):
@@ -64,7 +64,15 @@ def test_corpora_are_tokenized_for_training(golden, tmp_path, capsys):
         flags += ["--train", *paths]
         texts.append(parallel_files(*paths))
     flags = ["--run", golden.run_dir, *flags]
-    call = [sys.executable, "-m", "keras_transformer.bulk", *flags, "--cache-dir", tmp_path / "cache", "--clean"]
+    call = [
+        sys.executable,
+        "-m",
+        "keras_transformer.commands.bulk",
+        *flags,
+        "--cache-dir",
+        tmp_path / "cache",
+        "--clean",
+    ]
     done = subprocess.run(list(map(str, call)), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert f"{texts[0].name}: 40 pairs\n" in done.stdout
@@ -79,7 +87,8 @@ def test_corpora_are_tokenized_for_training(golden, tmp_path, capsys):
     assert again == []
     assert run(*flags) == 2
     assert capsys.readouterr().err.endswith(
-        "error: the following arguments are required: --cache-dir. All flags: python -m keras_transformer.bulk --help\n"
+        "error: the following arguments are required: --cache-dir. "
+        "All flags: python -m keras_transformer.commands.bulk --help\n"
     )
 
 
@@ -104,9 +113,9 @@ def test_what_cannot_be_done_is_said_before_anything_is_written(golden, tmp_path
 
 def test_without_beam_a_library_call_and_a_command_say_what_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "apache_beam", None)
-    monkeypatch.delitem(sys.modules, "keras_transformer.bulk", raising=False)
+    monkeypatch.delitem(sys.modules, "keras_transformer.commands.bulk", raising=False)
     message = r"Apache Beam is not installed\. Try: pip install apache-beam"
     with pytest.raises(ImportError, match=message):
-        importlib.import_module("keras_transformer.bulk")
+        importlib.import_module("keras_transformer.commands.bulk")
     with pytest.raises(SystemExit, match=f"error: {message}"):
-        runpy.run_module("keras_transformer.bulk", run_name="__main__")
+        runpy.run_module("keras_transformer.commands.bulk", run_name="__main__")

@@ -19,10 +19,10 @@ from trainings import SMALL, own_files
 
 import train_keras
 from keras_transformer.__main__ import main
-from keras_transformer.config import RunConfig
-from keras_transformer.data import encode_pairs
-from keras_transformer.datasets import Corpus, ParallelText
-from keras_transformer.runs import SETTING_UP
+from keras_transformer.data.batches import encode_pairs
+from keras_transformer.data.corpora import Corpus, ParallelText
+from keras_transformer.training.config import RunConfig
+from keras_transformer.training.run import SETTING_UP
 
 pytestmark = pytest.mark.usefixtures("loaded_once")
 
@@ -96,7 +96,7 @@ def test_a_terminal_is_asked_for_sentences(golden, monkeypatch, capfd):
 
 
 def test_translate_reads_and_writes_files(golden, tmp_path, monkeypatch):
-    monkeypatch.setattr("keras_transformer.text.READ_SIZE", 50)  # A large file is translated in parts.
+    monkeypatch.setattr("keras_transformer.text.lines.READ_SIZE", 50)  # A large file is translated in parts.
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("\n".join(golden.texts), encoding="utf-8")
     pyplot = ModuleType("matplotlib.pyplot")
@@ -198,7 +198,7 @@ def test_an_import_that_is_interrupted_ends_the_process(tmp_path, number, status
         f"import os\ntry:\n    os.kill(os.getpid(), {int(number)})\nexcept:\n    pass\n"
     )
     code = (
-        "from keras_transformer.command_line import user_errors\nwith user_errors('A hint.'):\n    import interrupted"
+        "from keras_transformer.commands.flags import user_errors\nwith user_errors('A hint.'):\n    import interrupted"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
     done = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, env=environment)
@@ -417,7 +417,7 @@ def test_ctrl_c_leaves_a_usable_run(tmp_path, monkeypatch, capsys):
         def on_train_batch_end(self, batch, logs=None):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("keras_transformer.training.TimeLeft", lambda minutes: Interrupt())
+    monkeypatch.setattr("keras_transformer.training.callbacks.TimeLeft", lambda minutes: Interrupt())
     argv = [*own_files(tmp_path), *SMALL, "--tokens-per-batch", "60", "--run-dir", str(tmp_path / "run")]
     with pytest.raises(SystemExit, match="130"):
         train_keras.main(argv)

@@ -7,14 +7,14 @@ import pytest
 
 from keras_transformer import Translator
 from keras_transformer.__main__ import main
-from keras_transformer.confidence import (
+from keras_transformer.files import write_json
+from keras_transformer.text.confidence import (
     Calibration,
     ranking,
     word_log_probs,
 )
-from keras_transformer.files import write_json
-from keras_transformer.markup import token_spans
-from keras_transformer.runs import Run
+from keras_transformer.text.markup import token_spans
+from keras_transformer.training.run import Run
 
 CALIBRATION = Calibration(a=0.7, b=1.0, d=-1.0, num_words=10, right=0.5)
 

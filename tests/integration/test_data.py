@@ -11,7 +11,7 @@ def test_processes_in_the_background_end_with_the_one_that_started_them(tmp_path
     script = tmp_path / "script.py"
     script.write_text(
         "import os, time\n"
-        "from keras_transformer.encoding import in_background\n"
+        "from keras_transformer.data.encoding import in_background\n"
         "def work(number):\n"
         "    return os.getpid()\n"
         "if __name__ == '__main__':\n"
@@ -34,7 +34,7 @@ def test_processes_in_the_background_can_be_left_while_they_hand_over_results(tm
     script = tmp_path / "script.py"
     script.write_text(
         "from itertools import repeat\n"
-        "from keras_transformer.encoding import in_background\n"
+        "from keras_transformer.data.encoding import in_background\n"
         "def work(data):\n"
         "    return data\n"
         "if __name__ == '__main__':\n"

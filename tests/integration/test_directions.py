@@ -7,13 +7,13 @@ from texts import write
 
 import train_keras
 from keras_transformer.__main__ import main
-from keras_transformer.data import Variation, make_batches
-from keras_transformer.encoding import encode_pairs
+from keras_transformer.data.batches import Variation, make_batches
+from keras_transformer.data.encoding import encode_pairs
 from keras_transformer.export.ctranslate2 import export_ctranslate2
 from keras_transformer.export.serving.client import RestClient, ServingError
-from keras_transformer.runs import Run
-from keras_transformer.tokenizers import END_TOKEN_ID
-from keras_transformer.translator import Translator
+from keras_transformer.text.special_ids import END_TOKEN_ID
+from keras_transformer.training.run import Run
+from keras_transformer.translation.translator import Translator
 
 # A user may write a tag: it stays a text.
 WITH_TAGS = [">>de<< The dog.", "The >>en<< dog >>de<<", ">>fr<<", "a>>de<<b", ""]

@@ -10,15 +10,15 @@ import pytest
 from trainings import STUDENT, files, phrases, side_by_side
 
 import train_keras
-from keras_transformer import distilling
 from keras_transformer.__main__ import main, parser
-from keras_transformer.config import ConfigError, RunConfig
-from keras_transformer.datasets import Corpus, parallel_files
-from keras_transformer.distilling import Distillation, teacher_function
+from keras_transformer.data.corpora import Corpus, parallel_files
 from keras_transformer.export import ExportError
 from keras_transformer.export.saved_model import export_saved_model
-from keras_transformer.runs import Run
-from keras_transformer.translator import Translator
+from keras_transformer.training.config import ConfigError, RunConfig
+from keras_transformer.training.run import Run
+from keras_transformer.transfer import distilling
+from keras_transformer.transfer.distilling import Distillation, teacher_function
+from keras_transformer.translation.translator import Translator
 
 
 def test_the_teachers_function_gives_scores_and_problems(golden):
@@ -144,7 +144,7 @@ def test_distill_translates_selects_and_trains_a_student(golden, text, tmp_path,
 
 
 def golden_validation(golden):
-    from keras_transformer.datasets import load_corpus
+    from keras_transformer.data.corpora import load_corpus
 
     return load_corpus(Run(golden.run_dir).config().data).validation[0].pairs
 

@@ -14,15 +14,15 @@ import pytest
 from keras_transformer.__main__ import main
 
 ROOT = Path(__file__).parents[2]
-MODULES = sorted(path.stem for path in (ROOT / "keras_transformer").glob("*.py") if path.stem != "__main__")
-MODULES += ["importing", "importing.opus_mt", "importing.vocabulary"]
+FILES = [path.relative_to(ROOT) for path in sorted((ROOT / "keras_transformer").rglob("*.py"))]
+MODULES = [".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in FILES]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", [name for name in MODULES if not name.endswith("__main__")])
 def test_docstring_examples(name):
-    module = importlib.import_module("keras_transformer" if name == "__init__" else f"keras_transformer.{name}")
+    module = importlib.import_module(name)
     import keras
     import numpy as np
 
@@ -43,7 +43,7 @@ def test_python_blocks_of_a_page_run(page, tmp_path, monkeypatch):
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
     for name in ("COMPILE_AFTER", "COMPILE_AFTER_IDLE"):  # Nothing is compiled while tests run.
-        monkeypatch.setattr(f"keras_transformer.translator.{name}", 1000.0)
+        monkeypatch.setattr(f"keras_transformer.translation.translator.{name}", 1000.0)
     runpy.run_path(str(script))
 
 

@@ -10,9 +10,9 @@ from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.files import FileError
-from keras_transformer.model import Transformer
-from keras_transformer.tokenizers import Tokenizer
-from keras_transformer.translator import Translator
+from keras_transformer.models.transformer import Transformer
+from keras_transformer.text.tokenizer import Tokenizer
+from keras_transformer.translation.translator import Translator
 
 ODD = ["", "  ", "?", "😀", "שלום", "a\x00b", "word " * 300, "Ünïcödé"]
 

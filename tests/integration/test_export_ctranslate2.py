@@ -7,15 +7,16 @@ import pytest
 from arrays import seed_weights
 
 from keras_transformer.__main__ import main
-from keras_transformer.decoding import forbid
 from keras_transformer.export import ExportError
 from keras_transformer.export.ctranslate2 import export_ctranslate2
 from keras_transformer.export.verify import verify
 from keras_transformer.files import FileError
-from keras_transformer.model import Transformer
-from keras_transformer.placeholders import placeholder
-from keras_transformer.tokenizers import FIRST_PLACEHOLDER_ID, START_TOKEN_ID, Tokenizer
-from keras_transformer.translator import Translator, pad
+from keras_transformer.models.transformer import Transformer
+from keras_transformer.search.next_token import forbid
+from keras_transformer.text.placeholders import placeholder
+from keras_transformer.text.special_ids import FIRST_PLACEHOLDER_ID, START_TOKEN_ID
+from keras_transformer.text.tokenizer import Tokenizer
+from keras_transformer.translation.translator import Translator, pad
 
 TEXTS = ["a small dog", "a small cat sees a big dog", "a big dog", "the cat", "a dog and a cat and a small big dog"]
 

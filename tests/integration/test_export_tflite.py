@@ -16,16 +16,18 @@ from ai_edge_litert.interpreter import Interpreter, InterpreterWithCustomOps
 from exports import assert_nearly_the_same
 from tensorflow.lite.tools import flatbuffer_utils
 
-from keras_transformer import decoding, placeholders, sentences
 from keras_transformer.export import ExportError, run_tflite
 from keras_transformer.export.run_tflite import TFLiteTranslator, main
 from keras_transformer.export.tflite import export_tflite
 from keras_transformer.export.verify import SHARE, tflite_reference, verify
 from keras_transformer.files import MANIFEST, FileError
-from keras_transformer.model import Transformer
-from keras_transformer.search import LENGTH_MARGIN
-from keras_transformer.tokenizers import END_TOKEN_ID, START_TOKEN_ID, Tokenizer
-from keras_transformer.translator import Translator
+from keras_transformer.models.transformer import Transformer
+from keras_transformer.search.decoder import NO_HYPOTHESIS
+from keras_transformer.search.settings import LENGTH_MARGIN
+from keras_transformer.text import placeholders, sentences
+from keras_transformer.text.special_ids import END_TOKEN_ID, START_TOKEN_ID
+from keras_transformer.text.tokenizer import Tokenizer
+from keras_transformer.translation.translator import Translator
 
 LENGTH, TARGET = 40, 80
 
@@ -247,7 +249,7 @@ def test_what_lies_beside_the_file_says_what_it_needs(golden, exported):
     metadata = json.loads((exported / "translator.json").read_text())
     assert (metadata["source_length"], metadata["target_length"], metadata["quantize"]) == (LENGTH, TARGET, "none")
     assert (metadata["start_token_id"], metadata["end_token_id"], metadata["pad_token_id"]) == (2, 3, 0)
-    assert (metadata["length_margin"], metadata["no_hypothesis_score"]) == (LENGTH_MARGIN, decoding.NO_HYPOTHESIS)
+    assert (metadata["length_margin"], metadata["no_hypothesis_score"]) == (LENGTH_MARGIN, NO_HYPOTHESIS)
     assert (exported / "tokenizer.spm").read_bytes() == golden.tokenizer.model
 
 

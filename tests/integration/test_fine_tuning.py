@@ -10,10 +10,10 @@ from keras import ops
 from trainings import files, fine_tune, phrases
 
 import train_keras
-from keras_transformer import checkpoints
-from keras_transformer.config import ConfigError, RunConfig
-from keras_transformer.datasets import DataError, load_corpus
-from keras_transformer.runs import Run
+from keras_transformer.data.corpora import DataError, load_corpus
+from keras_transformer.training import checkpoints
+from keras_transformer.training.config import ConfigError, RunConfig
+from keras_transformer.training.run import Run
 
 
 def weights_by_part(model):

@@ -11,19 +11,15 @@ import pytest
 from public_models import marian_folder, transformers_folder
 from sentencepiece_models import KINDS, assert_same_ids, joint_tokens, texts, trained
 
-from keras_transformer import importing
 from keras_transformer.__main__ import main
-from keras_transformer.embeddings import positional_encoding
-from keras_transformer.importing import ModelImportError, vocabulary
-from keras_transformer.importing.reading import EMBEDDING
-from keras_transformer.tokenizers import (
-    END_TOKEN_ID,
-    START_TOKEN_ID,
-    SentencePieceTokenizer,
-    TokenizerError,
-    shifted_right,
-)
-from keras_transformer.translator import Translator, pad
+from keras_transformer.layers.embeddings import positional_encoding
+from keras_transformer.text.sentencepiece_tokenizer import SentencePieceTokenizer
+from keras_transformer.text.special_ids import END_TOKEN_ID, START_TOKEN_ID, shifted_right
+from keras_transformer.text.tokenizer import TokenizerError
+from keras_transformer.transfer import importing
+from keras_transformer.transfer.importing import ModelImportError, vocabulary
+from keras_transformer.transfer.importing.reading import EMBEDDING
+from keras_transformer.translation.translator import Translator, pad
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from public_models import LANGUAGES, NLLB, SOURCES, m2m_100_folder, translator_of
 
-from keras_transformer import importing
 from keras_transformer.__main__ import main
-from keras_transformer.encoding import encode_pairs
-from keras_transformer.importing import ModelImportError
-from keras_transformer.importing.m2m_100 import M2M_100_LANGUAGES
-from keras_transformer.tokenizers import END_TOKEN_ID, shifted_right
-from keras_transformer.translator import Translator, pad
+from keras_transformer.data.encoding import encode_pairs
+from keras_transformer.text.special_ids import END_TOKEN_ID, shifted_right
+from keras_transformer.transfer import importing
+from keras_transformer.transfer.importing import ModelImportError
+from keras_transformer.transfer.importing.m2m_100 import M2M_100_LANGUAGES
+from keras_transformer.translation.translator import Translator, pad
 
 torch = pytest.importorskip("torch")
 

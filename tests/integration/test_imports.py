@@ -25,8 +25,8 @@ def test_importing_loads_no_more_than_is_used():
     light = ("keras", "tensorflow", "numpy")
     steps = [
         ("import keras_transformer", light),
-        ("import keras_transformer.config", light),
-        ("import keras_transformer.search", light),
+        ("import keras_transformer.training.config", light),
+        ("import keras_transformer.search.settings", light),
         ("import train_keras", light),
         ("import keras_transformer.export.serving.client", light),
         ("import keras_transformer.export.run_tflite", ("keras", "tensorflow", "sentencepiece")),
@@ -39,7 +39,7 @@ def test_importing_loads_no_more_than_is_used():
 def registered_classes():
     """What the source registers with Keras."""
     names = set()
-    for path in PACKAGE.glob("*.py"):
+    for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef) and any("register_keras" in ast.unparse(x) for x in node.decorator_list):
                 names.add(f"keras_transformer>{node.name}")
@@ -51,9 +51,9 @@ ORDERS = [
     "import keras, keras_transformer",
     "import keras_transformer; from keras.saving import load_model",
     "import keras_transformer as kt; kt.FeedForward",
-    "import keras_transformer.config; import keras",
-    "import keras_transformer.blocks",
-    "import keras_transformer.masks",
+    "import keras_transformer.training.config; import keras",
+    "import keras_transformer.layers.encoder_block",
+    "import keras_transformer.layers.masks",
     # An import that fails is tried again; of Keras, too: here its first import finds no backend.
     """if True:
         import os, sys, keras_transformer

@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from keras_transformer import markup
 from keras_transformer.__main__ import main
-from keras_transformer.translator import Translator
+from keras_transformer.text import markup
+from keras_transformer.translation.translator import Translator
 
 pytestmark = pytest.mark.usefixtures("loaded_once")
 

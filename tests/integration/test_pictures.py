@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 from trainings import phrases
 
-from keras_transformer import pictures, visualize
 from keras_transformer.__main__ import main
-from keras_transformer.datasets import DataError
-from keras_transformer.embeddings import positional_encoding
-from keras_transformer.model import Transformer
-from keras_transformer.pictures import draw, explorer, read_attention, trace_beams
-from keras_transformer.tokenizers import Tokenizer
-from keras_transformer.translator import Translator
+from keras_transformer.data.corpora import DataError
+from keras_transformer.layers.embeddings import positional_encoding
+from keras_transformer.models.transformer import Transformer
+from keras_transformer.pictures import drawing as pictures
+from keras_transformer.pictures import figures as visualize
+from keras_transformer.pictures.drawing import draw, explorer, read_attention, trace_beams
+from keras_transformer.text.tokenizer import Tokenizer
+from keras_transformer.translation.translator import Translator
 
 pytestmark = pytest.mark.usefixtures("loaded_once")
 

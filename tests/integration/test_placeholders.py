@@ -1,7 +1,7 @@
 """Placeholders and glossaries of a trained model."""
 
 from keras_transformer import Translator
-from keras_transformer.placeholders import Glossary
+from keras_transformer.text.glossary import Glossary
 
 
 def test_terms_that_are_there_anyway_change_nothing(golden):

@@ -25,9 +25,9 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, te
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 from tensorflow_serving.config import model_server_config_pb2
 
-from keras_transformer import decoding
-from keras_transformer.export.serving import server_environment
-from keras_transformer.export.serving.client import NO_HYPOTHESIS, GrpcClient, RestClient, ServingError, main
+from keras_transformer.export.serving import client, server_environment
+from keras_transformer.export.serving.client import GrpcClient, RestClient, ServingError, main
+from keras_transformer.search.decoder import NO_HYPOTHESIS
 
 FOLDER = Path(__file__).parents[2] / "export" / "serving"
 
@@ -157,7 +157,7 @@ def client(request):
 
 def test_the_client_knows_what_is_no_hypothesis():
     """By a number of its own: it is copied to where none of the package is."""
-    assert NO_HYPOTHESIS == decoding.NO_HYPOTHESIS
+    assert serving_client.NO_HYPOTHESIS == NO_HYPOTHESIS
 
 
 def assert_answers(client, origin):

@@ -11,9 +11,9 @@ from trainings import phrases
 from keras_transformer.__main__ import main
 from keras_transformer.export.saved_model import export_saved_model, servable
 from keras_transformer.files import write_json
-from keras_transformer.runs import Run
-from keras_transformer.tokenizers import END_TOKEN_ID
-from keras_transformer.translator import Translator
+from keras_transformer.text.special_ids import END_TOKEN_ID
+from keras_transformer.training.run import Run
+from keras_transformer.translation.translator import Translator
 
 
 @pytest.fixture(scope="module")

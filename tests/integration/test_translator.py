@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.decoding import length_penalty_divisor
-from keras_transformer.search import SearchSettings
-from keras_transformer.tokenizers import END_TOKEN_ID, START_TOKEN_ID
-from keras_transformer.translations import Translation
-from keras_transformer.translator import Translator
+from keras_transformer.search.decoder import length_penalty_divisor
+from keras_transformer.search.settings import SearchSettings
+from keras_transformer.text.special_ids import END_TOKEN_ID, START_TOKEN_ID
+from keras_transformer.translation.results import Translation
+from keras_transformer.translation.translator import Translator
 
 # Each number of beams and of hypotheses is a search of its own, which takes seconds to trace. So tests search with the
 # translator's four beams or with one.

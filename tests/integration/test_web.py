@@ -25,17 +25,17 @@ from sentencepiece_models import imported_tokenizer, trained
 from texts import LANGUAGES, PARTS, SENTENCES, random_html, random_parts, random_sentences, shuffled
 from trainings import phrases
 
-from keras_transformer import markup, placeholders, sentencepiece_model, sentences
-from keras_transformer.confidence import Calibration
-from keras_transformer.datasets import ParallelText
+from keras_transformer.data.corpora import ParallelText
 from keras_transformer.export import ExportError, report, web
 from keras_transformer.export.verify import ODD, SHARE, verify
 from keras_transformer.export.web import POLICY, SOURCES, built_page, export_web, server
 from keras_transformer.files import MANIFEST, FileError, new_folder
-from keras_transformer.model import Transformer
-from keras_transformer.runs import Run
-from keras_transformer.tokenizers import Tokenizer
-from keras_transformer.translator import Translator
+from keras_transformer.models.transformer import Transformer
+from keras_transformer.text import markup, placeholders, sentencepiece_model, sentences
+from keras_transformer.text.confidence import Calibration
+from keras_transformer.text.tokenizer import Tokenizer
+from keras_transformer.training.run import Run
+from keras_transformer.translation.translator import Translator
 
 LENGTH = 40
 SETTINGS = "models/float32/translator.json"

@@ -3,8 +3,8 @@
 Apart from tests/test_distribution.py, so that the two, which wait much, run at the same time.
 """
 
-from keras_transformer import commands
 from keras_transformer.__main__ import main
+from keras_transformer.commands import commands
 
 
 def test_a_worker_that_waits_for_one_that_failed_is_ended(tmp_path, monkeypatch, capsys):

@@ -20,9 +20,9 @@ from texts import write
 from trainings import SMALL, own_files
 
 import train_keras
-from keras_transformer import runs
 from keras_transformer.__main__ import main
-from keras_transformer.runs import Run
+from keras_transformer.training import run as runs
+from keras_transformer.training.run import Run
 
 
 def run(*arguments, module="keras_transformer"):

@@ -9,14 +9,14 @@ import pytest
 from texts import write
 
 import train_keras
-from keras_transformer.datasets import corpus_text
-from keras_transformer.encoding import encoded_in
+from keras_transformer.data.corpora import corpus_text
+from keras_transformer.data.encoding import encoded_in
 from keras_transformer.export import web
 from keras_transformer.export.report import FORMS, write_report
 from keras_transformer.export.run_tflite import TFLiteTranslator
 from keras_transformer.export.run_tflite import main as run_tflite
 from keras_transformer.export.tflite import export_tflite
-from keras_transformer.runs import Run
+from keras_transformer.training.run import Run
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def entry(paths, direction=None, **more):
 def test_bulk_translation_and_preparation_know_the_language(two_way, sides, own, tmp_path):
     english, german = sides
     (tmp_path / "in").write_text("\n".join(german) + "\n")
-    call = [sys.executable, "-m", "keras_transformer.bulk", "--run", str(two_way.run_dir)]
+    call = [sys.executable, "-m", "keras_transformer.commands.bulk", "--run", str(two_way.run_dir)]
     flags = ["--input", str(tmp_path / "in"), "--output", str(tmp_path / "out"), "--target-language", "en"]
     subprocess.run([*call, *flags], check=True, capture_output=True, timeout=300)
     assert (tmp_path / "out" / "in").read_text().splitlines() == english

@@ -13,8 +13,8 @@ from arrays import checkpoint_arrays
 from trainings import STUDENT, phrases, side_by_side
 
 from keras_transformer.__main__ import main
-from keras_transformer.runs import Run
-from keras_transformer.translator import Translator
+from keras_transformer.training.run import Run
+from keras_transformer.translation.translator import Translator
 
 # The command.
 

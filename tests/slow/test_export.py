@@ -14,13 +14,13 @@ from exports import assert_same, serve
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 from trainings import phrases
 
-from keras_transformer.compiled import BATCH_SIZES
 from keras_transformer.export import ExportError
 from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.export.verify import verify_saved_model
-from keras_transformer.model import Transformer
-from keras_transformer.tokenizers import KINDS, Tokenizer
-from keras_transformer.translator import Translator
+from keras_transformer.models.transformer import Transformer
+from keras_transformer.text.tokenizer import KINDS, Tokenizer
+from keras_transformer.translation.compiled import BATCH_SIZES
+from keras_transformer.translation.translator import Translator
 
 C_PROGRAM = Path(__file__).parents[1] / "serve.c"
 

@@ -8,8 +8,8 @@ from trainings import files, fine_tune, phrases
 
 import train_keras
 from keras_transformer.__main__ import main
-from keras_transformer.runs import Run
-from keras_transformer.translator import Translator
+from keras_transformer.training.run import Run
+from keras_transformer.translation.translator import Translator
 
 FREEZE = ["--freeze", "embeddings,encoder", "--dropout", "0.2"]
 

@@ -5,10 +5,10 @@ import pytest
 from public_models import LANGUAGES, NLLB, SOURCES, m2m_100_folder, translator_of
 from sentencepiece_models import texts
 
-from keras_transformer import importing
 from keras_transformer.__main__ import main
-from keras_transformer.tokenizers import END_TOKEN_ID
-from keras_transformer.translator import Translator
+from keras_transformer.text.special_ids import END_TOKEN_ID
+from keras_transformer.transfer import importing
+from keras_transformer.translation.translator import Translator
 
 
 @pytest.fixture(autouse=True, scope="module")

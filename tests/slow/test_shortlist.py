@@ -5,7 +5,7 @@ from trainings import phrases
 
 from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.export.tflite import export_tflite
-from keras_transformer.translator import Translator
+from keras_transformer.translation.translator import Translator
 
 
 @pytest.mark.parametrize("name", ["golden", "two_way"])

@@ -9,9 +9,10 @@ from keras_transformer.export.ctranslate2 import export_ctranslate2
 from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.export.tflite import export_tflite
 from keras_transformer.export.verify import ServedModel
-from keras_transformer.model import Transformer
-from keras_transformer.tokenizers import PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID, Tokenizer
-from keras_transformer.translator import Translator
+from keras_transformer.models.transformer import Transformer
+from keras_transformer.text.special_ids import PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID
+from keras_transformer.text.tokenizer import Tokenizer
+from keras_transformer.translation.translator import Translator
 
 # Padding, start tokens and, by default, unknown tokens are never written, even if the model prefers them.
 

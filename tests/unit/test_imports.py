@@ -14,98 +14,31 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "keras_transformer"
 
-# Edges inside the package. The core comes first, in reading order; it knows Keras and NumPy and nothing else.
-ALLOWED = {
-    "base": set(),
-    "masks": {"base"},
-    "embeddings": {"base"},
-    "caches": {"base"},
-    "attention": {"base", "masks", "caches"},
-    "blocks": {"base", "masks", "attention"},
-    "distribution": set(),
-    "model": {"base", "masks", "embeddings", "blocks", "distribution"},
-    "ensemble": {"model"},
-    "decoding": {"base"},
-    "settings": set(),
-    "shortlist": {"base", "files", "tokenizers"},
-    "search": {"settings", "tokenizers", "decoding", "shortlist"},
-    "config": {"settings", "search"},
-    "command_line": {"config", "settings"},
+# The floors of the house, the lowest first: a folder imports from itself and from those before it.
+FLOORS = ("files", "settings", "layers", "text", "models", "search", "data", "training", "translation", "transfer")
+FLOORS += ("pictures", "commands")
+# What each may load beyond the standard library, NumPy and Keras.
+LIBRARIES = {
     "files": set(),
-    "text": set(),
-    "sentences": set(),
-    "placeholders": set(),
-    "confidence": set(),
-    "markup": {"placeholders"},
-    "runs": {"config", "files", "placeholders", "tokenizers", "confidence", "shortlist"},
-    "sentencepiece_model": set(),
-    "tokenizers": {"files", "placeholders", "sentencepiece_model"},
-    "phrasebook_lexicon": set(),
-    "phrasebook_grammar": {"phrasebook_lexicon"},
-    "phrasebook": {"phrasebook_lexicon", "phrasebook_grammar"},
-    "datasets": {"phrasebook", "text"},
-    "encoding": {"files", "placeholders", "tokenizers"},
-    "cleaning": {"encoding", "files"},
-    "data": {"encoding", "placeholders", "tokenizers"},
-    "losses": {"base"},
-    "checkpoints": {"files"},
-    "training": {"losses", "checkpoints"},
-    "scoring": set(),
-    "compiled": set(),
-    "translations": set(),
-    "translator": {
-        *("translations", "model", "ensemble", "decoding", "search", "shortlist", "settings", "compiled"),
-        *("tokenizers", "runs", "sentences", "placeholders", "markup", "confidence"),
-    },
-    "distilling": {
-        *("translator", "config", "settings", "search", "text", "runs", "datasets", "encoding", "cleaning", "files"),
-        *("tokenizers", "decoding"),
-    },
-    "bulk": {"translator", "command_line", "config", "text", "runs", "datasets", "encoding", "cleaning"},
-    "visualize": set(),
-    "pictures": {
-        *("visualize", "embeddings", "tokenizers", "decoding", "translations", "translator", "training", "config"),
-        *("search", "datasets", "scoring"),
-    },
-}
-CORE = ("base", "masks", "embeddings", "caches", "attention", "blocks", "model", "ensemble", "decoding")
-# What each file outside the core may load beyond the standard library, NumPy and Keras.
-HEAVY = {
     "settings": set(),
-    "shortlist": set(),
+    "layers": {"tensorflow"},  # Keras has no gather that is one operation of a graph.
+    "text": {"regex", "sentencepiece", "google", "tensorflow", "tensorflow_text", "keras_nlp"},
+    "models": {"tensorflow"},  # Where several devices train together.
     "search": set(),
-    "config": set(),
-    "command_line": set(),
-    "files": set(),
-    "text": set(),
-    "sentences": {"regex", "tensorflow"},
-    "placeholders": {"regex", "tensorflow"},
-    "confidence": {"regex"},
-    "markup": set(),
-    "runs": set(),
-    "phrasebook_lexicon": set(),
-    "phrasebook_grammar": set(),
-    "phrasebook": set(),
-    "sentencepiece_model": {"google"},
-    "tokenizers": {"sentencepiece", "tensorflow_text", "tensorflow", "keras_nlp"},
-    "datasets": set(),
-    "encoding": set(),
-    "cleaning": {"regex", "lingua"},
-    "data": {"tensorflow"},
-    "losses": set(),
-    "checkpoints": set(),
-    "training": set(),
-    "distribution": {"tensorflow"},
-    "scoring": {"sacrebleu"},
-    "compiled": {"tensorflow", "jax"},
-    "translations": set(),
-    "translator": set(),
-    "distilling": {"sacrebleu"},
-    "bulk": {"apache_beam"},
-    "visualize": {"matplotlib"},
-    "pictures": set(),
+    "data": {"regex", "lingua", "tensorflow"},
+    "training": {"tensorflow"},
+    "translation": {"sacrebleu", "tensorflow", "jax"},
+    "transfer": {"sacrebleu", "sentencepiece", "google", "safetensors", "torch", "yaml"},
+    "pictures": {"matplotlib"},
+    "commands": {"tqdm", "apache_beam", "train_keras"},
 }
-ANYTHING = ("__init__", "__main__", "commands")
+# To be copied to where none of the package is.
+ALONE = (
+    "export/serving/client.py",
+    "export/run_tflite.py",
+    "keras_transformer/text/sentences.py",
+    "keras_transformer/text/placeholders.py",
+)
 
 
 def imports(path):
@@ -120,62 +53,36 @@ def imports(path):
 
 
 def own(path):
+    """The folders and files of the package from which a file imports."""
     return {name.split(".")[1] for name in imports(path) if name.startswith("keras_transformer.")}
 
 
-def foreign(path):
-    names = {name.split(".")[0] for name in imports(path)}
-    return names - set(sys.stdlib_module_names) - {"keras_transformer", "numpy", "keras"}
+def files_of(floor):
+    return [PACKAGE / f"{floor}.py"] if (PACKAGE / f"{floor}.py").exists() else sorted((PACKAGE / floor).rglob("*.py"))
 
 
-FILES = sorted(path.stem for path in PACKAGE.glob("*.py") if path.stem not in ANYTHING)
+def test_every_folder_has_its_place_and_says_what_lives_there():
+    names = {path.stem for path in PACKAGE.iterdir() if path.suffix in ("", ".py")} - {"__pycache__"}
+    assert names == {"__init__", "__main__", *FLOORS}
+    for folder in (path for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"):
+        assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))), folder
 
 
-def test_every_file_has_its_place_in_the_law():
-    assert set(FILES) == set(ALLOWED)
+@pytest.mark.parametrize("floor", FLOORS)
+def test_a_folder_imports_only_from_those_before_it_and_loads_only_its_libraries(floor):
+    allowed = set(FLOORS[: FLOORS.index(floor) + 1])
+    for path in files_of(floor):
+        exports = {"export"} if floor == "commands" else set()
+        assert own(path) & {*FLOORS, "export"} <= allowed | exports, path
+        libraries = {name.split(".")[0] for name in imports(path)} - set(sys.stdlib_module_names)
+        assert libraries - {"keras_transformer", "numpy", "keras"} <= LIBRARIES[floor], path
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_edges_within_the_package(name):
-    modules = {path.stem for path in PACKAGE.glob("*.py")} | {"export"}
-    assert own(PACKAGE / f"{name}.py") & modules <= ALLOWED[name] | {name}
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_what_a_file_loads_from_outside(name):
-    # TensorFlow in `base`: Keras has no gather that is one operation of a graph.
-    allowed = {"tensorflow"} if name == "base" else set() if name in CORE else HEAVY[name]
-    assert foreign(PACKAGE / f"{name}.py") <= allowed
-
-
-def test_exports_build_on_the_translator_and_nobody_builds_on_exports():
-    # To be copied to where none of the package is; the second one with the last two.
-    for path in ("export/serving/client.py", "export/run_tflite.py"):
-        assert own(ROOT / path) == set()
-    for name in ("sentences", "placeholders"):
-        assert own(PACKAGE / f"{name}.py") == set()
-    allowed = {
-        "translations",
-        "translator",
-        "search",
-        "sentences",
-        "placeholders",
-        "markup",
-        "compiled",
-        "config",
-        "tokenizers",
-        "decoding",
-        "embeddings",
-        "export",
-        "files",
-        "caches",
-    }
-    # Two of them say in BLEU what an export is worth.
-    more = {"verify": {"scoring"}, "report": {"scoring", "datasets", "runs", "visualize"}}
-    for path in (ROOT / "export").glob("*.py"):
-        assert own(path) <= allowed | more.get(path.stem, set())
-    for name in FILES:
-        assert "export" not in own(PACKAGE / f"{name}.py")
+def test_exports_build_on_translators_and_what_is_copied_needs_nothing_of_the_package():
+    for path in (ROOT / "export").rglob("*.py"):
+        assert not own(path) & {"commands", "transfer"}, path
+    for path in ALONE:
+        assert own(ROOT / path) == set(), path
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from trainings import own_files
 
 import train_keras
 from keras_transformer.__main__ import main
-from keras_transformer.command_line import user_errors
-from keras_transformer.config import ConfigError, DataConfig, RunConfig
-from keras_transformer.runs import SETTING_UP, Run
+from keras_transformer.commands.flags import user_errors
+from keras_transformer.training.config import ConfigError, DataConfig, RunConfig
+from keras_transformer.training.run import SETTING_UP, Run
 
 
 def said(stderr):
@@ -155,7 +155,7 @@ def test_an_interrupted_set_up_leaves_the_old_run_and_does_not_offer_to_resume_i
     def interrupt(data):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("keras_transformer.datasets.load_corpus", interrupt)
+    monkeypatch.setattr("keras_transformer.data.corpora.load_corpus", interrupt)
     before = sorted(old_run(tmp_path).rglob("*"))
     with pytest.raises(SystemExit, match="130"):
         train_keras.main(["--run-dir", str(tmp_path), "--overwrite"])

@@ -11,11 +11,11 @@ from texts import write
 from trainings import phrases
 
 from keras_transformer.__main__ import main
-from keras_transformer.cleaning import Cleaner, clean_files
-from keras_transformer.config import ConfigError, RunConfig
-from keras_transformer.datasets import ParallelText
-from keras_transformer.encoding import encode_pairs, encoded_in, left_out_by
-from keras_transformer.tokenizers import Tokenizer
+from keras_transformer.data.cleaning import Cleaner, clean_files
+from keras_transformer.data.corpora import ParallelText
+from keras_transformer.data.encoding import encode_pairs, encoded_in, left_out_by
+from keras_transformer.text.tokenizer import Tokenizer
+from keras_transformer.training.config import ConfigError, RunConfig
 
 GOOD = ("The dog sleeps in the garden.", "Der Hund schläft im Garten.")
 

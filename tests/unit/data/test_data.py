@@ -13,13 +13,14 @@ import pytest
 from trainings import phrases
 
 import train_keras
-from keras_transformer import encoding
-from keras_transformer.config import RunConfig
-from keras_transformer.data import Variation, make_batches, pairs_per_pass, plan_batches, split_evenly
-from keras_transformer.datasets import Corpus, ParallelText
-from keras_transformer.encoding import EncodedPairs, encode_pairs, encoded_in
+from keras_transformer.data import encoding
+from keras_transformer.data.batches import Variation, make_batches, pairs_per_pass, plan_batches, split_evenly
+from keras_transformer.data.corpora import Corpus, ParallelText
+from keras_transformer.data.encoding import EncodedPairs, encode_pairs, encoded_in
 from keras_transformer.files import FileError
-from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, Tokenizer
+from keras_transformer.text.special_ids import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID
+from keras_transformer.text.tokenizer import Tokenizer
+from keras_transformer.training.config import RunConfig
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ import pytest
 from texts import names, write
 from trainings import made_phrasebook
 
-from keras_transformer import datasets
-from keras_transformer.config import DataConfig
-from keras_transformer.datasets import DataError, ParallelText, load_corpus, multi30k, parallel_files, read_parallel
+from keras_transformer.data import corpora as datasets
+from keras_transformer.data.corpora import DataError, ParallelText, load_corpus, multi30k, parallel_files, read_parallel
+from keras_transformer.training.config import DataConfig
 
 # Pairs.
 

@@ -5,9 +5,9 @@ import pytest
 from texts import write
 from trainings import made_phrasebook, phrases
 
-from keras_transformer.config import ConfigError, DataConfig, RunConfig
-from keras_transformer.datasets import DataError, load_corpus
-from keras_transformer.tokenizers import Tokenizer, TokenizerError
+from keras_transformer.data.corpora import DataError, load_corpus
+from keras_transformer.text.tokenizer import Tokenizer, TokenizerError
+from keras_transformer.training.config import ConfigError, DataConfig, RunConfig
 
 # A user may write a tag: it stays a text.
 WITH_TAGS = [">>de<< The dog.", "The >>en<< dog >>de<<", ">>fr<<", "a>>de<<b", ""]

@@ -8,11 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from keras_transformer import phrasebook as pb
-from keras_transformer import phrasebook_grammar as grammar
-from keras_transformer import phrasebook_lexicon as lexicon
-from keras_transformer.phrasebook_grammar import PRONOUN, Clause, Text
-from keras_transformer.phrasebook_lexicon import ACC, ADJECTIVE, DAT, NOUN, VERB
+from keras_transformer.data import phrasebook as pb
+from keras_transformer.data.phrasebook import grammar, lexicon
+from keras_transformer.data.phrasebook.grammar import PRONOUN, Clause, Text
+from keras_transformer.data.phrasebook.lexicon import ACC, ADJECTIVE, DAT, NOUN, VERB
 
 
 @pytest.fixture(scope="module")

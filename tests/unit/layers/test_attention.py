@@ -9,9 +9,9 @@ import pytest
 from arrays import copy_attention, embed, keras_mask, random, randomize, symbolic_like, to_numpy
 from keras import ops
 
-from keras_transformer.attention import MultiHeadAttention
-from keras_transformer.caches import FixedCache
-from keras_transformer.masks import bias
+from keras_transformer.layers.attention import MultiHeadAttention
+from keras_transformer.layers.caches import FixedCache
+from keras_transformer.layers.masks import bias
 
 B, T, S, N, H, H_VALUE, D, D_VALUE, D_KEY, V = 2, 5, 7, 3, 11, 31, 13, 17, 23, 19
 POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")

@@ -9,8 +9,10 @@ import pytest
 from arrays import copy_attention, embed, keras_mask, random, randomize, symbolic_like, to_numpy
 from keras import ops
 
-from keras_transformer.blocks import DecoderBlock, EncoderBlock, FeedForward
-from keras_transformer.masks import bias
+from keras_transformer.layers.decoder_block import DecoderBlock
+from keras_transformer.layers.encoder_block import EncoderBlock
+from keras_transformer.layers.feed_forward import FeedForward
+from keras_transformer.layers.masks import bias
 
 B, T, S, N, H, F, D_ENCODER = 2, 5, 7, 3, 11, 13, 17
 D = N * H

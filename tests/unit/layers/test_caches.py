@@ -5,7 +5,7 @@ import pytest
 from arrays import random, to_numpy
 from keras import ops
 
-from keras_transformer.caches import FixedCache, GrowingCache, empty_cache
+from keras_transformer.layers.caches import FixedCache, GrowingCache, empty_cache
 
 ROWS, H, H_VALUE, L, K = 6, 11, 13, 5, 3
 

@@ -8,7 +8,7 @@ import pytest
 from arrays import keras_mask, to_numpy
 from keras import ops
 
-from keras_transformer.embeddings import PositionalEmbedding, positional_encoding, positional_rotation
+from keras_transformer.layers.embeddings import PositionalEmbedding, positional_encoding, positional_rotation
 
 B, L, D, V = 3, 5, 14, 23
 POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")

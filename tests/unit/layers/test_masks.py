@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.masks import bias, causal_mask, check_attention_mask, check_padding_mask, combine, padding_mask
+from keras_transformer.layers.masks import (
+    bias,
+    causal_mask,
+    check_attention_mask,
+    check_padding_mask,
+    combine,
+    padding_mask,
+)
 
 B, N, T, S = 2, 7, 3, 5
 

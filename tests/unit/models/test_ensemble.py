@@ -6,9 +6,10 @@ import pytest
 from arrays import seed_weights
 from keras import ops
 
-from keras_transformer.ensemble import Ensemble
-from keras_transformer.model import Transformer
-from keras_transformer.search import SearchSettings, search
+from keras_transformer.models.ensemble import Ensemble
+from keras_transformer.models.transformer import Transformer
+from keras_transformer.search.search import search
+from keras_transformer.search.settings import SearchSettings
 
 V = 13
 SIZES = {"num_layers": 1, "num_heads": 2, "hidden_dim": 8, "intermediate_dim": 11}

@@ -7,9 +7,9 @@ import pytest
 from matplotlib import colormaps
 from matplotlib.colors import to_rgb
 
-from keras_transformer import visualize
-from keras_transformer.embeddings import positional_encoding, positional_rotation
-from keras_transformer.training import InverseSquareRootSchedule
+from keras_transformer.layers.embeddings import positional_encoding, positional_rotation
+from keras_transformer.pictures import figures as visualize
+from keras_transformer.training.schedules import InverseSquareRootSchedule
 
 TABLE = positional_encoding(13, 10)
 WORDS = ["▁the", "▁cat", "s", "</s>"]
@@ -136,7 +136,7 @@ def test_embeddings_are_moved_by_their_positions_along_the_components():
 
 
 def test_masks_are_those_of_the_layers():
-    from keras_transformer import masks
+    from keras_transformer.layers import masks
 
     padding = np.array([[True, True, True], [True, False, False]])
     found = np.array(images(visualize.masks(padding, [WORDS[:3]] * 2)))

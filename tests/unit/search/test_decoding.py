@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer import decoding
-from keras_transformer.search import SearchSettings
+from keras_transformer.search.beam import beam_search
+from keras_transformer.search.decoder import NO_HYPOTHESIS, SpecialIds, Stage, length_penalty_divisor
+from keras_transformer.search.greedy import greedy, sample
+from keras_transformer.search.settings import SearchSettings
 
 V, L, B = 5, 4, 3  # Tokens: 0 padding, 1 an ordinary token, 2 start, 3 end, 4 an ordinary token.
 START, END = 2, 3
@@ -51,7 +53,7 @@ class TableDecoder:
 @pytest.mark.parametrize(("num_beams", "ancestors"), [(1, [None]), (3, [(B, 3, 2), (B, 3, L)])], ids=str)
 def test_a_decoder_is_any_object_with_a_cache_a_step_and_a_lengthen(num_beams, ancestors):
     """Checks the arguments of each call. The second stage calls `lengthen`; the beams of a sentence are adjacent."""
-    stages, asked, lengthened = [decoding.Stage(2), decoding.Stage(L)], set(), []
+    stages, asked, lengthened = [Stage(2), Stage(L)], set(), []
     table_decoder = TableDecoder(table(1), num_beams, stages)
 
     def step(token_ids, cache, index, ancestors):
@@ -64,7 +66,7 @@ def test_a_decoder_is_any_object_with_a_cache_a_step_and_a_lengthen(num_beams, a
 
     decoder = SimpleNamespace(cache=table_decoder.cache, step=step, lengthen=lengthen)
     settings = SearchSettings(num_beams=num_beams)
-    hypotheses = (decoding.greedy if num_beams == 1 else decoding.beam_search)(decoder, B, L, settings, stages=stages)
+    hypotheses = (greedy if num_beams == 1 else beam_search)(decoder, B, L, settings, stages=stages)
     assert asked == {((B * num_beams,), (), shape) for shape in ancestors}
     assert lengthened == [L]
     assert tuple(hypotheses.token_ids.shape) == (B, num_beams, L)
@@ -82,13 +84,13 @@ def test_a_language_tag_costs_nothing(kind, repetition_penalty):
     num_beams = 3 if "beams" in kind else 1
     decoder = TableDecoder(logits, num_beams)
     settings = SearchSettings(num_beams=num_beams, length_penalty=0.0, repetition_penalty=repetition_penalty)
-    special_ids = decoding.SpecialIds(forbidden=(0, START), num_tags=1)
+    special_ids = SpecialIds(forbidden=(0, START), num_tags=1)
     given = {"limits": np.full(B, L), "prefix": np.full((B, 1), 4), "special_ids": special_ids}
     if kind == "sampling":
         uniforms = np.random.default_rng(0).uniform(size=(B, L)).astype("float32")
-        found = decoding.sample(decoder, uniforms, L, settings, **given)
+        found = sample(decoder, uniforms, L, settings, **given)
     else:
-        search = decoding.beam_search if num_beams > 1 else decoding.greedy
+        search = beam_search if num_beams > 1 else greedy
         found = search(decoder, B, L, settings, jit_compile="XLA" in kind, **given)
     token_ids, scores = map(ops.convert_to_numpy, found)
     for sentence in range(B):
@@ -129,13 +131,13 @@ def split(kwargs):
 def run_beam(logits, num_beams, **kwargs):
     settings, kwargs = split({"num_beams": num_beams, **kwargs})
     decoder = TableDecoder(logits, num_beams, kwargs.get("stages"))
-    token_ids, scores = decoding.beam_search(decoder, B, L, settings, **kwargs)
+    token_ids, scores = beam_search(decoder, B, L, settings, **kwargs)
     return ops.convert_to_numpy(token_ids), ops.convert_to_numpy(scores)
 
 
 def run_greedy(logits, **kwargs):
     settings, kwargs = split(kwargs)
-    token_ids, scores = decoding.greedy(TableDecoder(logits, 1, kwargs.get("stages")), B, L, settings, **kwargs)
+    token_ids, scores = greedy(TableDecoder(logits, 1, kwargs.get("stages")), B, L, settings, **kwargs)
     return ops.convert_to_numpy(token_ids), ops.convert_to_numpy(scores)
 
 
@@ -175,9 +177,9 @@ def test_the_operations_for_xla_give_the_same_result(num_beams):
 
 
 STAGES = {
-    "longer": [decoding.Stage(1), decoding.Stage(2), decoding.Stage(L)],
-    "fewer": [decoding.Stage(L), decoding.Stage(L, 2)],
-    "longer and fewer": [decoding.Stage(2), decoding.Stage(L), decoding.Stage(L, 2), decoding.Stage(L, 3)],
+    "longer": [Stage(1), Stage(2), Stage(L)],
+    "fewer": [Stage(L), Stage(L, 2)],
+    "longer and fewer": [Stage(2), Stage(L), Stage(L, 2), Stage(L, 3)],
 }
 
 
@@ -255,7 +257,7 @@ def test_more_beams_than_hypotheses_marks_the_empty_places():
     token_ids, scores = run_beam(logits, num_beams=7)
     assert (token_ids[:, 0, 0] == END).all()
     np.testing.assert_allclose(scores[:, 0], 0.0)
-    assert (scores[:, 1:] < decoding.NO_HYPOTHESIS).all()
+    assert (scores[:, 1:] < NO_HYPOTHESIS).all()
 
 
 def test_hypotheses_come_best_first():
@@ -268,13 +270,13 @@ def test_an_empty_batch_has_no_hypotheses():
         return ops.zeros((0, V)), cache
 
     decoder = SimpleNamespace(step=step, cache=ops.zeros((0, 1)))
-    hypotheses = decoding.beam_search(decoder, 0, L, SearchSettings(num_beams=2))
+    hypotheses = beam_search(decoder, 0, L, SearchSettings(num_beams=2))
     assert tuple(hypotheses.token_ids.shape) == (0, 2, L)
 
 
 def test_length_penalty_divisor_counts_as_in_the_paper():
-    assert decoding.length_penalty_divisor(1.0, 0.6) == 1.0
-    np.testing.assert_allclose(decoding.length_penalty_divisor(10.0, 0.6), 2.5**0.6)
+    assert length_penalty_divisor(1.0, 0.6) == 1.0
+    np.testing.assert_allclose(length_penalty_divisor(10.0, 0.6), 2.5**0.6)
 
 
 # Limits, prefixes and rules, against enumeration.
@@ -285,7 +287,7 @@ def until_end(token_ids):
     return tokens[: tokens.index(END) + 1] if END in tokens else tokens
 
 
-def obeys(tokens, min_length=0, no_repeat_ngram_size=0, special_ids=decoding.SpecialIds()):
+def obeys(tokens, min_length=0, no_repeat_ngram_size=0, special_ids=SpecialIds()):
     """Whether the rules allow a hypothesis."""
     n = no_repeat_ngram_size
     ngrams = [tokens[i : i + n] for i in range(len(tokens) - n + 1) if END not in tokens[i : i + n]] if n else []
@@ -298,7 +300,7 @@ def assert_finds(hypotheses, expected):
     """Compares the hypotheses of one sentence with (score, tokens) pairs, best first."""
     token_ids, scores = hypotheses
     np.testing.assert_allclose(scores[: len(expected)], [score for score, _ in expected], atol=1e-4)
-    assert (scores[len(expected) :] < decoding.NO_HYPOTHESIS).all()
+    assert (scores[len(expected) :] < NO_HYPOTHESIS).all()
     for (_, tokens), row in zip(expected[:20], token_ids, strict=False):
         assert tuple(row) == tokens + (0,) * (L - len(tokens))
 
@@ -317,7 +319,7 @@ def test_each_sentence_has_its_own_limit(length_penalty):
 
 
 def forbidding(*token_ids):
-    return decoding.SpecialIds(START, END, 0, token_ids)
+    return SpecialIds(START, END, 0, token_ids)
 
 
 RULES = [
@@ -342,7 +344,7 @@ def test_a_search_with_rules_equals_enumeration_with_the_models_own_scores(rules
         assert_finds([x[sentence] for x in hypotheses], expected[:MOST_BEAMS])
 
 
-STAGES = [decoding.Stage(2), decoding.Stage(L), decoding.Stage(L, divisor=B)]
+STAGES = [Stage(2), Stage(L), Stage(L, divisor=B)]
 
 
 @pytest.mark.parametrize("stages", [None, STAGES], ids=["one", "three"])
@@ -350,7 +352,7 @@ STAGES = [decoding.Stage(2), decoding.Stage(L), decoding.Stage(L, divisor=B)]
 def test_required_placeholders_are_written_once_as_in_an_enumeration(seed, stages):
     """Token 4 is a placeholder, which the first and the last sentence must have."""
     logits, required = table(seed), np.array([[True], [False], [True]])
-    special_ids = decoding.SpecialIds(START, END, 0, num_placeholders=1)
+    special_ids = SpecialIds(START, END, 0, num_placeholders=1)
     rules = {"special_ids": special_ids, "required": required, "stages": stages}
     hypotheses = run_beam(logits, num_beams=MOST_BEAMS, length_penalty=0.6, **rules)
 
@@ -369,7 +371,7 @@ def test_required_placeholders_are_written_once_as_in_an_enumeration(seed, stage
     np.testing.assert_allclose(scores, greedy_scores, atol=1e-5)
     decoder = TableDecoder(logits, 1)
     uniforms = np.random.default_rng(seed).random((B, L), "float32")
-    drawn, _ = decoding.sample(decoder, uniforms, L, SearchSettings(), special_ids=special_ids, required=required)
+    drawn, _ = sample(decoder, uniforms, L, SearchSettings(), special_ids=special_ids, required=required)
     for sentence, row in enumerate(ops.convert_to_numpy(drawn)[:, 0].tolist()):
         assert obeys(until_end(row), int(required[sentence, 0]))
 
@@ -437,7 +439,7 @@ def test_a_prefix_may_contain_forbidden_tokens():
 def run_sample(logits, uniforms, **kwargs):
     settings, kwargs = split(kwargs)
     decoder = TableDecoder(logits, 1, kwargs.get("stages"))
-    token_ids, scores = decoding.sample(decoder, ops.convert_to_tensor(uniforms), L, settings, **kwargs)
+    token_ids, scores = sample(decoder, ops.convert_to_tensor(uniforms), L, settings, **kwargs)
     return ops.convert_to_numpy(token_ids)[:, 0], ops.convert_to_numpy(scores)[:, 0]
 
 
@@ -484,7 +486,7 @@ def test_every_token_is_drawn_as_often_as_its_probability(sampling):
         uniforms = np.tile((i * 100 + np.arange(100) + 0.5) / count, B).astype("float32")[:, None]
         rows = ops.convert_to_tensor(np.arange(B * 100, dtype="int32"))
         decoder = SimpleNamespace(step=step, cache=rows)
-        hypotheses = decoding.sample(decoder, ops.convert_to_tensor(uniforms), 1, sampling)
+        hypotheses = sample(decoder, ops.convert_to_tensor(uniforms), 1, sampling)
         tokens = ops.convert_to_numpy(hypotheses.token_ids).reshape(B, 100)
         for sentence in range(B):
             drawn[sentence] += np.bincount(tokens[sentence], minlength=V)
@@ -516,8 +518,8 @@ def test_each_row_draws_among_its_own_tokens():
     logits = ops.convert_to_tensor(logits)
     decoder = SimpleNamespace(step=lambda token_ids, cache, *rest: (logits, cache), cache=ops.zeros((2,)))
     uniforms = ops.convert_to_tensor(np.full((2, 1), np.nextafter(1, 0, dtype="float32")))
-    settings, special_ids = SearchSettings(top_p=0.95), decoding.SpecialIds(forbidden=())
-    found = decoding.sample(decoder, uniforms, 1, settings, special_ids=special_ids)
+    settings, special_ids = SearchSettings(top_p=0.95), SpecialIds(forbidden=())
+    found = sample(decoder, uniforms, 1, settings, special_ids=special_ids)
     assert ops.convert_to_numpy(found.token_ids)[:, 0, 0].tolist() == [5, 38]
 
 
@@ -529,9 +531,9 @@ def test_top_k_of_a_large_vocabulary_is_exact(size, k, jit_compile):
     x = np.random.default_rng(size).permutation(3 * size).reshape(3, size).astype("float32") * 7 / size - 50
     logits = ops.convert_to_tensor(np.repeat(x, k, axis=0))
     decoder = SimpleNamespace(step=lambda token_ids, cache, *rest: (logits, cache), cache=ops.zeros((3 * k,)))
-    settings, special_ids = SearchSettings(num_beams=k, length_penalty=0.0), decoding.SpecialIds(forbidden=())
+    settings, special_ids = SearchSettings(num_beams=k, length_penalty=0.0), SpecialIds(forbidden=())
     options = {"special_ids": special_ids, "jit_compile": jit_compile}
-    found = decoding.beam_search(decoder, 3, 1, settings, k, **options)
+    found = beam_search(decoder, 3, 1, settings, k, **options)
     expected = np.argsort(-x, axis=1)[:, :k]
     np.testing.assert_array_equal(ops.convert_to_numpy(found.token_ids)[:, :, 0], expected)
     log_probs = np.take_along_axis(log_softmax(x.astype("float64")), expected, axis=1)

@@ -6,9 +6,10 @@ import re
 import numpy as np
 import pytest
 
-from keras_transformer.search import SearchSettings, has_loop
+from keras_transformer.search.search import has_loop
+from keras_transformer.search.settings import SearchSettings
 from keras_transformer.settings import ConfigError
-from keras_transformer.tokenizers import PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID
+from keras_transformer.text.special_ids import PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID
 
 WRONG = [
     ("shortlist", -1, "at least 0"),

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.model import Transformer
-from keras_transformer.search import SearchSettings, placeholders_of, search
+from keras_transformer.models.transformer import Transformer
+from keras_transformer.search.search import placeholders_of, search
+from keras_transformer.search.settings import SearchSettings
 from keras_transformer.settings import ConfigError
-from keras_transformer.tokenizers import START_TOKEN_ID
+from keras_transformer.text.special_ids import START_TOKEN_ID
 
 
 @pytest.mark.parametrize("settings", [{}, {"max_length_ratio": 1.7}, {"max_length_ratio": 0}, {"max_length": 20}])

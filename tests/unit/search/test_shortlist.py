@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.model import Transformer
-from keras_transformer.search import SearchSettings, search
-from keras_transformer.shortlist import NUM_ALIGNED, Shortlist
+from keras_transformer.models.transformer import Transformer
+from keras_transformer.search.search import search
+from keras_transformer.search.settings import SearchSettings
+from keras_transformer.search.shortlist import NUM_ALIGNED, Shortlist
 
 V, F = 40, 6
 SOURCE = np.array([[7, 9, 8, 3], [9, 3, 0, 0]], "int32")

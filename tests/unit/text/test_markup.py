@@ -9,9 +9,9 @@ import html5lib
 import pytest
 from texts import HTML_WORDS, random_html, shuffled
 
-from keras_transformer import markup
-from keras_transformer.markup import Aligned, translate_html, translate_xml
-from keras_transformer.text import read_text
+from keras_transformer.text import markup
+from keras_transformer.text.lines import read_text
+from keras_transformer.text.markup import Aligned, translate_html, translate_xml
 
 
 def identity(texts):

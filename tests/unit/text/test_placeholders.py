@@ -9,8 +9,10 @@ import random
 import pytest
 from texts import PARTS, TOUCHING, random_parts, worded
 
-from keras_transformer import placeholders
-from keras_transformer.placeholders import Glossary, mask_words, protect, protect_pair, restored
+from keras_transformer.data.masking import mask_words
+from keras_transformer.text import placeholders
+from keras_transformer.text.glossary import Glossary
+from keras_transformer.text.placeholders import protect, protect_pair, restored
 
 
 @pytest.mark.parametrize(("text", "wanted", "parts"), PARTS)

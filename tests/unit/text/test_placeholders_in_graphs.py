@@ -5,9 +5,10 @@ import pytest
 import tensorflow as tf
 from texts import PARTS, TOUCHING, random_parts, worded
 
-from keras_transformer import placeholders
-from keras_transformer.placeholders import protect, protect_target, restored
-from keras_transformer.tokenizers import FIRST_PLACEHOLDER_ID, Tokenizer
+from keras_transformer.text import placeholders
+from keras_transformer.text.placeholders import protect, protect_target, restored
+from keras_transformer.text.special_ids import FIRST_PLACEHOLDER_ID
+from keras_transformer.text.tokenizer import Tokenizer
 
 
 def test_the_graph_does_the_same():

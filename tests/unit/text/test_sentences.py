@@ -6,7 +6,7 @@ test_sentences_in_graphs.py does the same in TensorFlow's graphs, tests/integrat
 import pytest
 from texts import SENTENCES, random_sentences
 
-from keras_transformer import sentences
+from keras_transformer.text import sentences
 
 
 @pytest.mark.parametrize("one", SENTENCES, ids=[one["name"] for one in SENTENCES])

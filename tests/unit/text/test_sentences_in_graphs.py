@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 from texts import LANGUAGES, SENTENCES, random_sentences
 
-from keras_transformer import sentences
+from keras_transformer.text import sentences
 
 
 def in_graph(texts, language=None):

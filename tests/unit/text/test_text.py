@@ -7,9 +7,9 @@ import os
 import pytest
 from texts import names, write
 
-from keras_transformer import text
-from keras_transformer.text import DataError, Line, Problems, decoded, lines, read_lines
-from keras_transformer.translations import Translation
+from keras_transformer.text import lines as text
+from keras_transformer.text.lines import DataError, Line, Problems, decoded, lines, read_lines
+from keras_transformer.translation.results import Translation
 
 WHOLE = Translation("", 0.0)
 

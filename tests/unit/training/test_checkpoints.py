@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from arrays import seed_weights
 
-from keras_transformer import checkpoints, runs, training
-from keras_transformer.losses import LabelSmoothedCrossEntropy, Perplexity
-from keras_transformer.model import Transformer
-from keras_transformer.runs import Run
+from keras_transformer.models.transformer import Transformer
+from keras_transformer.training import checkpoints
+from keras_transformer.training import recipe as training
+from keras_transformer.training import run as runs
+from keras_transformer.training.losses import LabelSmoothedCrossEntropy, Perplexity
+from keras_transformer.training.run import Run
 
 T, V = 5, 11
 ON_JAX = keras.backend.backend() == "jax"

@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 from arrays import seed_weights
 
-from keras_transformer import checkpoints, training
-from keras_transformer.distribution import DistributedFit
-from keras_transformer.losses import LabelSmoothedCrossEntropy, Perplexity, TokenAccuracy
-from keras_transformer.model import Transformer
+from keras_transformer.models.distributed_fit import DistributedFit
+from keras_transformer.models.transformer import Transformer
+from keras_transformer.training import checkpoints
+from keras_transformer.training import recipe as training
+from keras_transformer.training.losses import LabelSmoothedCrossEntropy, Perplexity, TokenAccuracy
 
 B, T, V = 3, 5, 11
 

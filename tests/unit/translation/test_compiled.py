@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer import compiled
-from keras_transformer.compiled import (
+from keras_transformer.translation import compiled
+from keras_transformer.translation.compiled import (
     BATCH_SIZES,
     SOURCE_LENGTHS,
     AutoCompiled,

@@ -6,11 +6,13 @@ import pytest
 from arrays import seed_weights
 from texts import worded
 
-from keras_transformer import Translator, placeholders
-from keras_transformer.data import EncodedPairs, Variation, encode_pairs
-from keras_transformer.model import Transformer
-from keras_transformer.placeholders import protect
-from keras_transformer.tokenizers import END_TOKEN_ID, FIRST_PLACEHOLDER_ID, Tokenizer
+from keras_transformer import Translator
+from keras_transformer.data.batches import EncodedPairs, Variation, encode_pairs
+from keras_transformer.models.transformer import Transformer
+from keras_transformer.text import placeholders
+from keras_transformer.text.placeholders import protect
+from keras_transformer.text.special_ids import END_TOKEN_ID, FIRST_PLACEHOLDER_ID
+from keras_transformer.text.tokenizer import Tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -79,8 +81,10 @@ def test_batches_do_not_change_translations(translator):
 
 def test_greedy_search_is_beam_search_with_one_beam(translator):
     """`num_beams=1` runs another loop."""
-    from keras_transformer.decoding import SpecialIds, Stage, beam_search
-    from keras_transformer.search import SearchSettings, placeholders_of
+    from keras_transformer.search.beam import beam_search
+    from keras_transformer.search.decoder import SpecialIds, Stage
+    from keras_transformer.search.search import placeholders_of
+    from keras_transformer.search.settings import SearchSettings
 
     (ids,) = translator.encode_sources(["the dog {a} sees {b}"])
     ids = np.array([ids], "int32")

@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 from arrays import seed_weights
 
-from keras_transformer import translator as module
-from keras_transformer.compiled import (
+from keras_transformer.models.transformer import Transformer
+from keras_transformer.search.search import has_loop
+from keras_transformer.settings import ConfigError
+from keras_transformer.text.special_ids import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID
+from keras_transformer.text.tokenizer import Tokenizer
+from keras_transformer.translation import translator as module
+from keras_transformer.translation.compiled import (
     BATCH_SIZES,
     COMPILE_AFTER,
     COMPILE_AFTER_IDLE,
@@ -17,12 +22,8 @@ from keras_transformer.compiled import (
     SOURCE_LENGTHS,
     AutoCompiled,
 )
-from keras_transformer.model import Transformer
-from keras_transformer.search import has_loop
-from keras_transformer.settings import ConfigError
-from keras_transformer.tokenizers import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID, Tokenizer
-from keras_transformer.translations import Attention
-from keras_transformer.translator import Translator, available_cpus
+from keras_transformer.translation.results import Attention
+from keras_transformer.translation.translator import Translator, available_cpus
 
 # Padding, start tokens and, by default, unknown tokens are never written, even if the model prefers them.
 

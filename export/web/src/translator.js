@@ -1,0 +1,285 @@
+/** Translates in the browser with an exported TFLite folder: model, `translator.json` and SentencePiece tokenizers. */
+
+import { loadAndCompile, loadLiteRt, Tensor } from "@litertjs/core";
+import { Placeholders } from "./placeholders.js";
+import { SentencePiece } from "./sentencepiece.js";
+import { Sentences } from "./sentences.js";
+
+let runtime;
+
+export class Translator {
+  #model;
+
+  /**
+   * @param {string} folder address of the folder
+   * @param {string} litert address of the folder with LiteRT's WebAssembly
+   * @param {(loaded: number) => void} onProgress called with the number of bytes of the model so far
+   */
+  static async load(folder, litert, onProgress = () => {}) {
+    const translator = new Translator();
+    [translator.settings, translator.sentences, translator.placeholders] = await settings(`${folder}/translator.json`);
+    const [bytes, ...tokenizers] = await Promise.all([
+      download(`${folder}/translator.tflite`, onProgress),
+      ...translator.settings.tokenizers.map((name) => tokenizer(`${folder}/${name}`)),
+    ]);
+    [translator.source, translator.target] = [tokenizers.at(0), tokenizers.at(-1)];
+    // By default LiteRT looks for its files beside the worker's script.
+    globalThis.Module = { locateFile: (file) => litert + file };
+    runtime ??= loadLiteRt(litert).catch((error) => {
+      runtime = undefined; // So that the next call tries again.
+      throw new Error(`LiteRT's WebAssembly could not be started from ${litert}: ${error.message ?? error}`);
+    });
+    await runtime;
+    translator.#model = await loadAndCompile(bytes, { accelerator: "wasm" }).catch((error) => {
+      throw new Error(`${folder}/translator.tflite cannot be used: ${error.message ?? error}.`);
+    });
+    return translator;
+  }
+
+  delete() {
+    this.#model.delete();
+  }
+
+  /** The maximum number of tokens of a sentence; `split` cuts longer sentences. */
+  get longest() {
+    return this.settings.source_length - 1;
+  }
+
+  /**
+   * What the model gets for a sentence.
+   *
+   * @param {string} sentence
+   * @param {string} [language] one of `settings.languages`, whose tag comes first
+   * @returns `{ids, kept, unchanged}`: the token ids, the end token last; the sentence with placeholders and the parts
+   *   that they stand for; and the sentence if it has nothing to translate, else null.
+   */
+  encode(sentence, language = this.settings.target_language) {
+    const { text, parts } = this.placeholders.protect(this.sentences.plain(sentence));
+    const found = this.source.encode(text), tag = this.settings.languages[language];
+    const tagged = tag !== undefined && found.length > 0 ? [tag, ...found] : found;
+    const ids = [...tagged.slice(0, this.longest), this.settings.end_token_id];
+    const present = parts.map((part, i) => (ids.includes(this.settings.end_token_id + 1 + i) ? part : ""));
+    const words = parts.length === 0 || this.placeholders.hasWords(text);
+    const unchanged = words ? null : this.placeholders.restored(text, { text, parts });
+    return { ids, kept: { text, parts: present }, unchanged };
+  }
+
+  /** Separators and sentences of a text, in turn. Every sentence fits into the model. */
+  split(text) {
+    return this.sentences.fitted(this.sentences.split(text), (sentence) => this.#fits(sentence));
+  }
+
+  #fits(sentence) {
+    const tag = Object.keys(this.settings.languages).length > 0; // With a tag before it, the sentence must fit, too.
+    return this.source.encode(this.placeholders.protect(sentence).text).length + tag <= this.longest;
+  }
+
+  /** The text of token ids; with `complete`, parts that are not among them come at its end. */
+  decode(ids, kept = NOTHING_KEPT, complete = false) {
+    return this.placeholders.restored(this.target.decode(ids), kept, complete);
+  }
+
+  /** Greedy search as an async iterator of ids, to show a translation while it is made. */
+  async *steps(sourceIds) {
+    const { start_token_id, end_token_id, target_length, length_margin, begins_with_tag, settings } = this.settings;
+    const limit = Math.floor(settings.max_length_ratio * sourceIds.length + length_margin);
+    const most = Math.min(limit, settings.max_length ?? limit, target_length);
+    const cross = await this.#run("encode", { token_ids: this.#sourceTensor(sourceIds) });
+    let cache = {};
+    try {
+      for (const { name, shape } of this.#model.signatures.decode_step.getInputDetails()) {
+        if (name.startsWith("self_")) cache[name] = new Tensor(new Float32Array(shape.reduce((a, b) => a * b)), shape);
+      }
+      for (let position = 0, token = start_token_id; position < most && token !== end_token_id; position++) {
+        const kept = { ...cache };
+        for (const [name, tensor] of Object.entries(cross)) kept[`${name}_in`] = tensor;
+        const { logits, ...next } = await this.#run("decode_step", { token: int32([token]), position: int32([position]) }, kept);
+        free(cache);
+        cache = Object.fromEntries(Object.entries(next).map(([name, tensor]) => [name.replace("next_", ""), tensor]));
+        token = begins_with_tag && position === 0 ? sourceIds[0] : argmax(logits.toTypedArray());
+        logits.delete();
+        yield token;
+      }
+    } finally {
+      free(cache);
+      free(cross);
+    }
+  }
+
+  /** The translations of a text, best first: `{ids, text, score}`. */
+  async translate(sourceIds, kept = NOTHING_KEPT) {
+    const beam = "translate_beam" in this.#model.signatures;
+    const found = await this.#run(beam ? "translate_beam" : "translate", { token_ids: this.#sourceTensor(sourceIds) });
+    const ids = (beam ? found.hypothesis_ids : found.translation_ids).toTypedArray();
+    const scores = (beam ? found.scores : found.score).toTypedArray();
+    const length = this.settings.target_length;
+    const rows = Array.from(scores, (score, i) => {
+      const row = Array.from(ids.subarray(i * length, (i + 1) * length)).filter((id) => id !== this.settings.pad_token_id);
+      return { ids: row, text: this.decode(row, kept, true), score };
+    });
+    free(found);
+    return rows.filter((row) => row.score > this.settings.no_hypothesis_score);
+  }
+
+  /**
+   * Where each head looked in the source to write each token of a translation.
+   *
+   * @returns `{source, target, layers, heads, tags, scores}`: pieces, numbers, and `scores[layer][head][t]`, a
+   *   Float32Array with one weight per source piece. The first `tags` source pieces are language tags.
+   */
+  async attention(sourceIds, targetIds, { parts } = NOTHING_KEPT) {
+    const { source_length, target_length, pad_token_id } = this.settings;
+    const target = new Int32Array(target_length).fill(pad_token_id);
+    target.set(targetIds);
+    const inputs = { token_ids: this.#sourceTensor(sourceIds), translation_ids: int32(target) };
+    const found = await this.#run("attention", inputs);
+    const [{ shape }] = this.#model.signatures.attention.getOutputDetails();
+    const [, layers, heads] = shape, values = found.scores.toTypedArray();
+    free(found);
+    const row = (layer, head, t) => {
+      const start = ((layer * heads + head) * target_length + t) * source_length;
+      return values.slice(start, start + sourceIds.length);
+    };
+    const piece = (tokenizer, id) => parts[id - this.settings.end_token_id - 1] ?? tokenizer.pieces[id];
+    const each = (count, make) => Array.from({ length: count }, (_, i) => make(i));
+    return {
+      source: sourceIds.map((id) => piece(this.source, id)),
+      target: targetIds.map((id) => piece(this.target, id)),
+      layers,
+      heads,
+      tags: Number(Object.values(this.settings.languages).includes(sourceIds[0])),
+      scores: each(layers, (layer) => each(heads, (head) => each(targetIds.length, (t) => row(layer, head, t)))),
+    };
+  }
+
+  /**
+   * How likely the words of a translation are right, as in `keras_transformer/text/confidence.py`.
+   *
+   * @returns `[[begin, end, confidence], ...]`; nothing if the model was exported without a calibration
+   */
+  async words(sourceIds, { ids, text }, kept) {
+    const { confidence, target_length, pad_token_id, end_token_id } = this.settings;
+    if (!confidence || ids.length === 0) return [];
+    const target = new Int32Array(target_length).fill(pad_token_id);
+    target.set(ids);
+    const found = await this.#run("score", { token_ids: this.#sourceTensor(sourceIds), translation_ids: int32(target) });
+    const logProbs = found.token_log_probs.toTypedArray();
+    free(found);
+    const spans = [];
+    for (const i of ids.filter((id) => id !== end_token_id).keys()) {
+      const begin = spans.at(-1)?.[1] ?? 0;
+      spans.push([begin, Math.max(begin, this.decode(ids.slice(0, i + 1), kept).length)]);
+    }
+    const words = [];
+    for (const { 0: word, index } of text.matchAll(WORD)) {
+      const inside = spans.flatMap(([begin, end], i) => (begin < index + word.length && end > index ? [logProbs[i]] : []));
+      if (inside.length > 0) words.push([index, index + word.length, calibrated(confidence, inside.reduce((a, b) => a + b))]);
+    }
+    return words;
+  }
+
+  #sourceTensor(ids) {
+    const padded = new Int32Array(this.settings.source_length).fill(this.settings.pad_token_id);
+    padded.set(ids);
+    return int32(padded);
+  }
+
+  /** Runs a signature and frees `inputs`, but not `kept`. The caller must free the outputs. */
+  async #run(name, inputs, kept = {}) {
+    try {
+      return await this.#model.run(name, { ...inputs, ...kept });
+    } finally {
+      free(inputs);
+    }
+  }
+}
+
+const NOTHING_KEPT = { text: "", parts: [] };
+const WORD = /[\p{L}\p{N}][\p{L}\p{N}\p{M}'’-]*/gu;
+
+function calibrated({ a, b, d }, logProb) {
+  const prob = Math.min(Math.max(Math.exp(logProb), 1e-6), 1 - 1e-6);
+  return 1 / (1 + Math.exp(-(a * Math.log(prob) - b * Math.log1p(-prob) + d)));
+}
+
+function int32(values) {
+  return values.length === 1 ? new Tensor(Int32Array.from(values), [1]) : new Tensor(values, [1, values.length]);
+}
+
+function free(tensors) {
+  for (const tensor of Object.values(tensors)) tensor.delete();
+}
+
+function argmax(values) {
+  return values.reduce((best, value, i) => (value > values[best] ? i : best), 0);
+}
+
+async function get(address) {
+  const answer = await fetch(address).catch((error) => {
+    throw new Error(`${address} could not be loaded (${error.message}). Is the server still running?`);
+  });
+  if (!answer.ok) throw new Error(`${address} could not be loaded (${answer.status} ${answer.statusText}).`);
+  return answer;
+}
+
+/** The content of translator.json, after a check that the export wrote it, its `Sentences` and `Placeholders`. */
+async function settings(address) {
+  const answer = await get(address);
+  try {
+    const found = await answer.json();
+    const whole = (name, least) => {
+      if (!Number.isInteger(found?.[name]) || found[name] < least) throw new Error(`${name} must be a whole number from ${least} on`);
+    };
+    for (const name of ["source_length", "target_length"]) whole(name, 1);
+    for (const name of ["pad_token_id", "start_token_id", "end_token_id", "length_margin", "num_placeholders"]) whole(name, 0);
+    const { tokenizers, settings, no_hypothesis_score, languages } = found;
+    const numbered = languages instanceof Object && Object.values(languages).every(Number.isInteger);
+    if (!numbered) throw new Error("languages must hold a number for each target language");
+    if (!Number.isFinite(no_hypothesis_score)) throw new Error("no_hypothesis_score must be a number");
+    // Names of files in the same folder: one for a shared vocabulary, or source and target.
+    const named = Array.isArray(tokenizers) && [1, 2].includes(tokenizers.length) && tokenizers.every((name) => /^[\w.-]+\.spm$/.test(name));
+    if (!named) throw new Error("tokenizers must be one or two files of SentencePiece");
+    if (!(settings?.max_length_ratio >= 0)) throw new Error("settings must have a max_length_ratio of at least 0");
+    return [found, sentences(found), placeholders(found)];
+  } catch (error) {
+    throw new Error(`${address} cannot be used: ${error.message}.`);
+  }
+}
+
+function sentences(found) {
+  try {
+    return new Sentences(found.sentences);
+  } catch {
+    throw new Error("sentences must hold the rules that split texts");
+  }
+}
+
+function placeholders(found) {
+  try {
+    return new Placeholders(found.placeholders, found.num_placeholders);
+  } catch {
+    throw new Error("placeholders must hold the rules of what is not translated");
+  }
+}
+
+async function tokenizer(address) {
+  const model = await (await get(address)).arrayBuffer();
+  try {
+    return new SentencePiece(model);
+  } catch (error) {
+    throw new Error(`${address} cannot be used as a tokenizer: ${error.message}`);
+  }
+}
+
+async function download(address, onProgress) {
+  const answer = await get(address);
+  const parts = [];
+  let loaded = 0;
+  for (const reader = answer.body.getReader(); ; ) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    parts.push(value);
+    onProgress((loaded += value.length));
+  }
+  return new Uint8Array(await new Blob(parts).arrayBuffer());
+}

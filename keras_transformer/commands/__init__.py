@@ -1,0 +1,1 @@
+"""`python -m keras_transformer`: one file for each command, with its flags. Nothing else prints or reads flags."""

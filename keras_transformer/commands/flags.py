@@ -1,0 +1,180 @@
+"""What all commands have in common: flags made from the settings, errors in one line, the exit status."""
+
+import argparse
+import contextlib
+import dataclasses
+import difflib
+import functools
+import os
+import re
+import signal
+import sys
+import types
+
+from keras_transformer.settings import allowed_types, flat_name
+from keras_transformer.training.config import PRESETS, RECIPES, SECTIONS
+
+
+class FlagParser(argparse.ArgumentParser):
+    """A parser whose errors are one line: a list of a hundred flags would hide them.
+
+    Args:
+        known_only: whether a flag that it does not know is an error, which names the flag that was probably meant.
+            Defaults to True.
+        **kwargs: see `argparse.ArgumentParser`.
+    """
+
+    def __init__(self, *args, known_only=True, **kwargs):
+        # `--max-length` is not short for `--max-length-ratio`.
+        super().__init__(*args, allow_abbrev=False, **kwargs)
+        self.known_only = known_only
+
+    def parse_known_args(self, args=None, namespace=None):
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown and self.known_only:
+            lines = [line for line in self.format_help().splitlines() if line.startswith("  -")]
+            flags = re.findall(r"--[\w-]+", "\n".join(lines))
+            near = difflib.get_close_matches(unknown[0].split("=")[0], flags, n=1, cutoff=0.8)
+            self.error(f"unrecognized arguments: {' '.join(unknown)}." + (f" Did you mean {near[0]}?" if near else ""))
+        return found, unknown
+
+    def error(self, message):
+        stop = "" if message.endswith((".", "?")) else "."
+        self.exit(2, f"error: {message}{stop} All flags: {self.prog} --help\n")
+
+
+def add_flags(parser, *sections, only=None):
+    """Adds one flag per field of the named sections, grouped; flags that are not given are not in the parsed result.
+
+    Args:
+        parser: an `argparse.ArgumentParser`.
+        sections: names in `SECTIONS`.
+        only: names of settings. Defaults to None, all.
+    """
+    for name in sections:
+        group = parser.add_argument_group(f"{name} settings")
+        for f in dataclasses.fields(SECTIONS[name]):
+            dest, kinds = flat_name(f), allowed_types(SECTIONS[name], f.name)
+            if not f.metadata["flag"] or (only is not None and dest not in only):
+                continue
+            flags = ["--" + dest.replace("_", "-"), *f.metadata["also"]]
+            text = f.metadata["help"]
+            kwargs = {"dest": dest, "default": argparse.SUPPRESS}
+            if bool in kinds:
+                group.add_argument(*flags, action=argparse.BooleanOptionalAction, help=text, **kwargs)
+                continue
+            if f.default not in (None, "", ()):
+                text += f" (default: {f.default}{_changed_by(dest)})"
+            elif _changed_by(dest):
+                text = f"{text[:-1]}{_changed_by(dest)})"  # These help texts end with "(default: ...)".
+            if f.metadata["convert"]:
+                metavar = f.metadata["metavar"]
+                group.add_argument(*flags, nargs="+", action="append", metavar=metavar, help=text, **kwargs)
+                continue
+            kind = next(t for t in kinds if t is not types.NoneType)
+            metavar = None if f.metadata["choices"] else {int: "N", float: "X", str: "TEXT"}[kind]
+            group.add_argument(*flags, type=kind, choices=f.metadata["choices"], metavar=metavar, help=text, **kwargs)
+
+
+def _changed_by(name):
+    """The presets and recipes that replace a default, for `--help`."""
+    changes = {**PRESETS, **RECIPES}
+    changed = [f"{key}: {values[name]}" for key, values in changes.items() if name in values]
+    return "; " + ", ".join(changed) if changed else ""
+
+
+def file_stamp(path):
+    """What changes when a file is written or replaced; None if there is none."""
+    with contextlib.suppress(OSError):
+        found = os.stat(path)
+        return found.st_mtime_ns, found.st_ino
+    return None
+
+
+@contextlib.contextmanager
+def user_errors(hint=""):
+    """A context around a command: errors that the user can fix end it with a message instead of a traceback.
+
+    The exit status is 2 for an error, 130 for Ctrl-C, 143 for SIGTERM and 141 for a closed pipe, as in a shell.
+
+    Args:
+        hint: what to do next, a string or a function that returns it; printed after an interruption or a file error.
+            Defaults to nothing.
+    """
+    before, alarm = {}, signal.getsignal(signal.SIGALRM)
+    interrupt = functools.partial(_interrupt, sys._getframe(2), hint)  # The frame of the caller's `with`.
+    with contextlib.suppress(ValueError):  # Only the main thread can set a signal handler.
+        before[signal.SIGTERM] = signal.signal(signal.SIGTERM, interrupt)
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            before[signal.SIGINT] = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+        sys.stdout.flush()  # An error here would otherwise come while Python exits.
+    except BrokenPipeError as error:  # The reader of our output, such as `head`, has stopped.
+        _close_standard_output()
+        raise SystemExit(128 + signal.SIGPIPE) from error
+    except (ValueError, OSError, ImportError, MemoryError) as error:
+        if isinstance(error, ImportError) and "pip install" not in str(error):
+            raise  # Our messages about missing packages say what to install; this package is broken.
+        message = str(error)
+        if isinstance(error, MemoryError):
+            message = f"The memory is not enough for this. {message}".rstrip()
+        if isinstance(error, UnicodeEncodeError):
+            character = error.object[error.start]
+            message = (
+                f"The output must be able to hold all characters. Received: {character!r}, and an output in "
+                f"{error.encoding}. Set PYTHONIOENCODING=utf-8, or write to a file with --output."
+            )
+        if isinstance(error, OSError) and error.strerror:
+            message = f"Cannot use {error.filename or 'standard output'}: {error.strerror}. {_text(hint)}".rstrip()
+            _close_standard_output()
+        print(f"error: {message}", file=sys.stderr)
+        raise SystemExit(2) from error
+    except KeyboardInterrupt as error:
+        raise SystemExit(_interrupted(isinstance(error, _Terminated), hint)) from error
+    finally:
+        if signal.getsignal(signal.SIGALRM) is not alarm:  # `_interrupt` has set it.
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            before[signal.SIGALRM] = alarm
+        for number, handler in before.items():
+            if handler is not None:  # None: not set by Python, which cannot set it again.
+                signal.signal(number, handler)
+
+
+def _text(hint):
+    return hint() if callable(hint) else hint
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM; code that cleans up after Ctrl-C also cleans up after this."""
+
+
+def _interrupted(terminated, hint):
+    """Prints how the command ended; returns the exit status."""
+    print(f"{'Terminated' if terminated else 'Interrupted'}. {_text(hint)}".rstrip(), file=sys.stderr, flush=True)
+    return 128 + (signal.SIGTERM if terminated else signal.SIGINT)
+
+
+def _interrupt(command, hint, number, frame):
+    """Ends the `command`, a frame.
+
+    TensorFlow's import can crash or hang when an exception cuts it off, so the process ends there at once, like after a
+    kill. Its C++ code swallows exceptions in checks of a type, so they are raised a little later.
+    """
+    terminated = number == signal.SIGTERM
+    while frame and frame is not command:
+        file = frame.f_code.co_filename
+        if file.startswith("<frozen importlib"):
+            os._exit(_interrupted(terminated, hint))
+        if file.startswith(("<frozen abc", "<frozen _collections_abc")):
+            signal.signal(signal.SIGALRM, lambda _, later: _interrupt(command, hint, number, later))
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            return
+        frame = frame.f_back
+    raise _Terminated if terminated else KeyboardInterrupt
+
+
+def _close_standard_output():
+    """Keeps Python from writing the rest of the output when it exits, which would fail again."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,208 @@
+"""Leaves out pairs of lines that are probably not translations of each other, and counts them by reason.
+
+The rules are those of the usual tools: the hard rules of Bicleaner ("Bifixer and Bicleaner: two open-source tools to
+clean your parallel data", Ramírez-Sánchez et al., 2020) and clean-corpus-n of Moses, with wider limits. What is wanted
+for a corpus depends on the corpus: look at the samples.
+"""
+
+import contextlib
+import functools
+import gzip
+import hashlib
+from itertools import islice
+
+import numpy as np
+import regex
+
+from keras_transformer.data.encoding import EMPTY, LINES_PER_BLOCK, in_background, left_out_by, none_left
+from keras_transformer.files import output_file
+
+DUPLICATE = "that were there before"
+TOO_LONG = "with too many characters"
+RATIO = "with sides of very different lengths"
+COPY = "with a copy of the source"
+NO_WORDS = "with few letters"
+SCRIPT = "in another script"
+LANGUAGE = "in another language"
+
+# Languages that are not written in Latin script, and the scripts of others that may be in a text.
+SCRIPTS = {
+    **dict.fromkeys(("be", "bg", "kk", "ky", "mk", "mn", "ru", "tg", "uk"), "Cyrillic"),
+    **dict.fromkeys(("ar", "fa", "ps", "sd", "ug", "ur"), "Arabic"),
+    **dict.fromkeys(("hi", "mr", "ne", "sa"), "Devanagari"),
+    **{"am": "Ethiopic", "as": "Bengali", "bn": "Bengali", "el": "Greek", "gu": "Gujarati", "he": "Hebrew"},
+    **{"hy": "Armenian", "ka": "Georgian", "km": "Khmer", "kn": "Kannada", "ko": "Hangul", "lo": "Lao"},
+    **{"ml": "Malayalam", "my": "Myanmar", "or": "Oriya", "pa": "Gurmukhi", "si": "Sinhala", "ta": "Tamil"},
+    **{"te": "Telugu", "th": "Thai", "yi": "Hebrew", "zh": "Han", "ja": r"Han}\p{Hiragana}\p{Katakana"},
+}
+# Languages that are written in more than one script.
+ANY_SCRIPT = {"az", "bs", "ku", "sh", "sr", "tt", "uz"}
+
+_SPACES, _LETTERS, _PARTS = map(regex.compile, (r"\s+", r"\p{L}", r"[\p{L}\p{N}]+"))
+# Without the punctuation around them. What is inside is often what a translation changes: "PDF version", "PDF-Version".
+_WORDS = regex.compile(r"[\p{L}\p{N}](?:\S*[\p{L}\p{N}])?")
+
+
+class Cleaner:
+    """The rules for a pair of languages.
+
+    Args:
+        source_language, target_language: codes such as `"de"`, for the rules about scripts and languages. A code may
+            have a region, `"zh-TW"`. Default to None: no rule.
+        max_characters: longer lines are left out. Defaults to 1,000.
+        max_ratio: a side may have so many times the characters of the other, and 20 more. Defaults to 3.
+        identify: whether to leave out lines in another language. Needs `pip install lingua-language-detector` and both
+            languages. Defaults to False.
+
+    Raises:
+        ValueError: a language is not known to the identifier, or it is not installed.
+
+    Example:
+        >>> Cleaner("en", "de").reason(1, "The dog sleeps here.", "The dog sleeps here.")
+        'with a copy of the source'
+    """
+
+    def __init__(self, source_language=None, target_language=None, max_characters=1000, max_ratio=3.0, identify=False):
+        self.languages = source_language, target_language
+        self.max_characters, self.max_ratio, self.identify = max_characters, max_ratio, identify
+        self.duplicates = None
+        if identify:
+            _identifier(self.languages)
+
+    @classmethod
+    def of(cls, data, direction=None):
+        """The `Cleaner` for the languages of a `DataConfig`, or for a direction such as "en-de"."""
+        languages = direction.split("-") if direction else (data.source_language, data.target_language)
+        return cls(*languages, data.max_characters, data.max_character_ratio, data.identify_languages)
+
+    def find_duplicates(self, lines):
+        """Reads all pairs once, so that later `reason` finds pairs that were there before.
+
+        This needs 8 bytes of memory a pair, and later one bit.
+        """
+        hashes = np.fromiter((_hash(pair) for pair in lines), "uint64")
+        duplicates = np.ones(len(hashes), bool)
+        duplicates[np.unique(hashes, return_index=True)[1]] = False
+        self.duplicates = np.packbits(duplicates)
+
+    def reason(self, number, source, target):
+        """Why a pair is left out, or None. `number` is that of its line, from 1 on."""
+        if not source or not target:
+            return EMPTY
+        if max(len(source), len(target)) > self.max_characters:
+            return TOO_LONG
+        short, long = sorted((len(source), len(target)))
+        if long > self.max_ratio * short + 20:
+            return RATIO
+        sides = source, target
+        words = [_WORDS.findall(side) for side in sides]
+        if words[0] == words[1] and len(_PARTS.findall(source)) > 2:
+            return COPY
+        letters = [len(_LETTERS.findall(side)) for side in sides]
+        if any(2 * n < len(_SPACES.sub("", side)) for n, side in zip(letters, sides, strict=True)):
+            return NO_WORDS
+        for n, side, language in zip(letters, sides, self.languages, strict=True):
+            pattern = _script(language)
+            if pattern and 2 * len(pattern.findall(side)) < n:
+                return SCRIPT
+        place = number - 1
+        if self.duplicates is not None and self.duplicates[place >> 3] >> (7 - (place & 7)) & 1:
+            return DUPLICATE
+        if self.identify:
+            detector, wanted = _identifier(self.languages)
+            for n, side, language in zip(letters, sides, wanted, strict=True):
+                # Short texts are often names. The identifier is surer of what is wrong than of what is right.
+                if n >= 20 and detector.compute_language_confidence(side, language) < 0.005:
+                    return LANGUAGE
+        return None
+
+    def settings(self):
+        """What the result depends on, for JSON."""
+        return [*self.languages, self.max_characters, self.max_ratio, self.identify]
+
+
+def clean_files(text, cleaner, outputs, workers=1, progress=None):
+    """Writes the pairs of a text that a `Cleaner` keeps to two files.
+
+    Args:
+        text: a `keras_transformer.data.corpora.ParallelText`.
+        cleaner: a `Cleaner`.
+        outputs: the paths of source and target; those that end with .gz are packed. They appear when they are complete.
+        workers, progress: see `encoding.encode_pairs`.
+
+    Returns:
+        The number of pairs that were kept, and `encoding.LeftOut` by reason.
+
+    Raises:
+        ValueError: no pair is left.
+    """
+    cleaner.find_duplicates(text.lines)
+    lines, kept, left_out = enumerate(text.lines, 1), 0, {}
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(_text_file(path)) for path in outputs]
+        judged = stack.enter_context(in_background(functools.partial(_judged, cleaner), workers))
+        for block, reasons in judged(iter(lambda: list(islice(lines, LINES_PER_BLOCK)), [])):
+            for (_, pair), reason in zip(block, reasons, strict=True):
+                if reason is None:
+                    kept += 1
+                    for file, line in zip(files, pair, strict=True):
+                        file.write(f"{line}\n".encode())
+            left_out = left_out_by(zip(reasons, block, strict=True), left_out)
+            if progress:
+                progress(block[-1][0])
+        if not kept:
+            raise ValueError(f"{none_left(left_out)}. Nothing is written. Look at the text.")
+    return kept, left_out
+
+
+def _judged(cleaner, block):
+    return block, [cleaner.reason(number, *pair) for number, pair in block]
+
+
+@contextlib.contextmanager
+def _text_file(path):
+    with output_file(path, "wb") as file:
+        if not str(path).endswith(".gz"):
+            yield file
+            return
+        with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) as packed:
+            yield packed
+
+
+def _without_region(language):
+    return regex.split("[-_]", language)[0]
+
+
+def _hash(pair):
+    return int.from_bytes(hashlib.blake2b("\t".join(pair).encode(), digest_size=8).digest(), "little")
+
+
+@functools.cache
+def _script(language):
+    """A pattern for the letters of a language's script, or None."""
+    code = _without_region(language or "").lower()
+    if not code or code in ANY_SCRIPT:
+        return None
+    return regex.compile(rf"[\p{{{SCRIPTS.get(code, 'Latin')}}}]")
+
+
+@functools.cache
+def _identifier(languages):
+    """A language identifier, and its names of two languages."""
+    try:
+        from lingua import IsoCode639_1, Language, LanguageDetectorBuilder
+    except ImportError as error:
+        raise ValueError(
+            "To find lines in another language, install the identifier: pip install lingua-language-detector"
+        ) from error
+    codes = [_without_region(language or "none").upper() for language in languages]
+    codes = ["NB" if code == "NO" else code for code in codes]
+    unknown = [code.lower() for code in codes if not hasattr(IsoCode639_1, code)]
+    if unknown:
+        raise ValueError(
+            f"Lines in another language are found for {len(Language.all())} languages, named by two letters. "
+            f"Received: {', '.join(unknown)}. Set --source-language and --target-language, or leave out this rule."
+        )
+    # This mode needs 80 MiB instead of 1 GiB, and is five times as fast.
+    detector = LanguageDetectorBuilder.from_all_languages().with_low_accuracy_mode().build()
+    return detector, [Language.from_iso_code_639_1(getattr(IsoCode639_1, code)) for code in codes]

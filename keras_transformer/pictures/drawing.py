@@ -1,0 +1,383 @@
+"""Pictures of a trained run: the arrays that `visualize` draws, and the attention explorer.
+
+`python -m keras_transformer plot` runs `draw`, and `explore` runs `explorer`.
+"""
+
+import base64
+import csv
+import hashlib
+import html
+import json
+import re
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import NamedTuple
+
+import keras
+import numpy as np
+
+from keras_transformer.data.corpora import DataError, one_test_set
+from keras_transformer.layers.embeddings import positional_encoding, positional_rotation
+from keras_transformer.pictures import figures as visualize
+from keras_transformer.search.decoder import NO_HYPOTHESIS
+from keras_transformer.search.search import search
+from keras_transformer.text.special_ids import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, shifted_right
+from keras_transformer.training.config import PICTURES, PICTURES_WITHOUT_RUN
+from keras_transformer.translation.results import Attention
+from keras_transformer.translation.translator import pad
+
+# The sentences for the masks if there is no run.
+EXAMPLE = [["the", "cat", "sat", "on", "the", "mat"], ["it", "slept"]]
+# Maximum number of sentences that are scored by length.
+SCORED = 600
+# With more beams the tree cannot be read.
+TREE_BEAMS = 4
+
+
+class Reading(NamedTuple):
+    """A sentence, its translation, and the attention scores of every head.
+
+    Attributes:
+        source_tokens: S strings, the end token last.
+        input_tokens: T strings that the decoder read, the start token first.
+        target_tokens: T strings that the decoder wrote, the end token last.
+        encoder: encoder self-attention scores, float32 (layers, N, S, S).
+        decoder: decoder self-attention scores, (layers, N, T, T). Row t belongs to target token t, column t to input
+            token t.
+        cross: cross-attention scores, (layers, N, T, S).
+        translation: the text.
+    """
+
+    source_tokens: list
+    input_tokens: list
+    target_tokens: list
+    encoder: np.ndarray
+    decoder: np.ndarray
+    cross: np.ndarray
+    translation: str
+
+
+def read_attention(translator, text):
+    """Translates one sentence and returns its `Reading`.
+
+    Raises:
+        ValueError: the sentence is empty.
+    """
+    (translation,) = translator.translate([text], return_scores=True)
+    if not translation.token_ids:
+        raise ValueError(f"There must be a sentence to look at. Received: {text!r}.")
+    source = translator.encode_sources([text])[0]
+    inputs = shifted_right(translation.token_ids)
+    scores = translator.model.attention_scores(np.array([source]), np.array([inputs]))
+    pieces = translator.target_tokenizer.pieces
+    arrays = (np.stack([_numpy(layer)[0] for layer in kind]) for kind in scores)
+    return Reading(
+        translator.source_tokenizer.pieces(source),
+        pieces(inputs),
+        pieces(translation.token_ids),
+        *arrays,
+        translation.text,
+    )
+
+
+def draw(kind, translator=None, text=None, reference=None):
+    """The pictures of one kind.
+
+    Args:
+        kind: one of `config.PICTURES`.
+        translator: a `Translator` that was loaded from a run. Defaults to None, for `config.PICTURES_WITHOUT_RUN`.
+        text: the sentence that the pictures show.
+        reference: its right translation, for `"curves"`. Defaults to the model's translation.
+
+    Yields:
+        Pairs of a name, such as `"sinusoids"`, and a `Figure` or an animation.
+
+    Raises:
+        ValueError: the kind does not exist or needs a trained run.
+    """
+    if kind not in PICTURES:
+        raise ValueError(f"`kind` must be one of {PICTURES}. Received: {kind!r}.")
+    if translator is None and kind not in PICTURES_WITHOUT_RUN:
+        raise ValueError(
+            f"Pictures of kind {kind} show a trained model. Received: no run. Pass the folder of one, such as "
+            f"runs/phrasebook-tiny, or draw {', '.join(PICTURES_WITHOUT_RUN)}."
+        )
+    yield from _DRAWINGS[kind](translator, text, reference)
+
+
+def _positions(translator, text, reference):
+    table = positional_encoding(50, 256)
+    yield "positional_encoding", visualize.positional_encoding(table)
+    yield "sinusoids", visualize.sinusoids(positional_encoding(100, 20))
+    yield "position_cosine", visualize.position_similarity(positional_encoding(100, 128))
+    yield "position_dot_product", visualize.position_similarity(positional_encoding(100, 128), "dot")
+    layouts = {layout: positional_encoding(50, 64, layout=layout) for layout in ("interleaved", "concatenated")}
+    yield "position_layouts", visualize.position_layouts(layouts)
+    yield "rotation", visualize.rotation(positional_rotation(3, 8), 3)
+    yield "rings", visualize.rings(positional_encoding(50, 32), 10)
+    yield "rings_animation", visualize.animate_rings(positional_encoding(50, 32))
+
+
+def _embeddings(translator, text, reference):
+    ids = translator.encode_sources([text])[0]
+    layer = translator.model.encoder_embedding
+    after = _numpy(layer(np.array([ids])))[0]
+    before = _numpy(layer.token_embedding(np.array([ids])))[0]
+    before = before * layer.hidden_dim**0.5 if layer.scale_embeddings else before
+    yield "embeddings", visualize.embeddings(translator.source_tokenizer.pieces(ids), before, after)
+
+
+def _masks(translator, text, reference):
+    if translator is None:
+        rows = EXAMPLE
+        length = max(map(len, rows))
+        tokens = [row + ["<pad>"] * (length - len(row)) for row in rows]
+        yield "masks", visualize.masks([[token != "<pad>" for token in row] for row in tokens], tokens)
+        return
+    # The decoder's input is a translation and its first half. The decoder's first block shows how masks change scores.
+    written = list(translator.translate([text], return_scores=True)[0].token_ids)[:9]
+    ids = pad([[START_TOKEN_ID, *written], [START_TOKEN_ID, *written[: len(written) // 2]]])
+    tokens = [translator.target_tokenizer.pieces(row) for row in ids]
+    yield "masks", visualize.masks(ids != PAD_TOKEN_ID, tokens)
+    model = translator.model
+    block = model.decoder_blocks[0]
+    x = keras.ops.convert_to_tensor(_numpy(model.decoder_embedding(ids[:1])))  # Without its mask.
+    x = block.self_attention_norm(x) if block.normalize_first else x
+    scores = [
+        _numpy(block.self_attention(x, use_causal_mask=causal, return_attention_scores=True)[1])[0, 0]
+        for causal in (False, True)
+    ]
+    yield "masked_attention", visualize.masked_attention(*scores, tokens[0], tokens[0])
+
+
+def _attention(translator, text, reference):
+    reading = read_attention(translator, text)
+    written, source = reading.target_tokens, reading.source_tokens
+    yield "encoder_self_attention", visualize.attention_grid(reading.encoder, source, source, "Encoder self-attention")
+    yield (
+        "decoder_self_attention",
+        visualize.attention_grid(
+            reading.decoder, written, reading.input_tokens, "Decoder self-attention: what it reads to write each token"
+        ),
+    )
+    yield "cross_attention", visualize.attention_grid(reading.cross, written, source, "Cross-attention")
+    # The head, and below the layer, with the largest scores: they point most clearly to single tokens.
+    clear = reading.cross.max(axis=-1).mean(axis=-1)
+    layer, head = np.unravel_index(clear.argmax(), clear.shape)
+    title = f"Cross-attention, layer {layer}, head {head}"
+    yield "attention", visualize.attention(reading.cross[layer, head], written, source, title)
+    mean = reading.cross.mean(axis=1)
+    layer = int(mean.max(axis=-1).mean(axis=-1).argmax())
+    aligned = Attention(source, written, reading.cross).alignment(layer)
+    title = f"Alignment: cross-attention of layer {layer}, mean of the heads"
+    yield "alignment", visualize.attention(mean[layer], written, source, title, aligned)
+    # A word in the middle of the sentence.
+    query = len(source) // 2
+    title = f"Encoder self-attention, layer {len(reading.encoder) - 1}"
+    yield "token_attention", visualize.token_attention(reading.encoder[-1, :, query], source[query], source, title)
+
+
+def _schedule(translator, text, reference):
+    from keras_transformer.training.schedules import make_schedule
+
+    if translator is None:  # The usual curves of the paper's schedule.
+        sizes = [(512, 4000), (512, 8000), (256, 4000)]
+        schedules = {f"hidden_dim {dim}, {steps:,} steps": make_schedule(dim, steps) for dim, steps in sizes}
+        warmup_steps = 4000
+    else:
+        config = translator.run.config()
+        warmup_steps = config.training.warmup_steps
+        schedules = {"": make_schedule(config.model.hidden_dim, warmup_steps, config.training.learning_rate)}
+    steps = np.arange(5 * warmup_steps)
+    rates = {name: _numpy(schedule(steps)) for name, schedule in schedules.items()}
+    yield "learning_rate", visualize.learning_rate(rates, warmup_steps)
+
+
+def _curves(translator, text, reference):
+    with open(translator.run.log_file, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    if rows:
+        log = {name: [float(row[name] or "nan") for row in rows] for name in rows[0]}
+        yield "training_curves", visualize.training_curves(log)
+    target = translator.target_tokenizer.tokenize([reference or translator.translate([text])[0]])[0]
+    target = [*target, END_TOKEN_ID][:5]
+    inputs = {
+        "encoder_token_ids": np.array(translator.encode_sources([text])),
+        "decoder_token_ids": np.array([shifted_right(target)]),
+    }
+    probabilities = _numpy(keras.ops.softmax(keras.ops.cast(translator.model(inputs), "float32")))[0]
+    names = translator.target_tokenizer.pieces(range(probabilities.shape[-1]))
+    smoothing = translator.run.config().training.label_smoothing
+    yield "label_smoothing", visualize.label_smoothing(probabilities, target, names, smoothing)
+    try:
+        by_length = _bleu_by_length(translator)
+    except (DataError, OSError) as error:
+        print(f"bleu_by_length was left out, because the test set of the run cannot be read: {error}", file=sys.stderr)
+    else:
+        yield "bleu_by_length", by_length
+
+
+def _bleu_by_length(translator):
+    """The figure for at most `SCORED` sentences of the run's test set, in up to five groups of similar length."""
+    from keras_transformer.translation.scores import corpus_scores
+
+    data = translator.run.config().data
+    pairs = one_test_set(data, translator.target_language).pairs
+    pairs = pairs[:: -(-len(pairs) // SCORED)]
+    sources, references = zip(*pairs, strict=True)
+    translations = translator.translate(sources)
+    words = np.array([len(source.split()) for source in sources])
+    edges = np.unique(np.quantile(words, np.linspace(0, 1, 6)).astype(int))
+    names, scores, counts = [], [], []
+    for low, high in zip([0, *edges[1:-1]], edges[1:] if len(edges) > 1 else edges, strict=True):
+        group = np.flatnonzero((words > low) & (words <= high))
+        if len(group):
+            hypotheses, right = ([side[i] for i in group] for side in (translations, references))
+            first = min(words[group])
+            names.append(f"{first}-{high}" if first < high else str(high))
+            scores.append(corpus_scores(hypotheses, right, data.sacrebleu_tokenizer()).bleu)
+            counts.append(len(group))
+    return visualize.score_by_length(names, scores, counts)
+
+
+def example_sentences(translator, count):
+    """Pairs from all parts of a test set of the translator's run that are short enough for a picture."""
+    pairs = one_test_set(translator.run.config().data, translator.target_language).pairs
+    short = [pair for pair in pairs if 5 <= len(pair[0].split()) <= 9] or pairs
+    return short[:: max(1, len(short) // count)][:count]
+
+
+class BeamTrace(NamedTuple):
+    """The steps of a beam search; see `visualize.beam_tree`."""
+
+    tokens: list
+    parents: list
+    totals: list
+    hypotheses: list
+
+
+def trace_beams(translator, text, num_beams=TREE_BEAMS):
+    """Searches for the translation of one sentence and records every prefix that the search kept.
+
+    Args:
+        translator: a `Translator`, on TensorFlow.
+        text: a sentence.
+        num_beams: Defaults to 4.
+
+    Returns:
+        `BeamTrace`.
+    """
+    # Without a shortlist: its numbers are not those of the vocabulary, which the tree names.
+    settings = translator.settings.replace(num_beams=num_beams, sampling=False, shortlist=0)
+    settings = settings.within(translator.model.max_length)
+    source = np.array(translator.encode_sources([text]))
+    limits = settings.limits(np.array([source.shape[1]]))
+    steps = []
+
+    def start_decoding(*arguments):
+        decoder = translator.model.start_decoding(*arguments)
+        take = decoder.step
+
+        def step(token_ids, cache, index, ancestors):
+            logits, cache = take(token_ids, cache, index, ancestors)
+            log_probs = keras.ops.log_softmax(keras.ops.cast(logits, "float32"))
+            own = np.zeros((1, limits[0])) if ancestors is None else _numpy(ancestors)[0]  # Greedy search has none.
+            steps.append((_numpy(token_ids), own, _numpy(log_probs)))
+            return logits, cache
+
+        decoder.step = step
+        return decoder
+
+    recorder = SimpleNamespace(start_decoding=start_decoding)
+    arguments = translator.search_arguments(source)
+    hypotheses = search(recorder, source, limits, int(limits[0]), settings, num_beams, **arguments)
+    pieces = translator.target_tokenizer.pieces
+    trace = BeamTrace([pieces([START_TOKEN_ID])], [[0]], [[0.0]], [])
+    paths = {(): (0, 0)}  # Tokens -> the step and the beam that have read them.
+    before = np.zeros(num_beams)
+    for number, (token_ids, ancestors, _) in enumerate(steps[1:], 1):
+        parents = ancestors[:, number - 1].astype(int) * (number > 1)
+        totals = before[parents] + steps[number - 1][2][parents, token_ids.astype(int)]
+        trace.tokens.append(pieces(token_ids.astype(int)))
+        trace.parents.append(parents.tolist())
+        trace.totals.append(totals.tolist())
+        for beam, row in enumerate(ancestors.astype(int)):
+            path = (*(int(steps[t][0][row[t]]) for t in range(1, number)), int(token_ids[beam]))
+            paths[path] = (number, beam)
+        before = totals
+    for ids, score in zip(*(_numpy(x)[0] for x in hypotheses), strict=True):
+        if score > NO_HYPOTHESIS:
+            ids = tuple(ids.astype(int).tolist())
+            # The decoder never reads the last token: the end token, or the token at the limit.
+            last = ids.index(END_TOKEN_ID) if END_TOKEN_ID in ids else len(ids) - 1
+            trace.hypotheses.append((*paths[ids[:last]], float(score)))
+    return trace
+
+
+def _beam(translator, text, reference):
+    yield "beam_tree", visualize.beam_tree(*trace_beams(translator, text))
+
+
+_DRAWINGS = {
+    "positions": _positions,
+    "embeddings": _embeddings,
+    "masks": _masks,
+    "attention": _attention,
+    "schedule": _schedule,
+    "curves": _curves,
+    "beam": _beam,
+}
+
+
+def explorer(translator, texts, title):
+    """A page in one file that shows the attention scores of a word, in every head and layer, when you point at it.
+
+    Args:
+        translator: a `Translator`.
+        texts: sentences.
+        title: the title of the page.
+
+    Returns:
+        HTML.
+    """
+    sentences = []
+    for text in texts:
+        reading = read_attention(translator, text)
+        kinds = {
+            "encoder": (reading.source_tokens, reading.source_tokens, reading.encoder),
+            "decoder": (reading.target_tokens, reading.input_tokens, reading.decoder),
+            "cross": (reading.target_tokens, reading.source_tokens, reading.cross),
+        }
+        sentences.append(
+            {
+                "source": text,
+                "translation": reading.translation,
+                # Thousandths: finer differences cannot be seen, and the page stays small.
+                **{
+                    name: {"queries": queries, "keys": keys, "scores": np.rint(1000 * scores).astype(int).tolist()}
+                    for name, (queries, keys, scores) in kinds.items()
+                },
+            }
+        )
+    page = Path(__file__).with_name("explorer.html").read_text(encoding="utf-8")
+    # The policy: whatever a sentence contains, the page loads nothing and runs only its own script.
+    own = {name: _hash(re.search(f"<{name}>(.*?)</{name}>", page, re.DOTALL)[1]) for name in ("script", "style")}
+    filled = {
+        "policy": f"default-src 'none'; script-src {own['script']}; style-src {own['style']}; base-uri 'none'; "
+        "form-action 'none'",
+        "title": html.escape(title),
+        # "<" is escaped: only this character can end a script element or begin a comment in it.
+        "sentences": json.dumps(sentences, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
+    }
+    # All marks in one pass, so that marks inside a sentence are not replaced.
+    return re.sub(r"\{\{(\w+)\}\}", lambda mark: filled[mark[1]], page)
+
+
+def _hash(text):
+    """The source expression of a content security policy for an inline script or style."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _numpy(x):
+    return keras.ops.convert_to_numpy(keras.ops.cast(x, "float32"))

@@ -1,0 +1,1 @@
+"""The search for translations: its settings, greedy search, beam search, sampling. It imports no model."""

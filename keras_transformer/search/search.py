@@ -1,0 +1,166 @@
+"""Search settings, the length limits that follow from them, and the search for a batch of translations.
+
+Keras is imported inside the functions that use it: `--help` lists the settings and must not wait for Keras.
+"""
+
+from keras_transformer.text.special_ids import (
+    END_TOKEN_ID,
+    FIRST_PLACEHOLDER_ID,
+    PAD_TOKEN_ID,
+    START_TOKEN_ID,
+)
+
+# A translation repeats itself if its source does not, and if it has the same tokens this often in a row; single tokens
+# occur a few times for good reasons ("very, very").
+REPETITIONS, REPETITIONS_OF_ONE, LONGEST_REPEATED = 3, 5, 12
+
+
+def search(
+    model,
+    encoder_token_ids,
+    limits,
+    max_length,
+    settings,
+    num_hypotheses=1,
+    prefix=None,
+    uniforms=None,
+    jit_compile=False,
+    cache=None,
+    num_placeholders=0,
+    required=None,
+    tags=(),
+    begins_with_tag=False,
+    shortlist=None,
+):
+    """Searches for the translations of a batch, in `keras.ops`: for `Translator` and for the graphs of exports.
+
+    Args:
+        model: a `Transformer`, or another object with its `start_decoding`.
+        encoder_token_ids: (B, S); each row ends with the end token.
+        limits: (B,), maximum number of tokens of each translation.
+        max_length: L, at least the largest of `limits`.
+        settings: `SearchSettings`.
+        num_hypotheses: number of hypotheses to return per sentence; or a tensor, see `beam_search`. Defaults to 1.
+        prefix: (B, P), tokens that the translations begin with, padded. Defaults to None.
+        uniforms: (B, L), uniform random numbers in [0, 1), for sampling.
+        jit_compile: whether XLA compiles the search. Defaults to False.
+        cache: `"growing"` or `"fixed"`, see `keras_transformer.layers.caches`. Defaults to `"fixed"` on JAX and if XLA
+            compiles the search, else to `"growing"`.
+        num_placeholders: N, number of placeholders of the vocabulary; without `required`, translations have none.
+            Defaults to 0.
+        required: bool (B, N), the placeholders that a translation must have, from `placeholders_of`. Defaults to None.
+        tags: ids of language tags, which a translation never contains. Defaults to none.
+        begins_with_tag: whether a translation begins with the first id of its source, the tag of its language; see
+            `source_language_token_id` of `Transformer`. Defaults to False.
+        shortlist: a `keras_transformer.search.shortlist.Shortlist`, for `settings.shortlist`; a search with a prefix
+            does without it. Defaults to None.
+
+    Returns:
+        `Hypotheses`.
+    """
+    import keras
+    from keras import ops
+
+    from keras_transformer.search.beam import beam_search
+    from keras_transformer.search.decoder import Hypotheses, SpecialIds, Stage, length_penalty_divisor
+    from keras_transformer.search.greedy import greedy, sample
+    from keras_transformer.search.shortlist import ShortlistDecoder, restored
+
+    if settings.shortlist and shortlist is None:
+        raise ValueError(
+            f"A search with `settings.shortlist` needs a `shortlist`. Received: {settings.shortlist} and None."
+        )
+    if settings.sampling and uniforms is None:
+        raise ValueError("Sampling needs `uniforms`, numbers in [0, 1) of shape (B, max_length). Received: None.")
+    if isinstance(num_hypotheses, int):
+        settings.check_num_hypotheses(num_hypotheses)
+    cache = cache or ("fixed" if jit_compile or keras.backend.backend() == "jax" else "growing")
+    # Devices translate one sentence at a time, and each further stage would add another copy of the loop's body.
+    one_stage = cache == "fixed" and not jit_compile
+    stages = [Stage(max_length)] if one_stage else _stages(encoder_token_ids, max_length)
+    num_beams = 1 if settings.sampling else settings.num_beams
+    decoder = model.start_decoding(encoder_token_ids, stages[0].max_length, num_beams, cache)
+    if settings.shortlist and not hasattr(decoder, "hidden_step"):
+        raise ValueError(f"An ensemble has no shortlist. Received: settings with shortlist={settings.shortlist}.")
+    batch_size = ops.shape(encoder_token_ids)[0]
+    forbidden = [*settings.forbidden, *tags]
+    if required is None:
+        forbidden += range(FIRST_PLACEHOLDER_ID, FIRST_PLACEHOLDER_ID + num_placeholders)
+    chosen = None
+    if settings.shortlist and prefix is None:
+        first = 1 + max([END_TOKEN_ID + num_placeholders, *tags])
+        most = decoder.model.target_vocabulary_size
+        size = min(max(settings.shortlist, first + 2 * num_beams), most)
+        chosen = shortlist.choose(encoder_token_ids, size, first, most)
+        decoder = ShortlistDecoder(decoder, chosen)
+    if begins_with_tag:  # Tags are among the first ids, which every shortlist has.
+        tag = encoder_token_ids[:, :1]
+        prefix = tag if prefix is None else ops.concatenate([tag, prefix], axis=1)
+    special_ids = SpecialIds(
+        START_TOKEN_ID, END_TOKEN_ID, PAD_TOKEN_ID, tuple(forbidden), num_placeholders, int(begins_with_tag)
+    )
+    shared = {
+        "limits": limits,
+        "prefix": prefix,
+        "special_ids": special_ids,
+        "stages": stages,
+        "required": required,
+    }
+    if num_beams > 1:
+        found = beam_search(
+            decoder, batch_size, max_length, settings, num_hypotheses, jit_compile=jit_compile, **shared
+        )
+    else:
+        if settings.sampling:
+            token_ids, scores = sample(decoder, uniforms, max_length, settings, **shared)
+        else:
+            token_ids, scores = greedy(decoder, batch_size, max_length, settings, jit_compile=jit_compile, **shared)
+        length = ops.cast(ops.sum(token_ids != PAD_TOKEN_ID, axis=-1), "float32")
+        divisor = length_penalty_divisor(length, settings.length_penalty, settings.length_penalty_type)
+        found = Hypotheses(token_ids, scores / divisor)
+    return found if chosen is None else found._replace(token_ids=restored(found.token_ids, chosen))
+
+
+def has_loop(token_ids):
+    """Whether the same tokens follow each other again and again: one of them 5 times, or 2 to 12 of them 3 times.
+
+    Args:
+        token_ids: a list or tuple of integers.
+
+    Example:
+        >>> has_loop([7, 8, 9, 8, 9, 8, 9, 4]), has_loop([7, 8, 9, 8, 9])
+        (True, False)
+    """
+    for size in range(1, LONGEST_REPEATED + 1):
+        wanted, found = size * ((REPETITIONS if size > 1 else REPETITIONS_OF_ONE) - 1), 0
+        for old, new in zip(token_ids, token_ids[size:], strict=False):
+            found = found + 1 if old == new else 0
+            if found == wanted:
+                return True
+    return False
+
+
+def placeholders_of(token_ids, num_placeholders):
+    """Bool (B, N): which of the N placeholders are among the token ids (B, S), an array or a tensor."""
+    import numpy as np
+    from keras import ops
+
+    ids = np.arange(FIRST_PLACEHOLDER_ID, FIRST_PLACEHOLDER_ID + num_placeholders, dtype="int32")
+    found = token_ids[:, :, None] == ids
+    return found.any(axis=1) if isinstance(found, np.ndarray) else ops.any(found, axis=1)
+
+
+def _stages(encoder_token_ids, max_length):
+    """The stages of a search: most translations are about as long as their sources, and few reach the limit."""
+    from keras import ops
+
+    from keras_transformer.search.decoder import Stage
+
+    batch_size, length = ops.shape(encoder_token_ids)
+    stages = [Stage(max_length)]
+    all_static = isinstance(max_length, int)  # Then the shape is static, too: XLA compiles it, and caches are fixed.
+    if all_static and length < max_length:
+        stages.insert(0, Stage(length))
+    if not isinstance(batch_size, int) or batch_size > 1:
+        stages.append(Stage(max_length, divisor=8))
+    return stages

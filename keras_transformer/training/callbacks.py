@@ -1,0 +1,58 @@
+"""Callbacks of `model.fit`: BLEU after each epoch, and the time that is left."""
+
+import time
+
+import keras
+
+from keras_transformer.training.checkpoints import averaged_weights
+
+
+class BLEUCallback(keras.callbacks.Callback):
+    """Adds `val_bleu` to the logs of every epoch.
+
+    Args:
+        score: a function without arguments that translates the validation set and returns its BLEU.
+    """
+
+    def __init__(self, score):
+        super().__init__()
+        self.score = score
+
+    def on_epoch_end(self, epoch, logs=None):
+        with averaged_weights(self.model):
+            logs["val_bleu"] = self.score()
+
+
+class TimeLeft(keras.callbacks.Callback):
+    """Prints between epochs how long the remaining epochs will take, at the speed of the finished ones.
+
+    Args:
+        minutes: after which a time limit ends the training. Defaults to None, no limit.
+    """
+
+    def __init__(self, minutes=None):
+        super().__init__()
+        self.minutes = minutes
+
+    def on_train_begin(self, logs=None):
+        self._began, self._epochs_done = time.monotonic(), 0
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if self._epochs_done:
+            left = self.params["epochs"] - epoch
+            passed = time.monotonic() - self._began
+            seconds = left * passed / self._epochs_done
+            text = f"{left} epoch{'s' if left > 1 else ''} to go, about {_duration(seconds)}"
+            if self.minutes and (until_limit := 60 * self.minutes - passed) < seconds:
+                text += f"; the time limit ends training in about {_duration(until_limit)}, when the epoch is finished"
+            print(text, flush=True)
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._epochs_done += 1
+
+
+def _duration(seconds):
+    minutes = round(seconds / 60)
+    if seconds < 100:
+        return f"{round(seconds)} s"
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"

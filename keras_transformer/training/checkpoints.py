@@ -1,0 +1,211 @@
+"""Checkpoints that a training goes on from exactly, and the best model."""
+
+import json
+import time
+import zipfile
+import zlib
+from contextlib import contextmanager
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_transformer.files import output_path
+
+
+class RunCheckpoint(keras.callbacks.Callback):
+    """Saves the best model and checkpoints from which training resumes exactly: at the end of epochs, and within them.
+
+    Each file is written under a temporary name and then renamed. If the process is killed at any moment, the old or the
+    new file is there, and it is complete.
+
+    Args:
+        run: a `keras_transformer.training.run.Run`.
+        monitor: the log that decides which model is best: `"val_loss"` (lowest) or `"val_bleu"` (highest).
+        patience: stop after this many epochs without a better model. Defaults to None, never.
+        max_minutes: stop at the end of the epoch in which this time is reached. Defaults to None, never.
+        every_steps: save a checkpoint also after each so many steps of an epoch. Defaults to None, never.
+        every_minutes: save a checkpoint also when so many minutes have passed since the last. Defaults to None, never.
+        write: whether to write files. With several workers, only one does. Defaults to True.
+        agree: a function that makes one number from the numbers of several workers, which must stop together. Defaults
+            to None, for one worker.
+    """
+
+    def __init__(
+        self,
+        run,
+        monitor="val_loss",
+        patience=None,
+        max_minutes=None,
+        every_steps=None,
+        every_minutes=None,
+        write=True,
+        agree=None,
+    ):
+        super().__init__()
+        self.every_steps, self.every_minutes = every_steps, every_minutes
+        self.write, self.agree = write, agree or (lambda value: value)
+        if monitor not in ("val_loss", "val_bleu"):
+            raise ValueError(f"`monitor` must be 'val_loss' or 'val_bleu'. Received: monitor={monitor!r}.")
+        self.run, self.monitor = run, monitor
+        self.patience, self.max_minutes = patience, max_minutes
+        self.state = {"epoch": 0, "step": 0, "best": None, "best_epoch": None, "minutes": 0.0}
+        self._reason = self._plain = self._metrics = None
+
+    def restore(self, model):
+        """Loads the newest undamaged checkpoint into a compiled model.
+
+        Returns:
+            The number of finished epochs, and of finished steps of the next one; both are 0 if there is no checkpoint.
+        """
+        for path in self.run.checkpoints():
+            try:
+                with open(path, "rb") as opened, np.load(opened) as file:
+                    arrays = {name: file[name] for name in file.files}  # Reading checks the checksum of each array.
+                state = {"step": 0, **json.loads(arrays.pop("state").tobytes())}
+                metrics = [arrays.pop(name) for name in sorted(arrays) if name.startswith("metric/")]
+            except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+                print(f"{path} is damaged ({error}); trying the one before it.", flush=True)
+                continue
+            model.optimizer.build(model.trainable_variables)
+            variables = _variables(model)
+            shapes = {name: tuple(variable.shape) for name, variable in variables.items()}
+            if shapes != {name: array.shape for name, array in arrays.items()}:
+                raise ValueError(
+                    f"{path} is from another model or optimizer: resume with the settings that the run began with. "
+                    f"They are in {self.run.config_file}."
+                )
+            for name, variable in variables.items():
+                variable.assign(arrays[name])
+            self.state, self._metrics = state, metrics
+            return state["epoch"], state["step"]
+        return 0, 0
+
+    def on_train_begin(self, logs=None):
+        self._saved = time.monotonic()
+        self._began = self._saved - 60 * self.state["minutes"]
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._first_step = self.state["step"]
+
+    def on_train_batch_end(self, batch, logs=None):
+        now, step = time.monotonic(), self._first_step + batch + 1
+        if self._first_step and batch == 0 and self._metrics:
+            # Keras resets the metrics when an epoch begins, and makes them in its first step. All of them are sums.
+            self._sync()
+            for variable, value in zip(self.model.metrics_variables, self._metrics, strict=True):
+                variable.assign_add(value)
+        if not self.write or not (
+            (self.every_steps and step % self.every_steps == 0)
+            or (self.every_minutes and now - self._saved >= 60 * self.every_minutes)
+        ):
+            return
+        if batch + 1 == self.params["steps"]:  # The epoch's own checkpoint follows. A resumed epoch needs a step.
+            return
+        if not np.isfinite(logs["loss"]):  # The weights are useless.
+            return
+        self._sync()
+        self.state |= {"step": step, "minutes": (now - self._began) / 60}
+        self._save_checkpoint()
+
+    def on_epoch_end(self, epoch, logs=None):
+        if not np.isfinite(logs["loss"]):  # The weights are useless, so neither model nor checkpoint is saved.
+            self._stop(f"the loss is {logs['loss']}. Try a lower --learning-rate, or --dtype float32")
+            return
+        value, best = float(logs[self.monitor]), self.state["best"]
+        better = best is None or (value > best if self.monitor == "val_bleu" else value < best)
+        if better and np.isfinite(value):
+            self.state |= {"best": value, "best_epoch": epoch}
+            if self.write:
+                self._plain = save_model(self.model, self.run.model_file, self._plain)
+        minutes = self.agree((time.monotonic() - self._began) / 60)
+        self.state |= {"epoch": epoch + 1, "step": 0, "minutes": minutes}
+        if self.write:
+            self._save_checkpoint()
+        if reason := self.reason_to_stop():
+            self._stop(reason)
+
+    def _sync(self):
+        """Gives the variables the values that `fit` keeps for itself on JAX."""
+        getattr(self.model, "jax_state_sync", lambda: None)()
+
+    def reason_to_stop(self):
+        """Why training should stop after the finished epochs, as words; None if it may continue."""
+        best_epoch = self.state["best_epoch"]
+        without_better = self.state["epoch"] - (0 if best_epoch is None else best_epoch + 1)
+        if self.patience and without_better >= self.patience:
+            return f"{self.patience} epochs without a better {self.monitor}"
+        if self.max_minutes and self.state["minutes"] >= self.max_minutes:
+            return f"{self.max_minutes:g} minutes are over"
+        return None
+
+    def _stop(self, reason):
+        self.model.stop_training, self._reason = True, reason
+
+    def on_train_end(self, logs=None):
+        if self._reason and self.write:
+            print(f"Stopped: {self._reason}.", flush=True)
+
+    def _save_checkpoint(self):
+        arrays = {name: to_numpy(variable) for name, variable in _variables(self.model).items()}
+        strategy = getattr(self.model, "distribute_strategy", None)  # On JAX there is none.
+        if self.state["step"] and getattr(strategy, "num_replicas_in_sync", 1) == 1:
+            # Several replicas have metrics of their own, which only all of them together could read.
+            metrics = enumerate(self.model.metrics_variables)
+            arrays.update({f"metric/{i:04d}": to_numpy(variable) for i, variable in metrics})
+        arrays["state"] = np.frombuffer(json.dumps(self.state).encode(), "uint8")
+        self.run.save_checkpoint(self.state["epoch"], self.state["step"], lambda file: np.savez(file, **arrays))
+        self._saved = time.monotonic()
+
+
+def _variables(model):
+    """All variables that training changes, in a fixed order: weights, random generator states, optimizer."""
+    names = {}
+    for kind, variables in (("model", model.variables), ("optimizer", model.optimizer.variables)):
+        names.update({f"{kind}/{i:04d}": variable for i, variable in enumerate(variables)})
+    return names
+
+
+def to_numpy(variable):
+    """The value of a Keras variable. If several devices have copies of it, the first copy."""
+    copies = getattr(variable.value, "values", None)
+    return ops.convert_to_numpy(copies[0] if isinstance(copies, tuple) else variable.value)
+
+
+def save_model(model, path, plain=None):
+    """Writes a `.keras` file under a temporary name, then renames it. With an EMA, it saves the averaged weights.
+
+    It saves an uncompiled copy of the model. Otherwise Keras would also save the optimizer, and the file would have
+    three times the size.
+
+    Args:
+        model: a model with `get_config`.
+        path: the path of the file.
+        plain: the copy that an earlier call returned, so that no new one is built. Defaults to None.
+
+    Returns:
+        The copy.
+    """
+    plain = plain or type(model).from_config(model.get_config())
+    with averaged_weights(model):
+        plain.set_weights([to_numpy(variable) for variable in model.weights])
+    with output_path(path) as temporary:
+        plain.save(temporary)
+    return plain
+
+
+@contextmanager
+def averaged_weights(model):
+    """A context in which the model has the moving averages of its weights, if its optimizer keeps averages."""
+    optimizer = getattr(model, "optimizer", None)
+    optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # Loss scaling wraps the optimizer with the averages.
+    if optimizer is None or not optimizer.use_ema or not optimizer.built:
+        yield
+        return
+    kept = [to_numpy(variable) for variable in model.trainable_variables]
+    optimizer.finalize_variable_values(model.trainable_variables)
+    try:
+        yield
+    finally:
+        for variable, value in zip(model.trainable_variables, kept, strict=True):
+            variable.assign(value)

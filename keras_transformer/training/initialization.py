@@ -1,0 +1,108 @@
+"""Other models for a new one: the weights that it begins with, and a teacher that it learns from."""
+
+import numpy as np
+
+from keras_transformer.training.losses import TeacherCrossEntropy
+
+
+def copy_weights(model, other, encoder_layers=None, decoder_layers=None, same_vocabulary=True):
+    """Copies those weights of another `Transformer` that fit: embeddings, blocks and final normalisations.
+
+    Embeddings fit if their shapes do. Blocks must also have the same number of heads and the same activation.
+
+    A student begins with blocks of its teacher ("Pre-trained Summarization Distillation", Shleifer and Rush, 2020).
+
+    Args:
+        model: a `Transformer`, which is changed.
+        other: a `Transformer`.
+        encoder_layers: for each encoder block, the index of the other model's block. Defaults to None: spread evenly,
+            from the first to the last.
+        decoder_layers: the same for the decoder.
+        same_vocabulary: whether both have the same vocabulary; otherwise embeddings are not copied. Defaults to True.
+
+    Returns:
+        What was copied, a list of phrases.
+
+    Raises:
+        ValueError: one is pre-norm and the other post-norm, there are other numbers of blocks, or nothing fits.
+    """
+    configs = [one.get_config() for one in (model, other)]
+    pre_norm, other_pre_norm = (config["normalize_first"] for config in configs)
+    if pre_norm != other_pre_norm:
+        raise ValueError(
+            "Both models must be pre-norm or both post-norm: with the same weights, the two compute different things. "
+            f"Received: a model with normalize_first={pre_norm} and another with normalize_first={other_pre_norm}. "
+            "Make both the same."
+        )
+    # With the same weights, blocks with other heads compute different things, too.
+    same_blocks = all(configs[0][name] == configs[1][name] for name in ("num_heads", "activation"))
+    pairs = [
+        (f"embedding of the {name}", *(getattr(one, f"{side}_embedding") for one in (model, other)))
+        for name, side in (("source", "encoder"), ("target", "decoder"))
+        if same_vocabulary
+    ]
+    for side, layers in (("encoder", encoder_layers), ("decoder", decoder_layers)):
+        mine, others = (getattr(one, f"{side}_blocks") for one in (model, other))
+        if layers is None:
+            layers = np.linspace(0, len(others) - 1, len(mine)).round().astype(int).tolist()
+        if len(layers) != len(mine) or not set(layers) <= set(range(len(others))):
+            raise ValueError(
+                f"`{side}_layers` must name one block of the other model for each {side} block, from 0 to "
+                f"{len(others) - 1}. Received: {side}_layers={list(layers)} for {len(mine)} blocks."
+            )
+        if not same_blocks:
+            continue
+        pairs += [(f"{side} block {i}", block, others[i]) for block, i in zip(mine, layers, strict=True)]
+        pairs.append((f"normalisation of the {side}", *(getattr(one, f"{side}_norm") for one in (model, other))))
+    copied = []
+    for name, mine, others in pairs:
+        if mine and others and [w.shape for w in mine.weights] == [w.shape for w in others.weights]:
+            mine.set_weights(others.get_weights())
+            copied.append(name)
+    if not copied:
+        widths = [one.get_config()["hidden_dim"] for one in (model, other)]
+        raise ValueError(
+            "No weights of the other model fit: blocks and embeddings must have the same sizes, blocks also the same "
+            "number of heads and activation. Received: a model of "
+            f"width {widths[0]}, another of width {widths[1]}. Train without --layers-from, or with --hidden-dim "
+            f"{widths[1]}."
+        )
+    return copied
+
+
+def add_teacher(model, teacher, weight=0.5):
+    """Lets `fit` of a compiled model also learn the distributions of a teacher, see `TeacherCrossEntropy`.
+
+        loss = (1 - weight) * loss of the labels + weight * loss of the teacher
+
+    Validation has the loss of the labels alone. Saved files have no teacher: call this again before training goes on. A
+    second call replaces the teacher of the first.
+
+    Args:
+        model: a compiled `Transformer`.
+        teacher: a `Transformer` with the same vocabulary, or an `Ensemble`. Its weights do not change.
+        weight: in (0, 1]. Defaults to 0.5.
+
+    Raises:
+        ValueError: the vocabularies differ, or the weight is not in (0, 1].
+    """
+    if not 0 < weight <= 1:
+        raise ValueError(f"`weight` must be in (0, 1]. Received: weight={weight}.")
+    sizes = [(one.vocabulary_size, one.target_vocabulary_size) for one in (model, teacher)]
+    if sizes[0] != sizes[1]:
+        raise ValueError(
+            "A teacher in the loss must have the vocabulary of the model: its distribution is over the same tokens. "
+            f"Received: a model with {sizes[0]} ids, a teacher with {sizes[1]}. Train with --vocabulary-from."
+        )
+    loss_of_labels = getattr(model.compute_loss, "of_labels", model.compute_loss)
+    loss_of_teacher = TeacherCrossEntropy()
+
+    def compute_loss(x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        loss = loss_of_labels(x, y, y_pred, sample_weight, training=training)
+        if not training:
+            return loss
+        return (1 - weight) * loss + weight * loss_of_teacher(teacher(x), y_pred, sample_weight)
+
+    compute_loss.of_labels = loss_of_labels
+    model.compute_loss = compute_loss
+    model.train_function = None  # An earlier `fit` has made one with the loss of before.

@@ -1,0 +1,468 @@
+"""A run folder is what `train_keras.py` writes. Only this module knows the files in it.
+
+::
+
+    config.json, versions.json        settings; packages, and checksums of the texts
+    tokenizer.spm                     or source_tokenizer.spm and target_tokenizer.spm
+    model.keras                       the best model
+    checkpoints/epoch-00007.npz       the state for resuming, after 7 epochs; the newest two are kept
+    checkpoints/epoch-00007-step-00000250.npz   the same, 250 steps later
+    log.csv, tensorboard/             metrics of every epoch
+    scores.json                       BLEU and chrF of the test set after training; before it, with --init-from
+    confidence.json                   how likely words of a certain probability are right
+    shortlist.npz                     the target tokens that are often aligned with each source token
+    export/TARGET/, explorer.html, report/   the output of `export`, `explore` and `report`, unless --output is given
+    export/TARGET-int8/               the same as export/TARGET/, with weights stored as int8
+"""
+
+import itertools
+import platform
+import shutil
+import zipfile
+from contextlib import ExitStack, contextmanager
+from importlib import metadata
+from pathlib import Path
+from random import Random
+
+from keras_transformer.files import MANIFEST, FileError, foreign_files, locked, output_file, remove, write_json
+from keras_transformer.text.placeholders import NUM_PLACEHOLDERS
+from keras_transformer.text.tokenizer import TOKENIZER_NAMES, Tokenizer, load_tokenizers, save_tokenizers
+from keras_transformer.training.config import SECTIONS, ConfigError, RunConfig, read_json
+
+PACKAGES = ("tensorflow", "tensorflow-text", "keras", "keras-nlp", "sentencepiece", "sacrebleu", "numpy")
+SETTING_UP = ".setting-up"  # Where a new run is written before it takes the place of an old one.
+_FILES = {"config.json", "versions.json", "log.csv", "scores.json", "confidence.json", "shortlist.npz"}
+_FILES |= {"model.keras", "explorer.html"}
+_FOLDERS = {"checkpoints", "tensorboard", "export", "report", SETTING_UP}
+NUM_CHECKPOINTS = 2
+# Number of the rules by which pairs become batches: a run is resumed with those it began with.
+BATCHES = 2
+# Tokenizers learn from at most so many pairs of a large corpus.
+TOKENIZER_PAIRS = 500_000
+
+
+class Run:
+    """A run folder.
+
+    Args:
+        folder: its path.
+
+    Attributes:
+        folder: its path, a `Path`.
+    """
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+
+    def __str__(self):
+        return str(self.folder)
+
+    @property
+    def config_file(self):
+        return self.folder / "config.json"
+
+    @property
+    def model_file(self):
+        """The best model."""
+        return self.folder / "model.keras"
+
+    @property
+    def log_file(self):
+        """Metrics of every epoch, CSV."""
+        return self.folder / "log.csv"
+
+    @property
+    def tensorboard_folder(self):
+        return self.folder / "tensorboard"
+
+    @property
+    def explorer_file(self):
+        return self.folder / "explorer.html"
+
+    @property
+    def shortlist_file(self):
+        return self.folder / "shortlist.npz"
+
+    @property
+    def report_folder(self):
+        return self.folder / "report"
+
+    def export_folder(self, target, quantize="none"):
+        """The default folder of an export: `export/tflite`; `export/tflite-int8` for weights stored as int8."""
+        return self.folder / "export" / (target if quantize in ("none", "float32") else f"{target}-{quantize}")
+
+    # Reading a run.
+
+    def exists(self):
+        """Whether the folder has the `config.json` of a run or, if that is damaged, its `versions.json`.
+
+        The content is checked, because many other programs write a file named `config.json`.
+        """
+        marks = {"config.json": SECTIONS.keys(), "versions.json": {"keras", "sentencepiece"}}
+        return any(keys <= _read(self.folder / name).keys() for name, keys in marks.items())
+
+    def is_free(self):
+        """Whether a new run can begin here: the folder has at most the leftovers of a killed process's set-up."""
+        return not self.folder.exists() or (
+            self.folder.is_dir() and not set(self.folder.iterdir()) - {self.folder / SETTING_UP}
+        )
+
+    def config(self):
+        """Its `RunConfig`.
+
+        Raises:
+            ConfigError: the file is missing or is not what a run writes.
+        """
+        return RunConfig.of_file(self.config_file)
+
+    def tokenizers(self):
+        """Its tokenizers: one for a shared vocabulary, or source and target.
+
+        Raises:
+            ValueError: a file is missing or damaged.
+        """
+        # Two files may have one vocabulary: an imported model splits source and target differently.
+        two = any(self.folder.glob("source_tokenizer.*")) and not any(self.folder.glob("tokenizer.*"))
+        with _damage_named(self.folder):
+            return load_tokenizers(self.folder, two or self.config().tokenizer.separate_vocabularies)
+
+    def model(self):
+        """Its best model, a `Transformer` that is not compiled.
+
+        Raises:
+            ValueError: the file is damaged.
+        """
+        import keras
+
+        with _damage_named(self.model_file):
+            if not zipfile.is_zipfile(self.model_file):
+                raise ValueError("a `.keras` file is a zip file, and this is none, or its end is missing.")
+            return keras.saving.load_model(self.model_file, compile=False)
+
+    def check_trained(self, for_vocabulary=False):
+        """Raises a FileNotFoundError unless the folder has a trained model.
+
+        Args:
+            for_vocabulary: whether only its tokenizers are wanted, which a run has from its beginning. Defaults to
+                False.
+        """
+        for file in (self.config_file,) if for_vocabulary else (self.config_file, self.model_file):
+            if not file.is_file():
+                raise FileNotFoundError(
+                    f"{self} is not the folder of a trained run: it has no {file.name}. Train one with "
+                    "`python -m keras_transformer train`, or look for its folder under runs/."
+                )
+
+    def has_vocabulary_of(self, other):
+        """Whether another `Run` has the same tokenizers."""
+        return [t._serialized() for t in self.tokenizers()] == [t._serialized() for t in other.tokenizers()]
+
+    def check_vocabulary_of(self, other):
+        """Raises a ValueError unless another `Run` has the same tokenizers."""
+        if not self.has_vocabulary_of(other):
+            raise ValueError(
+                "Models that work together must have the same vocabulary: an id must mean the same token in all. "
+                f"Received: {self} and {other} with different ones. Train one with --vocabulary-from {other}."
+            )
+
+    def checkpoints(self):
+        """The files of its checkpoints, the newest first."""
+        return sorted((self.folder / "checkpoints").glob("epoch-*.npz"), key=lambda path: path.stem, reverse=True)
+
+    def scores(self):
+        """The content of scores.json, a dictionary; empty if there is none."""
+        return _read(self.folder / "scores.json")
+
+    def calibration(self):
+        """The `keras_transformer.text.confidence.Calibration` in confidence.json, or None.
+
+        Raises:
+            ConfigError: the file is not what a run writes.
+        """
+        from keras_transformer.text.confidence import Calibration
+
+        path = self.folder / "confidence.json"
+        content = _read(path)
+        try:
+            return Calibration(**content) if content else None
+        except TypeError as error:
+            raise ConfigError(
+                f"{path} is not what a run writes: it needs {', '.join(Calibration._fields)}. Delete it, and "
+                "calibrate again with `python -m keras_transformer score RUN --calibrate`."
+            ) from error
+
+    def shortlist(self):
+        """Its `keras_transformer.search.shortlist.Shortlist`, or None.
+
+        Raises:
+            ValueError: the file is damaged.
+        """
+        from keras_transformer.search.shortlist import Shortlist
+
+        return Shortlist.load(self.shortlist_file) if self.shortlist_file.is_file() else None
+
+    # Writing a run.
+
+    @contextmanager
+    def set_up(self, is_chief, barrier):
+        """A temporary folder for a new run: it replaces the old run when the block ends without an error.
+
+        So an old run is deleted only after texts, vocabulary and sizes are known to fit together.
+
+        Args:
+            is_chief: whether this process writes; only one of several workers does.
+            barrier: a function that returns when all workers have called it.
+
+        Yields:
+            A `Run` in the folder.
+        """
+        folder = self.folder / SETTING_UP
+        try:
+            if is_chief:
+                shutil.rmtree(folder, ignore_errors=True)  # Left by a killed process.
+                folder.mkdir(parents=True)
+            yield Run(folder)
+            barrier()  # All workers have read it.
+            if is_chief:
+                self._replace_by(folder)
+        finally:
+            if is_chief:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _replace_by(self, folder):
+        if self.exists():
+            self.check_replaceable()  # Again: the folder may have changed in the meantime.
+        # config.json is never missing, and is replaced last: it marks the folder as a run that --overwrite may replace,
+        # also after a kill.
+        for old in set(self.folder.iterdir()) - {folder, self.config_file}:
+            remove(old)
+        for new in sorted(folder.iterdir(), key=lambda path: path.name == self.config_file.name):
+            new.replace(self.folder / new.name)
+
+    def prepare(self, config, corpus):
+        """Trains the tokenizers, or takes those of another run; writes them, versions and settings."""
+        settings = config.tokenizer
+        if given := config.training.init_from or settings.vocabulary_from:
+            tokenizers, languages = Run(given).tokenizers(), config.data.target_languages()
+            for language in languages:
+                tokenizers[0].tag(language)  # Raises an error if there is no tag for it.
+            if tokenizers[0].hidden_languages and not languages:
+                raise ConfigError(
+                    "A vocabulary with language tags needs texts that have directions: --train and --val SOURCE TARGET "
+                    "direction=SOURCE-TARGET, or --directions. Received: none. It has tags for the target languages "
+                    f"{', '.join(tokenizers[0].languages)}."
+                )
+            _check_source_language(config, tokenizers[0])
+        else:
+            pairs = some_pairs(itertools.chain.from_iterable(corpus.train), config.training.seed)
+            if not pairs:
+                names = ", ".join(text.name for text in corpus.train)
+                raise ConfigError(f"{names} hold no pair: each line is empty in at least one of them.")
+            sides = list(zip(*pairs, strict=True))
+            texts = sides if settings.separate_vocabularies else [sides[0] + sides[1]]
+            placeholders = settings.num_placeholders
+            if placeholders is None:
+                placeholders = 0 if settings.tokenizer == "wordpiece" else NUM_PLACEHOLDERS
+            arguments = settings.vocabulary_size, settings.tokenizer, config.training.seed, placeholders
+            languages = config.data.target_languages(), ()  # Tags stand before sources only.
+            tokenizers = [Tokenizer.train(side, *arguments, tags) for side, tags in zip(texts, languages, strict=False)]
+        self.write(config, tokenizers, _checksums(corpus))
+        print(f"tokenizer: {settings.tokenizer}, " + " and ".join(f"{t.vocabulary_size:,} ids" for t in tokenizers))
+
+    def write(self, config, tokenizers, checksums):
+        """Writes the tokenizers, the versions with checksums by name, and the settings."""
+        save_tokenizers(self.folder, tokenizers)
+        versions = {"python": platform.python_version(), **{name: metadata.version(name) for name in PACKAGES}}
+        versions["batches"] = BATCHES
+        write_json(self.folder / "versions.json", {**versions, **checksums})
+        write_json(self.config_file, config.to_dict())
+
+    def check_text(self, corpus):
+        """Raises a ConfigError unless a resumed run has the text that it began with."""
+        begun_with = _read(self.folder / "versions.json")
+        if begun_with.get("batches") != BATCHES:
+            raise ConfigError(
+                f"The run in {self} was begun with another version of this package, which put pairs into other "
+                "batches: it cannot be resumed. Train again with --overwrite, or resume it with that version."
+            )
+        for name, checksum in _checksums(corpus).items():
+            if checksum != begun_with.get(name):
+                raise ConfigError(
+                    f"The {name} must be the one that the run in {self} began with: finished epochs used it. "
+                    "Received: another text. Put the old files back, or start a run with --overwrite."
+                )
+
+    def go_on(self, config, epochs_done):
+        """Prepares a resumed run: removes incomplete files and later log rows, writes and prints changed settings."""
+        for left in [*self.folder.glob(".writing-*"), *self.folder.glob("checkpoints/.writing-*")]:
+            left.unlink()
+        self.trim_log(epochs_done)
+        old, new = self.config().flat(), config.flat()
+        changes = [f"{name} {old[name]} -> {new[name]}" for name in new if new[name] != old[name]]
+        if changes:
+            write_json(self.config_file, config.to_dict())
+            print(f"changed settings: {', '.join(changes)}")
+
+    def trim_log(self, epochs):
+        """Removes the rows of later epochs and an incomplete row from the log."""
+        if not self.log_file.is_file():
+            return
+        header, *rows = self.log_file.read_bytes().splitlines(keepends=True) or [b""]
+        whole = [row for row in rows if row.endswith(b"\n") and row.split(b",")[0].isdigit()]
+        with output_file(self.log_file, "wb") as file:
+            file.write(header + b"".join(row for row in whole if int(row.split(b",")[0]) < epochs))
+
+    def save_scores(self, scores):
+        write_json(self.folder / "scores.json", scores)
+
+    def save_calibration(self, calibration):
+        write_json(self.folder / "confidence.json", calibration._asdict())
+
+    def save_checkpoint(self, epoch, step, write):
+        """Writes the checkpoint after so many epochs and steps with `write(file)`; removes all but the newest two."""
+        name = f"epoch-{epoch:05d}" + (f"-step-{step:08d}" if step else "")
+        path = self.folder / "checkpoints" / f"{name}.npz"
+        path.parent.mkdir(exist_ok=True)
+        with output_file(path, "wb") as file:
+            write(file)
+        for old in self.checkpoints()[NUM_CHECKPOINTS:]:
+            old.unlink()
+
+    # Replacing a run.
+
+    @contextmanager
+    def claimed(self, overwrite=False, resume=False):
+        """A context in which no other process writes this run: training and imports happen in it.
+
+        Args:
+            overwrite: whether a new run may replace the one in the folder. Defaults to False.
+            resume: whether the run in the folder is continued. Defaults to False, a new run.
+
+        Raises:
+            ConfigError: something is there, and neither `overwrite` nor `resume` is True; or there is no run to resume.
+            FileError: another process writes this run, or the folder is not a run, or contains other files.
+        """
+        with ExitStack() as stack:
+            if self.folder.is_dir() or not self.folder.exists():
+                self.folder.mkdir(parents=True, exist_ok=True)
+                stack.enter_context(locked(self.folder))
+            if resume:
+                self.check_resumable()
+            elif not self.is_free():
+                if not overwrite:
+                    raise ConfigError(
+                        f"{self} exists: a run folder is not overwritten by default. Continue that run with --resume, "
+                        "replace it with --overwrite, or choose another --run-dir."
+                    )
+                self.check_replaceable()  # `set_up` replaces it later, when everything else is known to be right.
+            yield
+
+    def check_resumable(self):
+        """Raises a ConfigError unless the folder holds a run that training can continue."""
+        if not self.config_file.is_file():
+            raise ConfigError(f"{self} has no run to resume: it has no config.json. Start one without --resume.")
+
+    def check_replaceable(self):
+        """Raises a `FileError` unless the folder holds a run and nothing else, so that no other file is deleted."""
+        if not self.exists():
+            raise FileError(
+                f"{self} is not replaced: only the folder of a run is, and it has no config.json of a run. "
+                "Choose another --run-dir."
+            )
+        foreign = self._foreign()
+        if foreign:
+            raise FileError(
+                f"{self} is not replaced: no training wrote {foreign[0]}, and it would be deleted with the run. "
+                "Move it away, or choose another --run-dir."
+            )
+
+    def own_files(self):
+        """The files in the folder that a training writes; none if there is no folder."""
+        return [path for path in self.folder.glob("*") if path.is_file() and _is_own(path)]
+
+    def _foreign(self):
+        """The files in the folder that neither training nor an export wrote."""
+        foreign = []
+        for path in sorted(self.folder.iterdir()):
+            if path.is_symlink():
+                own = False
+            elif path.is_dir():
+                own = path.name in _FOLDERS
+                foreign += _foreign_exports(path) if path.name in ("export", "report") else []
+            else:
+                own = _is_own(path)
+            foreign += [] if own else [path]
+        return foreign
+
+
+def _is_own(path):
+    return path.name in _FILES or path.stem in TOKENIZER_NAMES or path.name.startswith(".writing-")
+
+
+def _foreign_exports(folder):
+    if (folder / MANIFEST).is_file():
+        return [folder / name for name in foreign_files(folder)]
+    foreign = []
+    for path in sorted(folder.iterdir()):
+        inside = path.is_dir() and not path.is_symlink()
+        foreign += _foreign_exports(path) if inside else [path]
+    return foreign
+
+
+def _read(path):
+    """The JSON object in a file; empty if the file is missing or damaged."""
+    try:
+        return read_json(path)
+    except ConfigError:
+        return {}
+
+
+def _check_source_language(config, tokenizer):
+    """Raises a ConfigError if the model reads sources of one language, and the texts have another."""
+    token_id = config.model.source_language_token_id
+    own = {name for name, i in tokenizer.languages.items() if i == token_id}
+    sources = {direction.split("-")[0] for direction in config.data.all_directions()}
+    if own and sources - own:
+        raise ConfigError(
+            f"This model was imported for sources in {own.pop()}. Received: texts in "
+            f"{', '.join(sorted(sources))}. Import it again with --source-language, one run for each language."
+        )
+
+
+def _checksums(corpus):
+    """SHA-256 of the training and validation text; file names do not matter."""
+    texts = {"training text": corpus.train, "validation text": corpus.validation, "general text": [corpus.general]}
+    return {
+        name if number == 1 else f"{name} {number}": text.checksum()
+        for name, several in texts.items()
+        for number, text in enumerate(several, 1)
+        if text
+    }
+
+
+def some_pairs(pairs, seed, most=TOKENIZER_PAIRS):
+    """All pairs, or so many, drawn at random ("Random Sampling with a Reservoir", Vitter, 1985, algorithm R)."""
+    drawn, random = [], Random(seed)
+    for number, pair in enumerate(pairs):
+        if number < most:
+            drawn.append(pair)
+        elif (place := random.randrange(number + 1)) < most:
+            drawn[place] = pair
+    return drawn
+
+
+@contextmanager
+def _damage_named(path):
+    """A context for reading a file of a run: the error names the file and a remedy in one line."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:  # Of zip, HDF5, JSON and Keras: too many kinds to name.
+        reason = " ".join(str(error).split())[:200].rstrip(".")
+        if str(path) not in reason:
+            reason = (
+                f"{path} cannot be loaded: it is damaged, or of other versions of the packages (see versions.json "
+                f"beside it). Received: {type(error).__name__}: {reason}"
+            )
+        raise ValueError(f"{reason}. Restore it from a copy, or train again with --overwrite.") from error

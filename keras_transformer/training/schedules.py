@@ -1,0 +1,80 @@
+"""The learning rate over the steps of a training, and the optimizer.
+
+Reference: "Attention Is All You Need" (Vaswani et al., 2017), section 5.3.
+"""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class InverseSquareRootSchedule(keras.optimizers.schedules.LearningRateSchedule):
+    """Linear warm-up, then decay with the inverse square root of the step (section 5.3).
+
+        learning_rate(step) = peak * min(step / warmup_steps, sqrt(warmup_steps / step)),    step = 1, 2, 3, ...
+
+    With peak = (hidden_dim * warmup_steps)^-0.5, see `paper_learning_rate`, this is equation (3) of the paper.
+
+    Args:
+        peak: the learning rate at step `warmup_steps`.
+        warmup_steps: Defaults to 4000, the paper's.
+
+    Raises:
+        ValueError: `peak` is not positive, or `warmup_steps` is below 1.
+
+    Example:
+        >>> schedule = InverseSquareRootSchedule(peak=0.5, warmup_steps=4)
+        >>> [round(float(schedule(iterations)), 3) for iterations in (0, 3, 15)]
+        [0.125, 0.5, 0.25]
+    """
+
+    def __init__(self, peak, warmup_steps=4000):
+        super().__init__()
+        if peak is None or not peak > 0:
+            raise ValueError(f"`peak` must be positive: it is the highest learning rate. Received: peak={peak}.")
+        if warmup_steps < 1:
+            raise ValueError(f"`warmup_steps` must be at least 1. Received: warmup_steps={warmup_steps}.")
+        self.peak = peak
+        self.warmup_steps = warmup_steps
+
+    def __call__(self, step):
+        step = ops.cast(step, "float32") + 1.0  # Keras counts finished steps: the first step sees 0.
+        return self.peak * ops.minimum(step / self.warmup_steps, ops.sqrt(self.warmup_steps / step))
+
+    def get_config(self):
+        return {"peak": self.peak, "warmup_steps": self.warmup_steps}
+
+
+def make_schedule(hidden_dim, warmup_steps, learning_rate=None):
+    """The schedule of a recipe. `learning_rate` is its peak; None gives the peak of the paper."""
+    return InverseSquareRootSchedule(learning_rate or paper_learning_rate(hidden_dim, warmup_steps), warmup_steps)
+
+
+def paper_learning_rate(hidden_dim, warmup_steps):
+    """The peak of the paper's schedule, (hidden_dim * warmup_steps)^-0.5.
+
+    Example:
+        >>> round(paper_learning_rate(512, 4000), 6)
+        0.000699
+    """
+    return (hidden_dim * warmup_steps) ** -0.5
+
+
+def make_optimizer(learning_rate, clip_norm=1.0, ema_momentum=None):
+    """Adam with the paper's betas and epsilon (section 5.3).
+
+    Args:
+        learning_rate: a number or a schedule.
+        clip_norm: largest global norm of the gradient; 0 or None: no clipping. Defaults to 1.
+        ema_momentum: momentum of an exponential moving average of the weights; 0 or None: no average. Defaults to
+            None.
+    """
+    return keras.optimizers.Adam(
+        learning_rate,
+        beta_1=0.9,
+        beta_2=0.98,
+        epsilon=1e-9,
+        global_clipnorm=clip_norm or None,
+        use_ema=bool(ema_momentum),
+        ema_momentum=ema_momentum or 0.99,
+    )

@@ -1,0 +1,476 @@
+"""Training text that a teacher writes: its translations for a student, or sources for back-translation.
+
+A student that learns a teacher's translations instead of people's learns from more regular text ("Sequence-Level
+Knowledge Distillation", Kim and Rush, 2016, section 3.2). Of several hypotheses, the one nearest to a reference can be
+taken (section 3.3). Back-translation makes sources for target text ("Improving Neural Machine Translation Models with
+Monolingual Data", Sennrich et al., 2016); a tag tells them from real ones ("Tagged Back-Translation", Caswell et al.,
+2019).
+
+A folder of such text has
+
+settings.json       what it was made from
+hypotheses.jsonl    of each line of the text the hypotheses, as lists of text, score and what is wrong with it
+
+and for each way to choose, such as pairs-best-1a2b3c4d, a folder that has
+
+train.source, train.target    the pairs that were chosen
+real.source, real.target, val.source, ..., test.target    copies of the teacher's own text
+"""
+
+import hashlib
+import itertools
+import json
+import math
+import os
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from keras_transformer.data.cleaning import Cleaner
+from keras_transformer.data.corpora import FileLines, load_corpus
+from keras_transformer.data.encoding import EMPTY, left_out_by, report
+from keras_transformer.files import FileError, locked, output_file, sha256, write_json
+from keras_transformer.search.search import has_loop
+from keras_transformer.settings import one_of
+from keras_transformer.text.lines import DataError, stream_lines
+from keras_transformer.text.special_ids import END_TOKEN_ID
+from keras_transformer.training.config import PRESETS, ConfigError, read_json
+from keras_transformer.training.run import Run
+
+# Number of lines that are translated together. What a kill can cost.
+CHUNK_SIZE = 1024
+# With this many lines, XLA saves more time than compiling all shapes takes: on two cores, half a minute to a minute.
+XLA_PAYS_FROM = 16384
+# What the source of a back-translated pair begins with.
+TAG = "<BT>"
+SELECTIONS = ("best", "chrf", "bleu", "all")
+# What can be wrong with a translation.
+TRUNCATED, UNFINISHED, LOOP, WORST = "from a source that was cut", "without an end", "with a loop", "with a low score"
+
+
+class Hypothesis(NamedTuple):
+    """A translation of the teacher.
+
+    Attributes:
+        text: a string.
+        score: the mean log probability of its tokens.
+        problem: what is wrong with it, or None.
+    """
+
+    text: str
+    score: float
+    problem: str | None = None
+
+
+class TeacherText:
+    """A folder of a teacher's translations, which is written line by line and continued after a kill.
+
+    Args:
+        folder: its path.
+        settings: a dictionary of what decides the translations. A folder that was begun with others is not continued.
+
+    Attributes:
+        pairs_folder: where `select` and `copy` write. May be set to a folder in which nothing else is.
+
+    Raises:
+        ConfigError: the folder was begun with other settings.
+        FileError: the folder has other content.
+    """
+
+    def __init__(self, folder, settings):
+        self.folder, self.settings = Path(folder), json.loads(json.dumps(settings))
+        self.pairs_folder = self.folder / "pairs"
+        self.hypotheses = self.folder / "hypotheses.jsonl"
+        self.check()
+
+    def is_translated(self):
+        """Whether all lines are translated."""
+        return self.hypotheses.is_file()
+
+    def check(self):
+        """Raises an error unless the folder is free, or was begun with the same settings."""
+        marks = self.folder / "settings.json"
+        if self.folder.exists() and not marks.is_file() and (not self.folder.is_dir() or any(self.folder.iterdir())):
+            raise FileError(
+                f"{self.folder} has other content than a teacher's translations. Choose another --text-dir."
+            )
+        old = read_json(marks) if marks.is_file() else self.settings
+        others = sorted(name for name in {*old, *self.settings} if old.get(name) != self.settings.get(name))
+        if others:
+            raise ConfigError(
+                f"{self.folder} was begun with other settings, and a half of each is no corpus. Received: "
+                + ", ".join(f"{name}={self.settings.get(name)!r} (begun with {old.get(name)!r})" for name in others)
+                + ". Choose another --text-dir, or delete that folder."
+            )
+
+    def write(self, translate, lines):
+        """Translates the lines that are not yet translated; prints how far it is.
+
+        Args:
+            translate: a function of a list of strings, and of the number of lines before them, that returns a list of
+                lists of `Hypothesis`.
+            lines: an iterable of strings, all lines of the text.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        part = self.folder / "hypotheses.jsonl.part"
+        with locked(self.folder):
+            write_json(self.folder / "settings.json", self.settings)
+            with open(part, "ab+") as file:
+                done = count = _whole_chunks(file)
+                if done:
+                    print(f"{self.folder}: {done:,} lines are translated already", flush=True)
+                lines, began = itertools.islice(lines, done, None), time.monotonic()
+                printed = began
+                while chunk := list(itertools.islice(lines, CHUNK_SIZE)):
+                    for row in translate(chunk, count):
+                        file.write((json.dumps(row, ensure_ascii=False) + "\n").encode())
+                    file.flush()
+                    count, now = count + len(chunk), time.monotonic()
+                    if now - printed > 10:
+                        printed, speed = now, (count - done) / (now - began)
+                        print(f"{self.folder}: {count:,} lines translated, {speed:,.0f} a second", flush=True)
+                os.fsync(file.fileno())
+            part.rename(self.hypotheses)
+
+    def __iter__(self):
+        """For each line of the text, its list of `Hypothesis`."""
+        with open(self.hypotheses, encoding="utf-8") as file:
+            for line in file:
+                yield [Hypothesis(*one) for one in json.loads(line)]
+
+    def select(self, pairs, how="best", drop_worst=0.0, cleaner=None, backward=False):
+        """Chooses the pairs to train with and writes them to `train.source` and `train.target`.
+
+        Args:
+            pairs: an iterable of (line of the text, reference or "").
+            how: `"best"`: the hypothesis with the best score; `"chrf"` or `"bleu"`: the one nearest to the reference,
+                by that score of the sentence; `"all"`: all hypotheses. Defaults to `"best"`.
+            drop_worst: the share of the hypotheses to leave out, those with the lowest mean log probability. Defaults
+                to 0.
+            cleaner: a `keras_transformer.data.cleaning.Cleaner` for further rules. Defaults to None.
+            backward: whether the lines are the targets, and the hypotheses sources with `TAG`. Defaults to False.
+
+        Returns:
+            The number of pairs, and `encoding.LeftOut` by reason.
+        """
+        choose, lowest, left_out = _chooser(how), -np.inf, {}
+        if drop_worst:
+            lowest = np.quantile([one.score for row in self for one in row], drop_worst)
+
+        def selected():
+            nonlocal left_out
+            for number, ((line, reference), row) in enumerate(zip(pairs, self, strict=True), 1):
+                kept = []
+                for one in choose(row, reference):
+                    pair = (one.text, line) if backward else (line, one.text)
+                    reason = EMPTY if not all(pair) else one.problem or (WORST if one.score < lowest else None)
+                    reason = reason or (cleaner and cleaner.reason(number, *pair))
+                    left_out = left_out_by([(reason, (number, pair))], left_out)
+                    if not reason:
+                        kept.append((f"{TAG} {one.text}", line) if backward else pair)
+                yield from dict.fromkeys(kept)  # Different tokens may be the same text.
+
+        return self.copy("train", selected()), left_out
+
+    def paths(self, split):
+        """The paths of the sources and of the targets of `"train"`, `"real"`, `"val"` or `"test"`, strings."""
+        return [str(self.pairs_folder / f"{split}.{side}") for side in ("source", "target")]
+
+    def copy(self, split, pairs):
+        """Writes pairs to the files of a split; returns their number."""
+        source_path, target_path = self.paths(split)
+        self.pairs_folder.mkdir(parents=True, exist_ok=True)
+        count = 0
+        with output_file(source_path) as sources, output_file(target_path) as targets:
+            for source, target in pairs:
+                print(source, file=sources)
+                print(target, file=targets)
+                count += 1
+        return count
+
+
+def teacher_function(translator, num_hypotheses, num_lines, target_language=None):
+    """The function that `TeacherText.write` needs, from a `Translator`. The same lines always give the same result."""
+    from keras_transformer.search.decoder import length_penalty_divisor
+
+    penalty = translator.settings.length_penalty, translator.settings.length_penalty_type
+    translator.jit_compile = num_lines >= XLA_PAYS_FROM  # Not "auto": then it would depend on what came before.
+
+    def hypothesis(one):
+        length = max(len(one.token_ids), 1)
+        problem = None
+        if one.truncated:
+            problem = TRUNCATED
+        elif one.token_ids and one.token_ids[-1] != END_TOKEN_ID:
+            problem = UNFINISHED
+        elif has_loop(one.token_ids):
+            problem = LOOP
+        score = one.score * length_penalty_divisor(float(length), *penalty) / length
+        return Hypothesis(one.text, round(score, 4), problem)
+
+    def translate(texts, begin):
+        found = translator.translate(
+            texts, num_hypotheses=num_hypotheses, return_scores=True, target_language=target_language
+        )
+        return [list(map(hypothesis, row if num_hypotheses > 1 else [row])) for row in found]
+
+    return translate
+
+
+def given_translations(path):
+    """The function that `TeacherText.write` needs, for translations that were made elsewhere: a line for each line."""
+    lines, place = stream_lines(path), 0
+
+    def translate(texts, begin):
+        nonlocal place
+        found = itertools.islice(lines, begin - place, begin - place + len(texts))
+        place = begin + len(texts)
+        return [[Hypothesis(text, 0.0)] for text in found]
+
+    return translate
+
+
+# What a student has of its teacher, unless a flag says otherwise.
+TAKEN = (
+    *("max_length", "source_language", "target_language", "tokens_per_batch", "over_long"),
+    *("epochs", "steps_per_epoch", "warmup_steps", "label_smoothing", "clip_norm", "ema_momentum", "monitor"),
+    *("subword_sampling", "placeholder_share", "seed"),
+    *("num_beams", "length_penalty", "length_penalty_type", "max_length_ratio", "no_repeat_ngram_size"),
+)
+# Settings that give a student a vocabulary of its own.
+OWN_VOCABULARY = {"tokenizer", "vocabulary_size", "separate_vocabularies", "num_placeholders", "vocabulary_from"}
+
+
+class Distillation:
+    """What `python -m keras_transformer distill` does before it trains the student: texts and settings.
+
+    Args:
+        arguments: the parsed flags of that command.
+        flags: those of them that are settings of a run.
+
+    Attributes:
+        run: the `Run` of the student.
+        flags: settings that were given, flat.
+
+    Raises:
+        ValueError: a folder or a text does not fit; nothing was written yet.
+    """
+
+    def __init__(self, arguments, flags):
+        self.arguments, self.run = arguments, Run(arguments.run_dir)
+        self.backward = arguments.direction == "backward"
+        self.teachers = [Run(folder) for folder in arguments.teachers]
+        for teacher in self.teachers:
+            teacher.check_trained()
+            teacher.check_vocabulary_of(self.teachers[0])
+        self.config, self.flags = self.teachers[0].config(), dict(flags)
+        self.more_text = self.flags.pop("train", [])  # Beside that of the teacher.
+        if not 0 <= arguments.drop_worst < 1:
+            raise ConfigError(f"--drop-worst must be in [0, 1). Received: {arguments.drop_worst}.")
+        if not 0 <= arguments.real_weight < math.inf:
+            raise ConfigError(f"--real-weight must be 0 or positive. Received: {arguments.real_weight}.")
+        for name in ("num_hypotheses", "teacher_beams", "drop_worst"):
+            if arguments.translations and getattr(arguments, name):
+                raise ConfigError(
+                    "--translations is one translation of each line, without scores. "
+                    f"Received: --{name.replace('_', '-')}, too. Leave it out."
+                )
+        if arguments.reference and not arguments.source:
+            raise ConfigError("--reference is the translation of --source. Received: --reference alone.")
+        self.language = self._target_language()
+        self.corpus = self._corpus()
+        self.num_hypotheses = arguments.num_hypotheses or 1
+        self.select = arguments.select or ("chrf" if self.num_hypotheses > 1 and self._has_references() else "best")
+        if self.select in ("chrf", "bleu") and not self._has_references():
+            raise ConfigError(
+                f"--select {self.select} takes the translation nearest to the reference. Received: no references. "
+                "Name them with --reference, or leave out --select."
+            )
+        self.text = TeacherText(arguments.text_dir or f"{self.run}-text", self._made_from())
+        # Other students may be made of the same translations, and this one may be resumed after them.
+        references = arguments.reference and sha256(arguments.reference)
+        chosen_by = [self.select, arguments.drop_worst, arguments.direction, references, bool(arguments.real_weight)]
+        chosen_by += self._cleaning()
+        digest = hashlib.sha256(json.dumps(chosen_by).encode()).hexdigest()[:8]
+        self.text.pairs_folder = self.text.folder / f"pairs-{self.select}-{digest}"
+
+    def _target_language(self):
+        """The target language of the teacher, if it has several."""
+        languages = self.config.data.target_languages()
+        wanted = self.flags.get("target_language") or next(iter(languages), None)
+        if languages and wanted not in languages:
+            raise ConfigError(f"--target-language must be one of {', '.join(languages)}. Received: {wanted}.")
+        if languages and self.backward:
+            raise ConfigError("Back-translation needs a teacher of one direction. Received: a model of several.")
+        return wanted if languages else None
+
+    def _corpus(self):
+        """The teacher's own `Corpus`, or None if it has none and none is needed."""
+        own = self.flags.keys() & {"val", "val_source"}
+        try:
+            return load_corpus(self.config.data)
+        except DataError as error:
+            if self.arguments.source and own:
+                return None
+            raise DataError(
+                f"The text of the teacher {self.teachers[0]} cannot be read: {error} Or name other text: --source, "
+                "--val-source and --val-target."
+            ) from error
+
+    def _has_references(self):
+        return bool(self.arguments.reference or not self.arguments.source)
+
+    def _of_corpus(self, split):
+        """The pairs of the teacher's own text, (source, target) of the teacher."""
+        for text in getattr(self.corpus, split):
+            if text.target_language == self.language:
+                yield from text
+
+    def pairs(self):
+        """(line to translate, its reference or "") of all lines."""
+        source, reference = self.arguments.source, self.arguments.reference
+        if not source:  # Also the lines with an empty side: translations made elsewhere have them, too.
+            texts = [text for text in self.corpus.train if text.target_language == self.language]
+            return itertools.chain.from_iterable(text.lines for text in texts)
+        return FileLines(source, reference) if reference else ((line, "") for line in stream_lines(source))
+
+    def _made_from(self):
+        """What decides the translations."""
+        lines, self.num_lines = hashlib.sha256(), 0
+        for line, _ in self.pairs():
+            lines.update(f"{line}\n".encode())
+            self.num_lines += 1
+        made_from = {"text": lines.hexdigest(), "num_hypotheses": self.num_hypotheses}
+        if given := self.arguments.translations:
+            count = sum(1 for _ in stream_lines(given))
+            if count != self.num_lines:
+                raise ConfigError(
+                    f"--translations must have a line for each line of the text, which has {self.num_lines:,}. "
+                    f"Received: {given} with {count:,}. Is it complete, and of this text?"
+                )
+            return {**made_from, "translations": sha256(given)}
+        search = {name: str(value) for name, value in vars(self._search()).items()}
+        teachers = [sha256(teacher.model_file) for teacher in self.teachers]
+        return {**made_from, "teachers": teachers, "search": search, "target_language": self.language}
+
+    def _search(self):
+        """The `SearchSettings` of the teacher."""
+        settings = self.config.decoding
+        beams = self.arguments.teacher_beams or settings.num_beams
+        shortlist = settings.shortlist if len(self.teachers) == 1 else 0  # An ensemble has none.
+        return settings.replace(num_beams=max(beams, self.num_hypotheses), sampling=False, shortlist=shortlist)
+
+    def settings(self):
+        """The settings of the student, flat: its text, and of its teacher's settings those of `TAKEN`."""
+        flat, flags = self.config.flat(), self.flags
+        settings = {name: flat[name] for name in TAKEN}
+        direction = None
+        if self.language:
+            settings["target_language"] = self.language
+        if self.backward:
+            settings["source_language"], settings["target_language"] = flat["target_language"], flat["source_language"]
+        two = len(self.teachers[0].tokenizers()) > 1
+        if OWN_VOCABULARY & flags.keys() or (self.backward and two):
+            settings |= {name: flat[name] for name in ("tokenizer", "separate_vocabularies")}
+        else:
+            settings["vocabulary_from"] = str(self.teachers[0])
+            settings["tie_embeddings"] = flat["tie_embeddings"]
+            direction = self.language and next(
+                one for one in self.config.data.all_directions() if one.split("-")[1] == self.language
+            )
+        end = [f"direction={direction}"] if direction else []
+        corpora = {"train": [[*self.text.paths("train"), "name=teacher", *end]]}
+        if self._real_pairs() is not None:
+            corpora["train"].append(
+                [*self.text.paths("real"), "name=real", f"weight={self.arguments.real_weight}", *end]
+            )
+        for split in ("val", "test"):
+            if self.corpus and not flags.keys() & {split, f"{split}_source"}:
+                corpora[split] = [[*self.text.paths(split), f"name={split}", *end]]
+        corpora["train"] += self.more_text
+        settings |= {**corpora, "bleu_tokenize": self.config.data.sacrebleu_tokenizer()}
+        if rate := self.config.training.learning_rate:
+            width = flags.get("hidden_dim") or PRESETS[one_of("preset", flags["preset"], PRESETS)]["hidden_dim"]
+            settings["learning_rate"] = rate * self.config.model.hidden_dim / width
+        return settings
+
+    def _real_pairs(self):
+        """The pairs of people's translations that are mixed in, (source, target) of the teacher; None for none."""
+        if not self.arguments.real_weight:
+            return None
+        if self.arguments.reference:
+            return self.pairs()
+        return self._of_corpus("train") if self.corpus else None
+
+    def _cleaning(self):
+        """The languages of the student, and the limits of lines: arguments of `Cleaner`."""
+        data, texts = self.config.data, self.corpus.train if self.corpus else []
+        directions = [text.direction for text in texts if text.direction and text.target_language == self.language]
+        languages = directions[0].split("-") if directions else [data.source_language, data.target_language]
+        if self.backward:
+            languages.reverse()
+        names = "source_language", "target_language", "max_characters", "max_character_ratio"
+        usual = [*languages, data.max_characters, data.max_character_ratio]
+        return [self.flags.get(name, value) for name, value in zip(names, usual, strict=True)]
+
+    def _translate(self):
+        """The function that `TeacherText.write` needs."""
+        if self.arguments.translations:
+            return given_translations(self.arguments.translations)
+        from keras_transformer.translation.translator import Translator
+
+        translator = Translator.load([teacher.folder for teacher in self.teachers], **vars(self._search()))
+        return teacher_function(translator, self.num_hypotheses, self.num_lines, self.language)
+
+    def write_text(self):
+        """Translates, selects, and writes all texts. Returns lines of text about it."""
+        if self.text.is_translated():
+            print(f"{self.text.folder}: all {self.num_lines:,} lines are translated already", flush=True)
+        else:
+            print(f"{self.text.folder}: {self.num_lines:,} lines to translate", flush=True)
+            self.text.write(self._translate(), (line for line, _ in self.pairs()))
+        how = self.select, self.arguments.drop_worst
+        count, left_out = self.text.select(self.pairs(), *how, Cleaner(*self._cleaning()), self.backward)
+        if not count:
+            raise DataError(
+                f"No translation is left: all of {self.num_lines:,} lines were left out. " + "\n".join(report(left_out))
+            )
+        for name, split in (("real", "train"), ("val", "validation"), ("test", "test")):
+            found = self._real_pairs() if name == "real" else self._of_corpus(split) if self.corpus else None
+            if found is not None:
+                self.text.copy(name, (pair[::-1] for pair in found) if self.backward else found)
+        return [f"{self.text.folder}: {count:,} pairs of the teacher", *report(left_out)]
+
+
+def _chooser(how):
+    """A function of hypotheses and their reference that returns those to keep."""
+    one_of("select", how, SELECTIONS)
+    if how == "all":
+        return lambda row, reference: row
+    if how == "best":
+        return lambda row, reference: row[:1]
+    import sacrebleu
+
+    metric = sacrebleu.CHRF() if how == "chrf" else sacrebleu.BLEU(effective_order=True)
+
+    def nearest(row, reference):
+        if not reference or len(row) < 2:
+            return row[:1]
+        # The first of equal ones: it has the best score.
+        return [max(row, key=lambda one: metric.sentence_score(one.text, [reference]).score)]
+
+    return nearest
+
+
+def _whole_chunks(file):
+    """The number of lines in whole chunks of a file; what follows is cut off: a kill may have broken it."""
+    file.seek(0)
+    lines = end = size = 0
+    for count, line in enumerate(file, 1):
+        size += len(line)
+        if count % CHUNK_SIZE == 0 and line.endswith(b"\n"):
+            lines, end = count, size
+    file.truncate(end)
+    return lines

@@ -1,0 +1,136 @@
+"""M2M-100, NLLB and models fine-tuned from them, from a folder of transformers (`M2M100ForConditionalGeneration`).
+
+Reference: "Beyond English-Centric Multilingual Machine Translation" (Fan et al., 2020); "No Language Left Behind"
+(NLLB Team, 2022).
+
+The folder has config.json, weights and sentencepiece.bpe.model. M2M-100 also has vocab.json, and NLLB has
+tokenizer.json. The encoder reads the token of the source language first; a translation begins with that of the target
+language.
+"""
+
+from keras_transformer.transfer.importing import ModelImportError, Original, Weights
+from keras_transformer.transfer.importing.reading import (
+    EMBEDDING,
+    Arrays,
+    by_id,
+    check_tokenizer,
+    index_of,
+    read_bytes,
+    read_json,
+    transformers_architecture,
+    transformers_blocks,
+    transformers_config,
+    transformers_settings,
+    transformers_weights,
+    unfit,
+)
+
+# The languages of M2M-100, whose tokens `__af__`, `__am__`, ... follow those of vocab.json in this order.
+M2M_100_LANGUAGES = (
+    "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr ht hu hy "
+    "id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps pt ro ru "
+    "sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu"
+)
+# The position of the first token: the library that these models were trained with counts from its padding id + 1.
+FIRST_POSITION = 2
+
+
+def read(folder, source_language=None, target_language=None):
+    """Reads a folder for sources of one language; returns a `keras_transformer.transfer.importing.Original`.
+
+    Args:
+        folder: a `Path`.
+        source_language, target_language: codes as the model has them: `"en"` for M2M-100, `"eng_Latn"` for NLLB. The
+            translator's target language can be changed later, that of the sources cannot.
+
+    Raises:
+        ModelImportError: the folder is not such a model, or has no such language.
+    """
+    if not (folder / "config.json").is_file():
+        raise ModelImportError(
+            f"{folder} is not a folder of transformers: it has no config.json. Download all files of the model into it."
+        )
+    config = transformers_config(folder, "m2m_100", activation_function="relu", scale_embedding=True)
+    if not config["tie_word_embeddings"]:
+        raise unfit(folder / "config.json", "tie_word_embeddings must be true, as in M2M-100 and NLLB", False)
+    tokens, languages = _tokens(folder)
+    for flag, language in (("--source-language", source_language), ("--target-language", target_language)):
+        if language not in languages:
+            alike = [name for name in languages if language and name[:2] == language[:2]] or languages
+            more = f" and {len(languages) - len(alike[:8])} more" if len(languages) > len(alike[:8]) else ""
+            raise ModelImportError(
+                f"{flag} must be one of the model's languages: {', '.join(alike[:8])}{more}. "
+                f"Received: {language or 'none'}."
+            )
+    tokenizer = folder / "sentencepiece.bpe.model"
+    if not tokenizer.is_file():
+        raise ModelImportError(
+            f"{folder} has no {tokenizer.name}: transformers 5 does not save it. Copy it from the folder of the model "
+            "that this one was fine-tuned from."
+        )
+    arrays = Arrays(folder, transformers_weights(folder))
+    size = config["d_model"]
+    embedding = arrays.take(*EMBEDDING, shape=(None, size))
+    weights = Weights(
+        embeddings=(embedding, embedding),
+        output_kernel=None,
+        output_bias=None,
+        positions=None,
+        blocks=transformers_blocks(arrays, config),
+        norms=tuple(
+            tuple(arrays.take(f"model.{side}.layer_norm.{name}", shape=(size,)) for name in ("weight", "bias"))
+            for side in ("encoder", "decoder")
+        ),
+    )
+    positions = [f"model.{side}.embed_positions.weights" for side in ("encoder", "decoder")]
+    arrays.check_all_used(*EMBEDDING, *positions)
+    if len(tokens) > len(embedding):
+        rule = f"it must have at most {len(embedding):,} tokens, the rows of the embedding"
+        raise unfit(folder, rule, f"{len(tokens):,}")
+    # Rows without a token get one that no text has.
+    tokens += [f"madeupword{i}" for i in range(len(embedding) - len(tokens))]
+    return Original(
+        architecture={
+            **transformers_architecture(folder, config),
+            "normalize_first": True,
+            # The wavelengths are 10000^(i / (D/2 - 1)), ours w^(2i / D).
+            "max_wavelength": float(10000.0 ** (size / (size - 2))),
+            "first_position": FIRST_POSITION,
+            "tie_embeddings": "all",
+        },
+        weights=weights,
+        tokens=(tokens, tokens),
+        models=((read_bytes(tokenizer), str(tokenizer)),) * 2,
+        unknown=(index_of(tokens, "<unk>", folder),) * 2,
+        languages=(source_language, target_language),
+        source_tag=f">>{source_language}<<",
+        **transformers_settings(folder, config, (tokens, tokens), ignored=("forced_bos_token_id",)),
+    )
+
+
+def _tokens(folder):
+    """The tokens by id, with tags such as `>>de<<` in place of the tokens of languages, and the languages."""
+    settings = check_tokenizer(folder, "M2M100Tokenizer", "NllbTokenizer", "TokenizersBackend", "PreTrainedTokenizer")
+    if settings.get("language_codes", "m2m100") != "m2m100":
+        path = folder / "tokenizer_config.json"
+        raise unfit(path, "language_codes must be 'm2m100'", settings["language_codes"])
+    if (folder / "vocab.json").is_file():
+        tokens = by_id(folder / "vocab.json", read_json(folder / "vocab.json"))
+        codes = {f"__{code}__": code for code in M2M_100_LANGUAGES.split()}
+        tokens += [token for token in codes if token not in tokens]
+    elif (folder / "tokenizer.json").is_file():
+        path = folder / "tokenizer.json"
+        content = read_json(path)
+        try:
+            added = {one["content"]: one["id"] for one in content["added_tokens"]}
+            vocabulary = {**content["model"]["vocab"], **added}
+        except (KeyError, TypeError, ValueError) as error:
+            raise unfit(path, "it must have model.vocab and added_tokens", type(error).__name__) from error
+        tokens = by_id(path, vocabulary)
+        codes = {token: token for token in added if token.isidentifier()}
+    else:
+        raise ModelImportError(
+            f"{folder} has no vocabulary: M2M-100 has vocab.json, NLLB has tokenizer.json. Download all files of the "
+            "model into the folder."
+        )
+    return [f">>{codes[token]}<<" if token in codes else token for token in tokens], list(codes.values())

@@ -1,0 +1,480 @@
+"""What all families of public models need: files that may be damaged, weights by name, and folders of transformers.
+
+Reading executes nothing: safetensors, `torch.load(weights_only=True)`, NumPy without pickle, YAML without tags.
+"""
+
+import json
+import re
+
+import numpy as np
+
+from keras_transformer.search.settings import SearchSettings
+from keras_transformer.settings import ConfigError, Rule
+from keras_transformer.transfer.importing import ModelImportError
+
+# transformers' defaults of the settings that an older config.json may lack, and what it must have.
+CONFIG = {
+    "activation_function": "gelu",
+    "attention_dropout": 0.0,
+    "dropout": 0.1,
+    "scale_embedding": False,
+    "share_encoder_decoder_embeddings": True,
+    "tie_word_embeddings": True,
+    "max_position_embeddings": 1024,
+}
+SIZES = ("d_model", *(f"{x}coder_{size}" for size in ("layers", "ffn_dim", "attention_heads") for x in ("en", "de")))
+# What a value must be, by the type of its default.
+RULES = {
+    bool: Rule(lambda value: type(value) is bool, "true or false"),
+    float: Rule(lambda value: type(value) in (int, float) and 0 <= value < 1, "a number in [0, 1)"),
+    int: Rule(lambda value: type(value) is int and value > 0, "a whole number above 0"),
+    str: Rule(lambda value: type(value) is str, "text"),
+}
+ACTIVATIONS = {"relu": "relu", "swish": "silu", "silu": "silu", "gelu": "gelu"}
+# A translation has at most this many tokens per source token, as in Marian (`max-length-factor`).
+MAX_LENGTH_RATIO = 3.0
+# The names that the embedding of both sides may have; tied weights are stored once.
+EMBEDDING = ("model.shared.weight", "lm_head.weight", *(f"model.{x}coder.embed_tokens.weight" for x in ("en", "de")))
+# Settings of transformers' search that change translations and are not carried over, with values that change nothing
+# here; None, false, 0 and empty lists never do.
+NOT_CARRIED_OVER = {
+    **dict.fromkeys(("num_beam_groups", "encoder_repetition_penalty", "guidance_scale"), 1),
+    **dict.fromkeys(("do_sample", "diversity_penalty", "penalty_alpha", "dola_layers", "constraints", "max_time")),
+    **dict.fromkeys(("force_words_ids", "stop_strings", "encoder_no_repeat_ngram_size", "forced_decoder_ids")),
+    **dict.fromkeys(("exponential_decay_length_penalty", "suppress_tokens", "begin_suppress_tokens")),
+    **dict.fromkeys(("sequence_bias", "watermarking_config", "forced_bos_token_id")),
+    "early_stopping": "never",  # The search ends exactly.
+}
+
+
+# Folders of transformers
+
+
+def checked(path, config, sizes, defaults):
+    """Settings of a model, with defaults for what is missing.
+
+    Args:
+        path: their file, for messages.
+        config: a dict.
+        sizes: names of whole numbers above 0 that must be there.
+        defaults: a dict; a value must be of the kind of its default.
+
+    Raises:
+        ModelImportError: a size is missing, or a value is not what it must be.
+    """
+    config = {**dict.fromkeys(sizes), **defaults, **config}
+    for name in (*sizes, *defaults):
+        rule = RULES.get(type(defaults.get(name, 1)))
+        if rule and not rule.holds(config[name]):
+            raise unfit(path, f"{name} must be {rule.text}", config[name])
+    return config
+
+
+def transformers_config(folder, model_type, **defaults):
+    """config.json, with defaults for what it lacks.
+
+    Raises:
+        ModelImportError: it is the configuration of another type of model, lacks a size, has a value of another kind,
+            or encoder and decoder differ in width.
+    """
+    path = folder / "config.json"
+    config = read_json(path)
+    if config.get("model_type") != model_type:
+        raise unfit(
+            path, f"model_type must be {model_type!r}", config.get("model_type"), _families(config.get("model_type"))
+        )
+    config = checked(path, config, SIZES, {**CONFIG, **defaults})
+    for name in ("ffn_dim", "attention_heads"):
+        sides = config[f"encoder_{name}"], config[f"decoder_{name}"]
+        if sides[0] != sides[1]:
+            raise unfit(path, f"encoder and decoder must have the same {name}", sides)
+    check_width(path, "d_model", config["d_model"], config["encoder_attention_heads"])
+    return config
+
+
+def _families(model_type):
+    """What to do with a model of another type."""
+    read = {"marian": "Import it as opus-mt.", "m2m_100": "Import it as m2m-100 or nllb."}
+    return read.get(
+        str(model_type),
+        "This package reads marian (opus-mt) and m2m_100 (m2m-100, nllb); ct2-transformers-converter of CTranslate2 "
+        "reads many others, such as mbart and t5 (MADLAD).",
+    )
+
+
+def check_width(path, name, width, heads):
+    """Raises a ModelImportError unless each head gets an equal share and sines and cosines half of the width each."""
+    if width % heads or width % 2 or width < 4:
+        raise unfit(path, f"{name} must be even, at least 4 and divisible by the number of heads, {heads}", width)
+
+
+def check_tokenizer(folder, *classes):
+    """Raises a ModelImportError if the folder has a tokenizer of its own, or of another model; returns its settings."""
+    path = folder / "tokenizer_config.json"
+    settings = read_json(path, optional=True)
+    code = sorted(folder.glob("tokenization_*.py"))
+    name = settings.get("tokenizer_class") or classes[0]
+    if code or str(name).removesuffix("Fast") not in classes:
+        rule = f"its tokenizer must be one of {classes}, because another one may put other tags before a text"
+        raise unfit(code[0] if code else path, rule, code[0].name if code else name)
+    return settings
+
+
+def transformers_architecture(folder, config):
+    """The arguments of `Transformer` that transformers' encoder-decoder models have in common."""
+    return {
+        "num_layers": config["encoder_layers"],
+        "num_decoder_layers": config["decoder_layers"],
+        "num_heads": config["encoder_attention_heads"],
+        "hidden_dim": config["d_model"],
+        "intermediate_dim": config["encoder_ffn_dim"],
+        "dropout": float(config["dropout"]),
+        "attention_dropout": float(config["attention_dropout"]),
+        "activation": activation(folder / "config.json", config["activation_function"]),
+        "layer_norm_epsilon": 1e-5,  # torch's default; transformers leaves it as it is.
+        "layout": "concatenated",
+        "scale_embeddings": bool(config["scale_embedding"]),
+        "output_bias": True,
+    }
+
+
+def transformers_blocks(arrays, config):
+    """The blocks of encoder and decoder, as `Weights` has them."""
+    sizes = config["d_model"], config["encoder_ffn_dim"]
+    return tuple(
+        [_transformers_block(arrays, f"model.{side}.layers.{i}", *sizes) for i in range(config[f"{side}_layers"])]
+        for side in ("encoder", "decoder")
+    )
+
+
+def transformers_settings(folder, config, tokens, ignored=()):
+    """The fields `start`, `end`, `start_counts`, `search`, `max_length` and `notes` of an `Original`.
+
+    Like transformers, it reads them from generation_config.json, or from config.json if there is no such file.
+
+    Args:
+        folder: a `Path`.
+        config: from `transformers_config`.
+        tokens: the tokens of source and target.
+        ignored: names of settings of transformers' search that need no note. Defaults to none.
+    """
+    path = folder / "generation_config.json"
+    generation = read_json(path) if path.is_file() else config
+    generation = {name: value for name, value in generation.items() if value is not None}
+    path, end = path if path.is_file() else folder / "config.json", [index_of(side, "</s>", folder) for side in tokens]
+    ids = {**config, **generation}
+    start = ids.get("decoder_start_token_id", ids.get("pad_token_id"))
+    if type(start) is not int or not 0 <= start < len(tokens[1]):
+        raise unfit(path, "decoder_start_token_id must be an id of the vocabulary", start)
+    if ids.get("eos_token_id", end[1]) not in (end[1], [end[1]]):
+        raise unfit(path, f"eos_token_id must be {end[1]}, the id of '</s>': it alone ends texts", ids["eos_token_id"])
+    start_counts = start != end[1] and not generation.get("renormalize_logits")
+    harmless = {**NOT_CARRIED_OVER, "bad_words_ids": [[start]], "forced_eos_token_id": end[1]}
+    notes = [
+        f"{name} is not carried over: {generation[name]!r}."
+        for name, value in harmless.items()
+        if name not in ignored and generation.get(name) != value and _has_effect(name, generation.get(name))
+    ]
+    if start_counts:
+        notes.append(
+            f"the start token {tokens[1][start]} counts in the softmax, as in transformers, because {path.name} has no "
+            "renormalize_logits: true. Marian does not count it."
+        )
+    elif generation.get("no_repeat_ngram_size") or generation.get("repetition_penalty", 1.0) != 1.0:
+        notes.append(
+            "transformers normalizes again after no_repeat_ngram_size and repetition_penalty, this search before."
+        )
+    return {
+        "start": start,
+        "end": tuple(end),
+        "start_counts": start_counts,
+        "search": _search(path, generation, config["max_position_embeddings"]),
+        "max_length": config["max_position_embeddings"],
+        "notes": tuple(notes),
+    }
+
+
+def _has_effect(name, value):
+    return value is not None if name.endswith("_id") else bool(value)
+
+
+def _search(path, generation, positions):
+    """Changes of `SearchSettings`. In transformers, lengths count the start token."""
+    lengths = {
+        name: generation.get(name, 0) for name in ("max_length", "max_new_tokens", "min_length", "min_new_tokens")
+    }
+    for name, value in lengths.items():
+        if type(value) is not int or value < (name in generation and name.startswith("max")):
+            raise unfit(path, f"{name} must be a whole number above 0", value)
+    settings = {
+        "num_beams": generation.get("num_beams", 1),
+        "length_penalty": generation.get("length_penalty", 1.0),
+        "length_penalty_type": "power",
+        "max_length": min(lengths["max_new_tokens"] or (lengths["max_length"] or positions) - 1, positions - 1),
+        "max_length_ratio": MAX_LENGTH_RATIO,
+        "min_length": lengths["min_new_tokens"] + 1 if lengths["min_new_tokens"] else lengths["min_length"],
+        "no_repeat_ngram_size": generation.get("no_repeat_ngram_size", 0),
+        # transformers divides logits that are positive and multiplies negative ones; ours multiplies log probabilities.
+        "repetition_penalty": generation.get("repetition_penalty", 1.0),
+    }
+    return checked_search(path, settings)
+
+
+def checked_search(path, settings):
+    """Changes of `SearchSettings`. Raises a ModelImportError with the file's name if one is invalid."""
+    try:
+        SearchSettings(**settings)
+    except ConfigError as error:
+        raise ModelImportError(f"{path} cannot be imported: {error}") from error
+    return settings
+
+
+def transformers_weights(folder):
+    """The weights by name, NumPy arrays; large models have them in several files."""
+    for name, read in (("model.safetensors", _safetensors), ("pytorch_model.bin", _pickled_tensors)):
+        index = folder / f"{name}.index.json"
+        if (folder / name).is_file():  # Like transformers: an index beside it is of an older save.
+            names = [name]
+        elif index.is_file():
+            files = read_json(index).get("weight_map")
+            if not isinstance(files, dict) or not files:
+                raise unfit(index, "it must have a weight_map with names", files)
+            names = sorted({str(file).split("/")[-1] for file in files.values()})
+        else:
+            continue
+        arrays = {}
+        for file in names:
+            arrays |= read(folder / file)
+        if any(name.startswith("encoder.") for name in arrays):  # Saved without the head of the model.
+            heads = "lm_head.weight", "final_logits_bias"
+            arrays = {name if name in heads else f"model.{name}": array for name, array in arrays.items()}
+        return arrays
+    raise ModelImportError(f"{folder} has no weights: neither model.safetensors nor pytorch_model.bin is a file.")
+
+
+def _safetensors(file):
+    try:
+        from safetensors.numpy import load_file
+    except ImportError as error:
+        raise missing_package("safetensors") from error
+    return loaded(file, load_file)
+
+
+def _pickled_tensors(file):
+    try:
+        import torch
+    except ImportError as error:
+        raise ModelImportError(
+            f"{file.name} is a file of PyTorch. Install it: pip install torch. Or save the model with transformers as "
+            "model.safetensors."
+        ) from error
+    state = loaded(file, lambda file: torch.load(file, map_location="cpu", weights_only=True))
+    if not isinstance(state, dict) or not all(isinstance(x, torch.Tensor) for x in state.values()):
+        raise unfit(file, "it must hold tensors by name", type(state).__name__)
+    return {name: tensor.detach().float().numpy() for name, tensor in state.items()}
+
+
+def _transformers_block(arrays, name, width, intermediate):
+    def dense(layer, outputs=width, inputs=width):
+        matrix = arrays.take(f"{name}.{layer}.weight", shape=(outputs, inputs))
+        return matrix.T, arrays.take(f"{name}.{layer}.bias", shape=(outputs,))
+
+    def norm(layer):
+        return [arrays.take(f"{name}.{layer}.{part}", shape=(width,)) for part in ("weight", "bias")]
+
+    def attention(layer):
+        return [dense(f"{layer}.{part}_proj") for part in ("q", "k", "v", "out")]
+
+    block = {
+        "self_attention": attention("self_attn"),
+        "self_attention_norm": norm("self_attn_layer_norm"),
+        "feed_forward": [dense("fc1", intermediate), dense("fc2", inputs=intermediate)],
+        "feed_forward_norm": norm("final_layer_norm"),
+    }
+    if ".decoder." in name:
+        block["cross_attention"] = attention("encoder_attn")
+        block["cross_attention_norm"] = norm("encoder_attn_layer_norm")
+    return block
+
+
+# Weights, vocabularies and files
+
+
+class Arrays:
+    """The arrays of a file of weights, by name; it knows which were taken."""
+
+    def __init__(self, folder, arrays):
+        self.folder, self.arrays, self.taken = folder, arrays, {}
+
+    def take(self, *names, shape=None, optional=False):
+        """The first of the named arrays that exists, float32; the same object if it is taken twice.
+
+        Args:
+            *names: names of arrays.
+            shape: what it must have, with None for any size; a first dimension of 1 more is removed. Defaults to any.
+            optional: whether to return None if there is none. Defaults to False.
+        """
+        for name in names:
+            if name in self.arrays:
+                array = np.asarray(self.arrays.pop(name))  # Large models fit into memory once, not twice.
+                floats = array.dtype.kind == "f" or array.dtype.name == "bfloat16"
+                self.taken[name] = array.astype("float32") if floats else array
+            if name in self.taken:
+                return self._shaped(name, shape)
+        if optional:
+            return None
+        names_here = [*self.taken, *self.arrays][:3]
+        raise ModelImportError(
+            f"The weights in {self.folder} lack {names[0]}: the file is damaged, or of another model. "
+            f"Received: {', '.join(names_here)}, ..."
+        )
+
+    def _shaped(self, name, shape):
+        array = self.taken[name]
+        if array.size and np.isnan(array.max()):
+            raise ModelImportError(f"The weights in {self.folder} must be numbers. {name} holds NaN: it is damaged.")
+        if shape is None:
+            return array
+        if array.shape[:1] == (1,) and array.ndim == len(shape) + 1:
+            array = self.taken[name] = array[0]
+        if array.ndim != len(shape) or any(size not in (n, None) for n, size in zip(array.shape, shape, strict=True)):
+            raise ModelImportError(
+                f"The weights in {self.folder} do not fit its sizes: {name} must have the shape {shape}. "
+                f"Received: {array.shape}. The file is damaged, or of another model."
+            )
+        return array
+
+    def norm(self, name, size, suffix=""):
+        return [
+            self.take(f"{name}_ln_{part}{suffix}", f"{name}_ln_{part}", shape=(size,)) for part in ("scale", "bias")
+        ]
+
+    def check_all_used(self, *known):
+        """Raises a ModelImportError if there are arrays that were not taken, except the known ones."""
+        left = sorted(set(self.arrays) - set(known))
+        if left:
+            more = f" and {len(left) - 3} more" if len(left) > 3 else ""
+            raise ModelImportError(
+                f"The model in {self.folder} has weights that this package has no place for: {', '.join(left[:3])}"
+                f"{more}. It is of another architecture."
+            )
+
+
+def ties_of(shared, tied):
+    return "none" if not tied else "all" if shared else "target"
+
+
+def untied(weights, ties):
+    """The weights with a matrix for the output projection, if the model has one of its own."""
+    if ties != "none" or weights.output_kernel is not None:
+        return weights
+    return weights._replace(output_kernel=weights.embeddings[1])
+
+
+def activation(file, name):
+    if name not in ACTIVATIONS:
+        raise unfit(file, f"the activation must be one of {tuple(ACTIVATIONS)}", name)
+    return ACTIVATIONS[name]
+
+
+def read_vocabulary(path, size):
+    tokens = by_id(path, read_json(path))
+    if len(tokens) > size:
+        raise unfit(path, f"it must have at most {size:,} tokens, the rows of the embedding", f"{len(tokens):,}")
+    return tokens
+
+
+def by_id(path, ids):
+    """The tokens of a dict of ids in the order of their ids."""
+    if not ids or sorted(map(str, ids.values())) != sorted(map(str, range(len(ids)))):
+        raise unfit(path, "a vocabulary must have the ids 0, 1, 2, ... once each", f"{len(ids):,} tokens")
+    broken = next((token for token in ids if type(token) is not str or re.search("[\0\ud800-\udfff]", token)), None)
+    if broken is not None:
+        raise unfit(path, "a token must be valid Unicode without the character U+0000", ascii(broken))
+    return sorted(ids, key=lambda token: int(ids[token]))
+
+
+def index_of(tokens, token, folder):
+    if token not in tokens:
+        raise ModelImportError(f"The vocabulary in {folder} must have the token {token!r}.")
+    return tokens.index(token)
+
+
+def read_npz(path):
+    with np.load(path, allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
+
+
+def read_bytes(path):
+    check_file(path)
+    return path.read_bytes()
+
+
+def check_file(path):
+    """Raises a ModelImportError if there is no such file, or only the pointer that Git leaves in its place."""
+    if not path.is_file():
+        raise ModelImportError(f"{path.parent} has no {path.name}. Download all files of the model into one folder.")
+    with open(path, "rb") as file:
+        if file.read(24).startswith(b"version https://git-lfs"):
+            raise ModelImportError(
+                f"{path} is a pointer of Git LFS, not the file itself. Run `git lfs pull` in {path.parent}."
+            )
+
+
+def read_json(path, optional=False):
+    """A JSON object in a file."""
+    if optional and not path.is_file():
+        return {}
+    try:
+        content = json.loads(read_bytes(path))
+    except ValueError as error:
+        raise damaged(path, error) from error
+    if not isinstance(content, dict):
+        raise unfit(path, "it must be a JSON object", type(content).__name__)
+    return content
+
+
+def read_yaml(path, optional=False, strings=False):
+    """A YAML mapping in a file; with `strings`, without conversion to numbers and booleans."""
+    if optional and not path.is_file():
+        return {}
+    return parsed_yaml(path, read_bytes(path), strings)
+
+
+def parsed_yaml(path, content, strings=False):
+    try:
+        import yaml
+    except ImportError as error:
+        raise missing_package("pyyaml") from error
+    slow, fast = ("BaseLoader", "CBaseLoader") if strings else ("SafeLoader", "CSafeLoader")
+    try:
+        content = yaml.load(content, getattr(yaml, fast, None) or getattr(yaml, slow))
+    except (yaml.YAMLError, ValueError) as error:
+        raise damaged(path, error) from error
+    if not isinstance(content, dict):
+        raise unfit(path, "it must be a YAML mapping", type(content).__name__)
+    return content
+
+
+def loaded(path, load):
+    """The content of a file of weights; a damaged file gives one line."""
+    check_file(path)
+    try:
+        return load(path)
+    except MemoryError:
+        raise
+    except Exception as error:  # Of safetensors, PyTorch, zip and NumPy: too many kinds to name.
+        raise damaged(path, error) from error
+
+
+def damaged(path, error):
+    reason = " ".join(str(error).split())[:200].rstrip(".")
+    return ModelImportError(f"{path} cannot be read: it is damaged, or is not what its name says. Received: {reason}.")
+
+
+def unfit(path, rule, received, repair=""):
+    return ModelImportError(f"{path} cannot be imported: {rule}. Received: {received}. {repair}".rstrip())
+
+
+def missing_package(name):
+    return ImportError(f"{name} is not installed. Try: pip install {name}")
