@@ -51,9 +51,10 @@ def train(run, config, resume, export):
 
     from keras_transformer.data.batches import make_batches
     from keras_transformer.data.corpora import load_corpus
-    from keras_transformer.training import recipe as training
+    from keras_transformer.training.callbacks import BLEUCallback, TimeLeft
     from keras_transformer.training.checkpoints import RunCheckpoint
     from keras_transformer.training.distribution import agree, barrier, distribute, is_chief, worker_errors
+    from keras_transformer.training.initialization import copy_weights
     from keras_transformer.translation.translator import Translator
 
     began = time.monotonic()
@@ -101,7 +102,7 @@ def train(run, config, resume, export):
                 [int(i) for i in one.split(",")] if one else None
                 for one in (recipe.encoder_layers, recipe.decoder_layers)
             ]
-            copied = training.copy_weights(model, other.model(), *layers, prepared.has_vocabulary_of(other))
+            copied = copy_weights(model, other.model(), *layers, prepared.has_vocabulary_of(other))
             print(f"weights of {other}: {', '.join(copied)}")
         batches = make_batches(
             parts(corpus, train, general, config.data),
@@ -138,9 +139,9 @@ def train(run, config, resume, export):
     if recipe.ema_momentum:
         callbacks.append(keras.callbacks.SwapEMAWeights())  # Validates the averaged weights.
     if recipe.monitor == "val_bleu":
-        bleu = training.BLEUCallback(lambda: agree(strategy, scores(translator, corpus.validation, config)["bleu"]))
+        bleu = BLEUCallback(lambda: agree(strategy, scores(translator, corpus.validation, config)["bleu"]))
         callbacks.append(bleu)
-    time_left = training.TimeLeft(recipe.max_minutes and recipe.max_minutes - checkpoint.state["minutes"])
+    time_left = TimeLeft(recipe.max_minutes and recipe.max_minutes - checkpoint.state["minutes"])
     with worker_errors(strategy, command(run)), full_disk_named(run), logs(run, model, chief) as logging:
         callbacks += [*logging, checkpoint, *([time_left] if chief else [])]
         # After a kill within an epoch, the rest of that epoch is a `fit` of its own.
@@ -182,8 +183,9 @@ def check_sizes(config):
 def compiled_model(config, tokenizers):
     """The `Transformer` of a run, with its optimizer, loss and metrics."""
     from keras_transformer.models.transformer import Transformer
-    from keras_transformer.training import recipe as training
+    from keras_transformer.training.initialization import add_teacher
     from keras_transformer.training.losses import LabelSmoothedCrossEntropy, Perplexity, TokenAccuracy
+    from keras_transformer.training.schedules import make_optimizer, make_schedule
 
     model = Transformer(
         tokenizers[0].vocabulary_size,
@@ -195,16 +197,16 @@ def compiled_model(config, tokenizers):
     for part in filter(None, recipe.freeze.split(",")):
         for layer in layers_of(model, part):
             layer.trainable = False
-    schedule = training.make_schedule(config.model.hidden_dim, recipe.warmup_steps, recipe.learning_rate)
+    schedule = make_schedule(config.model.hidden_dim, recipe.warmup_steps, recipe.learning_rate)
     model.compile(
-        optimizer=training.make_optimizer(schedule, recipe.clip_norm, recipe.ema_momentum),
+        optimizer=make_optimizer(schedule, recipe.clip_norm, recipe.ema_momentum),
         loss=LabelSmoothedCrossEntropy(recipe.label_smoothing),
         weighted_metrics=[TokenAccuracy(), Perplexity()],
         jit_compile=recipe.jit_compile,
         gradient_accumulation_steps=recipe.gradient_accumulation_steps,
     )
     if recipe.teacher:
-        training.add_teacher(model, Run(recipe.teacher).model(), recipe.teacher_weight)
+        add_teacher(model, Run(recipe.teacher).model(), recipe.teacher_weight)
     return model
 
 
@@ -445,7 +447,7 @@ def score(translator, text, config, title=None):
     found = corpus_scores([translation.text for translation in translations], references, tokenize)
     if title:
         cut = sum(translation.truncated for translation in translations)
-        note = f", {cut:,} of them cut at {translator.max_source_length} tokens" if cut else ""
+        note = f", {cut:,} of them cut at {translator.codec.max_source_length} tokens" if cut else ""
         print(f"\n{title}, {text}, {len(sources):,} sentences{note}:\n{found}", flush=True)
     return found
 
@@ -474,11 +476,12 @@ def scores_of_tests(translator, corpus, config, title):
 def calibrate(run, translator, texts, most=1000):
     """Finds how likely words are right, from about so many validation pairs, and writes it into the run."""
     from keras_transformer.text.confidence import CalibrationError
+    from keras_transformer.translation import learning
 
     few = [(*pair, text.target_language) for text in texts for pair in text.pairs[: -(-most // len(texts))]]
     sources, references, languages = zip(*few, strict=True)
     try:
-        calibration = translator.calibrate(sources, references, languages)
+        calibration = learning.calibrate(translator, sources, references, languages)
     except CalibrationError as error:  # Small corpora can be learned by heart.
         print(f"\nNo confidence: {error}", flush=True)
         return

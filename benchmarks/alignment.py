@@ -29,7 +29,7 @@ def main():
     sources = sources[:500]
     right, total, pages, expected = collections.Counter(), 0, [], []
     for source, ids, translation in zip(
-        sources, translator.encode_sources(sources), translator.translate(sources, return_attention=True), strict=True
+        sources, translator.codec.source_ids(sources), translator.translate(sources, return_attention=True), strict=True
     ):
         source_spans = token_spans(translator.source_tokenizer, ids, source)
         target_spans = token_spans(translator.target_tokenizer, translation.token_ids, translation.text)

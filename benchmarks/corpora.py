@@ -175,16 +175,16 @@ def train(arguments):
 
     from keras_transformer.data.encoding import EncodedPairs, Ragged
     from keras_transformer.models.transformer import Transformer
-    from keras_transformer.training import recipe as training
     from keras_transformer.training.config import PRESETS
     from keras_transformer.training.losses import LabelSmoothedCrossEntropy
+    from keras_transformer.training.schedules import make_optimizer
 
     disk = store_of(arguments)
     few = 1_000_000  # So many pairs fit into memory anywhere.
     few = [Ragged(side.values[: side.ends[few - 1]], side.ends[:few]) for side in disk[:2]]
     memory_pairs = EncodedPairs(*(Ragged(np.array(side.values), np.array(side.ends)) for side in few))
     model = Transformer(tokenizer_of(arguments).vocabulary_size, **PRESETS["tiny"])
-    model.compile(training.make_optimizer(1e-3), LabelSmoothedCrossEntropy())
+    model.compile(make_optimizer(1e-3), LabelSmoothedCrossEntropy())
     iterators = {
         "in memory": iter(batches_of(arguments, memory_pairs).dataset),
         "on disk": iter(batches_of(arguments, EncodedPairs(*few)).dataset),

@@ -283,7 +283,9 @@ def saved_model(translator, texts, batch_size, xla):
 
     if not xla:
         disable_xla()
-        translator.jit_compile = False  # For the export's verification: XLA is now disabled in the whole process.
+        translator.search.jit_compile = (
+            False  # For the export's verification: XLA is now disabled in the whole process.
+        )
     with tempfile.TemporaryDirectory() as folder:
         served = ServedModel(
             export_saved_model(translator, Path(folder) / "servable", num_hypotheses=1, jit_compile=xla)
@@ -310,7 +312,7 @@ def tflite(translator, texts, quantize):
         device = TFLiteTranslator(exported / "translator.tflite")
         print(f"{quantize}: {(exported / 'translator.tflite').stat().st_size / 1e6:.1f} MB", file=sys.stderr)
     source, target = translator.source_tokenizer, translator.target_tokenizer
-    beam, tag = translator.settings.num_beams > 1, source.tag(translator.target_language)
+    beam, tag = translator.settings.num_beams > 1, source.tag(translator.codec.target_language)
 
     def call():
         found = [device.translate_ids(tag + ids, beam)[0][0] for ids in source.tokenize(texts)]
@@ -336,7 +338,7 @@ def ctranslate2(translator, texts, mode, batch_size):
     source, target, settings = translator.source_tokenizer, translator.target_tokenizer, translator.settings
     limits = {"max_decoding_length": settings.max_length} if settings.max_length else {}
     ids_of = {piece: i for i, piece in enumerate(target.pieces(range(target.vocabulary_size)))}
-    tag = source.tag(translator.target_language)
+    tag = source.tag(translator.codec.target_language)
 
     def call():
         pieces = [source.pieces(tag + ids) for ids in source.tokenize(texts)]

@@ -293,7 +293,7 @@ def quantize(arguments):
     }
     parts["everything"] = [one for some in parts.values() for one in some]
     translator = Translator(
-        model, *translator.tokenizers, max_source_length=128, **{**vars(translator.settings), "max_length": 64}
+        model, *translator.codec.tokenizers, max_source_length=128, **{**vars(translator.settings), "max_length": 64}
     )
     first = None
     print(f"{'int8':26} {'BLEU':>6} {'same':>6}   ({len(sources)} sentences, {arguments.num_beams} beams)")

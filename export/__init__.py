@@ -24,4 +24,6 @@ def check_exportable(translator, settings):
         raise ExportError(
             "Sampling cannot be exported: an export must give the same answer each time. Received: sampling=True."
         )
-    translator.check_shortlist(settings)
+    from keras_transformer.translation.learning import check_shortlist  # With Keras, which `run_tflite` does without.
+
+    check_shortlist(settings, translator.shortlist)

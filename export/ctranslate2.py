@@ -72,7 +72,7 @@ def export_ctranslate2(translator, path, quantize="float32", overwrite=False):
     # CTranslate2's search would allow these tokens; the bias forbids them.
     bias = model.decoder_embedding.bias
     spec.decoder.projection.bias = np.zeros(model.target_vocabulary_size, "float32") if bias is None else _array(bias)
-    spec.decoder.projection.bias[translator.settings.forbidden + translator.tags] = IMPOSSIBLE
+    spec.decoder.projection.bias[[*translator.settings.forbidden, *translator.codec.hidden_tags]] = IMPOSSIBLE
     for side, norm in ((spec.encoder, model.encoder_norm), (spec.decoder, model.decoder_norm)):
         if norm:
             _set_norm(side.layer_norm, norm)
@@ -92,7 +92,7 @@ def export_ctranslate2(translator, path, quantize="float32", overwrite=False):
     spec.optimize(quantization=None if quantize == "float32" else quantize)
     with new_folder(path, overwrite) as temporary:
         spec.save(str(temporary))
-        save_tokenizers(temporary, translator.tokenizers)
+        save_tokenizers(temporary, translator.codec.tokenizers)
     return path
 
 

@@ -16,13 +16,14 @@ from tensorflow.lite.tools import flatbuffer_utils
 import keras_transformer
 from keras_transformer.export import ExportError, check_exportable
 from keras_transformer.export.run_tflite import check_litert
-from keras_transformer.export.saved_model import graph_functions, mask_empty_inputs
+from keras_transformer.export.signatures import graph_functions, mask_empty_inputs
 from keras_transformer.export.verify import SHARE, verify_tflite
 from keras_transformer.files import new_folder
 from keras_transformer.layers.caches import FixedCache
+from keras_transformer.models.scoring import token_log_probs
 from keras_transformer.search.decoder import NO_HYPOTHESIS
 from keras_transformer.search.next_token import forbid
-from keras_transformer.search.search import search
+from keras_transformer.search.search import placeholders_of, search
 from keras_transformer.search.settings import LENGTH_MARGIN
 from keras_transformer.text import placeholders
 from keras_transformer.text.markup import INLINE, KEPT, OPAQUE
@@ -117,17 +118,17 @@ def export_tflite(
             f"Received: source_length={source_length}, target_length={target_length}."
         )
     path = Path(path)
-    run_on_devices = all(tokenizer.runs_on_devices for tokenizer in translator.tokenizers)
+    run_on_devices = all(tokenizer.runs_on_devices for tokenizer in translator.codec.tokenizers)
     text_file = run_on_devices if text_file is None else text_file
     if text_file and not run_on_devices:
-        kinds = {tokenizer.kind for tokenizer in translator.tokenizers}
+        kinds = {tokenizer.kind for tokenizer in translator.codec.tokenizers}
         raise ExportError(
             "`text_file` needs unigram tokenizers without byte fallback: others do not exist as TFLite operations. "
             f"Received: text_file=True, tokenizer {', '.join(sorted(kinds))}."
         )
     settings, facts = settings.within(target_length), {}
     with new_folder(path, overwrite, facts) as temporary:
-        tokenizers = save_tokenizers(temporary, translator.tokenizers)
+        tokenizers = save_tokenizers(temporary, translator.codec.tokenizers)
         metadata = {
             "source_length": source_length,
             "target_length": target_length,
@@ -139,12 +140,12 @@ def export_tflite(
             "end_token_id": END_TOKEN_ID,
             "settings": vars(settings),
             "source_language": translator.source_language,
-            "target_language": translator.target_language,
+            "target_language": translator.codec.target_language,
             "translation_language": translator.translation_language,
             "languages": dict(translator.source_tokenizer.languages),
-            "begins_with_tag": translator.begins_with_tag,
+            "begins_with_tag": translator.codec.begins_with_tag,
             "sentences": specification(translator.source_language),
-            "num_placeholders": translator.num_placeholders,
+            "num_placeholders": translator.codec.num_placeholders,
             "placeholders": placeholders.specification(),
             "markup": {"inline": sorted(INLINE), "opaque": sorted(OPAQUE), "kept": sorted(KEPT)},
             "length_margin": LENGTH_MARGIN,
@@ -198,6 +199,7 @@ class _Device:
     def __init__(self, translator, settings, source_length, target_length):
         self.translator, self.model, self.settings = translator, translator.model, settings
         self.source_length, self.target_length = source_length, target_length
+        self.vocabulary = translator.search.vocabulary(translator.shortlist)
 
     def translate(self, token_ids):
         hypotheses, scores = self._hypotheses(token_ids, self.settings.replace(num_beams=1))
@@ -230,18 +232,14 @@ class _Device:
 
     def score(self, token_ids, translation_ids):
         logits = self.model({"encoder_token_ids": token_ids, "decoder_token_ids": shifted_right(translation_ids)})
-        chosen = tf.one_hot(translation_ids, logits.shape[-1])  # A gather would not be a built-in operation.
-        log_probs = tf.reduce_sum(tf.nn.log_softmax(logits) * chosen, axis=-1)
-        if self.translator.begins_with_tag:  # The tag does not count.
-            log_probs = tf.pad(log_probs[:, 1:], [[0, 0], [1, 0]])
-        return {"token_log_probs": log_probs}
+        return {"token_log_probs": token_log_probs(logits, translation_ids, self.vocabulary.begins_with_tag)}
 
     def decode_step(self, token, position, self_keys, self_values, cross_keys_in, cross_values_in, cross_bias_in):
         cross_cache = self._per_block(cross_keys_in, cross_values_in), cross_bias_in
         cache = [FixedCache(*pair) for pair in self._per_block(self_keys, self_values)]
         logits, cache = self.model.decode_step(token, cache, tf.reshape(position, []), cross_cache)
         keys, values = zip(*cache, strict=True)
-        forbidden = self.settings.forbidden + self.translator.tags
+        forbidden = [*self.settings.forbidden, *self.vocabulary.tags]
         logits = forbid(logits, forbidden)  # So that the largest logit is an allowed token.
         return {"logits": logits, "next_self_keys": tf.concat(keys, 0), "next_self_values": tf.concat(values, 0)}
 
@@ -261,10 +259,10 @@ class _Device:
     def _hypotheses(self, token_ids, settings):
         """Token ids (1, S) -> hypotheses (1, K, L) and their scores (1, K)."""
         length = tf.reduce_sum(tf.cast(token_ids != PAD_TOKEN_ID, tf.int32), axis=1)
-        limits, num_beams = settings.limits(length), settings.num_beams
-        shared = {"cache": "fixed", **self.translator.search_arguments(token_ids)}
-        hypotheses, scores = search(self.model, token_ids, limits, self.target_length, settings, num_beams, **shared)
-        return mask_empty_inputs(length <= 1, hypotheses, scores, num_beams)
+        required = placeholders_of(token_ids, self.vocabulary.num_placeholders)
+        shared = {"required": required, "vocabulary": self.vocabulary, "cache": "fixed"}
+        found = search(self.model, token_ids, None, self.target_length, settings, settings.num_beams, **shared)
+        return mask_empty_inputs(length <= 1, *found, settings.num_beams)
 
     def _tokenize(self, text, target_language):
         """A string (1,) and the id of a tag (1,) or None -> token ids (1, S), and whether it was cut."""

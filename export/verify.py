@@ -21,6 +21,7 @@ from keras_transformer.search.settings import SearchSettings
 from keras_transformer.text.placeholders import protect, restored
 from keras_transformer.text.sentences import plain
 from keras_transformer.text.special_ids import END_TOKEN_ID, PAD_TOKEN_ID
+from keras_transformer.translation.documents import join_text, split_text
 from keras_transformer.translation.results import Translation
 from keras_transformer.translation.scores import corpus_scores
 from keras_transformer.translation.translator import Translator, pad
@@ -44,7 +45,7 @@ def sentences(translator, count=24, seed=0):
     """Sentences for a comparison, as bytes."""
     rng = np.random.default_rng(seed)
     tokenizer = translator.source_tokenizer
-    lengths = rng.integers(1, min(translator.max_source_length, 40), count)
+    lengths = rng.integers(1, min(translator.codec.max_source_length, 40), count)
     rows = [rng.integers(END_TOKEN_ID + 1, tokenizer.vocabulary_size, length) for length in lengths]
     if tokenizer.hidden_languages:  # No text has these.
         rows = [[i for i in row if i not in tokenizer.hidden_languages.values()] for row in rows]
@@ -53,7 +54,7 @@ def sentences(translator, count=24, seed=0):
 
 def longest_target(translator):
     """The maximum number of tokens of a target in the signature `score`, the end token included."""
-    return translator.model.max_length or 2 * translator.max_source_length
+    return translator.model.max_length or 2 * translator.codec.max_source_length
 
 
 def verify(path, translator):
@@ -116,7 +117,7 @@ def verify_saved_model(path, translator):
     best = [row[0] for row in nbest]
     parts = [one.parts for one in best]
     translations = [translation.text for translation in best]
-    ids = translator.encode_sources(strings)
+    ids = translator.codec.source_ids(strings)
     lengths = [len(row) + 1 for row in translator.target_tokenizer.tokenize(translations)]
     targets = [text if n <= longest_target(translator) else "" for text, n in zip(translations, lengths, strict=True)]
     array = np.array(texts, object)
@@ -157,7 +158,7 @@ def verify_saved_model(path, translator):
         token_ids = own["tokenize"]["token_ids"]
         check("tokenize", ids[i], token_ids, token_ids[token_ids != PAD_TOKEN_ID].tolist() == ids[i])
         back = own["detokenize"]["text"].decode()
-        back = restored(back, parts[i], source=protect(text, translator.num_placeholders).text)
+        back = restored(back, parts[i], source=protect(text, translator.codec.num_placeholders).text)
         check("detokenize", translations[i], back, untranslated or translations[i] == back)
         check("score", log_probs[i], own["score"], close(log_probs[i], own["score"]["log_prob"]))
     if problems:
@@ -170,12 +171,12 @@ def _problems_with_documents(served, translator, texts):
     documents = [f" {one}.\n\n- {other}!{one}? {other}\n" for one, other in itertools.pairwise(texts[:6])]
     documents += ["", " ".join(texts[:8])]  # The last one has a sentence that is too long.
     answers = served("translate_document", text=np.array([document.encode() for document in documents], object))
-    split = [translator.split_text(document) for document in documents]
+    split = [split_text(translator, document) for document in documents]
     plain_sentences = [plain(one).encode() for parts in split for one in parts[1::2]]
     found = iter(served("translate", text=np.array(plain_sentences, object))["translation"])
     for document, parts, answer in zip(documents, split, answers["translation"], strict=True):
         translations = [Translation(text.decode(), 0.0) for text in itertools.islice(found, len(parts) // 2)]
-        wanted = translator.join_text(parts, translations).text
+        wanted = join_text(parts, translations).text
         if answer.decode() != wanted:
             yield f"`translate_document` of {document[:60]!r}: {wanted[:300]!r} became {answer.decode()[:300]!r}"
 
@@ -221,7 +222,7 @@ def verify_tflite(folder, translator):
     reference = tflite_reference(translator, exported.settings)
     texts = sentences(reference)
     strings = [text.decode("utf-8", errors="replace") for text in texts]
-    ids = reference.encode_sources(strings)
+    ids = reference.codec.source_ids(strings)
     text_file = folder / "translator_text.tflite"
     in_strings = _TextFile(text_file, exported.settings["languages"]) if text_file.is_file() else None
     problems, count, total = [], 0, 0
@@ -230,7 +231,7 @@ def verify_tflite(folder, translator):
         for text, string, source, wanted in zip(texts, strings, ids, expected, strict=True):
             answers = {"translator.tflite": exported.translate_ids(source, beam=num_beams > 1)[0]}
             if in_strings:
-                protected = protect(string, reference.num_placeholders)
+                protected = protect(string, reference.codec.num_placeholders)
                 text_of_model = text if not protected.parts else protected.text.encode()
                 answer, score = in_strings(text_of_model, num_beams > 1, reference.target_language)
                 if text == string.encode():  # Otherwise no Python string is equal, and it only has to be answered.
@@ -265,7 +266,7 @@ def tflite_bleu(folder, translator, pairs, tokenize="13a"):
     exported = TFLiteTranslator(Path(folder) / "translator.tflite")
     reference = tflite_reference(translator, exported.settings)
     sources, references = zip(*pairs, strict=True)
-    token_ids = [exported.translate_ids(ids)[0][0] for ids in reference.encode_sources(sources)]
+    token_ids = [exported.translate_ids(ids)[0][0] for ids in reference.codec.source_ids(sources)]
     expected = [translation.text for translation in reference.translate(sources, return_scores=True)]
     texts = reference.target_tokenizer.detokenize(token_ids), expected
     return tuple(corpus_scores(translations, references, tokenize).bleu for translations in texts)

@@ -9,7 +9,7 @@ from trainings import phrases
 from keras_transformer.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from keras_transformer.transfer import importing
 from keras_transformer.transfer.importing import vocabulary
-from keras_transformer.translation.translator import pad
+from keras_transformer.translation.batched_search import pad
 
 KINDS = ["unigram", "bpe", "unigram, bytes", "bpe, bytes"]
 

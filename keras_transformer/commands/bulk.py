@@ -204,7 +204,7 @@ class _Locked:
 
     def __init__(self, translator):
         self.translator, self.lock = translator, threading.Lock()
-        self.longest = translator.max_source_length
+        self.longest = translator.codec.max_source_length
 
     def translate(self, texts):
         with self.lock:

@@ -183,7 +183,7 @@ def translate(arguments):
                 for hypothesis in hypotheses:
                     print(_row(hypothesis, arguments), file=output)
                 count += 1
-                problems.add_line(count, line, hypotheses[0], translator.max_source_length)
+                problems.add_line(count, line, hypotheses[0], translator.codec.max_source_length)
             output.flush()
             progress.update(len(chunk))
     return int(problems.summary())
@@ -214,16 +214,18 @@ def _translate_document(arguments):
         for warning in caught:
             print(f"{arguments.input or 'standard input'}: {warning.message}", file=sys.stderr)
         return int(bool(caught))
-    parts = translator.split_text(text)
+    from keras_transformer.translation.documents import join_text, split_text, stream_sentences
+
+    parts = split_text(translator, text)
     with _output(arguments.output) as output, tqdm(total=len(parts) // 2, unit=" sentences", disable=None) as progress:
         translations = []
-        for translation in translator.stream_sentences(parts):
+        for translation in stream_sentences(translator, parts):
             translations.append(translation)
             progress.update()
-        output.write(translator.join_text(parts, translations).text)
+        output.write(join_text(parts, translations).text)
     problems = Problems(arguments.input or "standard input")
     for number, translation in enumerate(translations):
-        if problem := problem_of(translation, translator.max_source_length):
+        if problem := problem_of(translation, translator.codec.max_source_length):
             problems.add("".join(parts[: 2 * number + 1]).count("\n") + 1, *problem)
     return int(problems.summary())
 
@@ -347,7 +349,7 @@ def _score_text(arguments, translator, text):
     translations = translator.translate(sources, target_language=text.target_language, return_scores=True)
     problems = Problems(text.name)
     for number, translation in zip(numbers, translations, strict=True):
-        if problem := problem_of(translation, translator.max_source_length):
+        if problem := problem_of(translation, translator.codec.max_source_length):
             problems.add(number, *problem)
     problems.summary()
     texts = [translation.text for translation in translations]
@@ -369,16 +371,19 @@ def _score_text(arguments, translator, text):
     tokenize = arguments.bleu_tokenize or Run(arguments.run).config().data.sacrebleu_tokenizer()
     print(f"{text}, {len(sources):,} sentences:\n{corpus_scores(texts, references, tokenize)}")
     if arguments.calibrate:
-        Run(arguments.run).save_calibration(translator.calibrate(sources, references, text.target_language))
+        from keras_transformer.translation.learning import calibrate
+
+        Run(arguments.run).save_calibration(calibrate(translator, sources, references, text.target_language))
     if arguments.confidence or arguments.calibrate:
         _print_confidence(translator, sources, references, text.target_language)
 
 
 def _print_confidence(translator, sources, references, target_language):
     from keras_transformer.text.confidence import calibration_error, ranking
+    from keras_transformer.translation.learning import check_calibrated, judged_words
 
-    translator.check_calibrated()
-    log_probs, right = translator.judged_words(sources, references, target_language)
+    check_calibrated(translator)
+    log_probs, right = judged_words(translator, sources, references, target_language)
     found = translator.calibration(log_probs)
     print(
         f"confidence: {len(right):,} words, {sum(right) / len(right):.1%} right, {found.mean():.1%} expected; "
@@ -400,7 +405,9 @@ def shortlist(arguments):
     else:
         texts = load_corpus(run.config().data).train
     pairs = some_pairs(((*pair, text.target_language) for text in texts for pair in text), 0, SHORTLIST_PAIRS)
-    found = translator.learn_shortlist(*map(list, zip(*pairs, strict=True)))
+    from keras_transformer.translation.learning import learn_shortlist
+
+    found = learn_shortlist(translator, *map(list, zip(*pairs, strict=True)))
     found.save(run.shortlist_file)
     print(f"{run.shortlist_file}: from {len(pairs):,} pairs. Use it with --shortlist 500.")
     return 0
@@ -509,7 +516,7 @@ def _print_loss_by_quantization(name, same, folder, translator, run):
     print(f"{name}: {same:.0%} of made-up sentences are translated as in Python.", file=sys.stderr)
     try:
         data = Run(run).config().data
-        test = one_test_set(data, translator.target_language)
+        test = one_test_set(data, translator.codec.target_language)
     except (DataError, OSError) as error:
         print(f"BLEU was not compared, because the test set of the run cannot be read: {error}", file=sys.stderr)
         return

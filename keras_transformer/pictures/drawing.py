@@ -21,11 +21,11 @@ from keras_transformer.data.corpora import DataError, one_test_set
 from keras_transformer.layers.embeddings import positional_encoding, positional_rotation
 from keras_transformer.pictures import figures as visualize
 from keras_transformer.search.decoder import NO_HYPOTHESIS
-from keras_transformer.search.search import search
+from keras_transformer.search.search import placeholders_of, search
 from keras_transformer.text.special_ids import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, shifted_right
 from keras_transformer.training.config import PICTURES, PICTURES_WITHOUT_RUN
+from keras_transformer.translation.batched_search import pad
 from keras_transformer.translation.results import Attention
-from keras_transformer.translation.translator import pad
 
 # The sentences for the masks if there is no run.
 EXAMPLE = [["the", "cat", "sat", "on", "the", "mat"], ["it", "slept"]]
@@ -67,7 +67,7 @@ def read_attention(translator, text):
     (translation,) = translator.translate([text], return_scores=True)
     if not translation.token_ids:
         raise ValueError(f"There must be a sentence to look at. Received: {text!r}.")
-    source = translator.encode_sources([text])[0]
+    source = translator.codec.source_ids([text])[0]
     inputs = shifted_right(translation.token_ids)
     scores = translator.model.attention_scores(np.array([source]), np.array([inputs]))
     pieces = translator.target_tokenizer.pieces
@@ -120,7 +120,7 @@ def _positions(translator, text, reference):
 
 
 def _embeddings(translator, text, reference):
-    ids = translator.encode_sources([text])[0]
+    ids = translator.codec.source_ids([text])[0]
     layer = translator.model.encoder_embedding
     after = _numpy(layer(np.array([ids])))[0]
     before = _numpy(layer.token_embedding(np.array([ids])))[0]
@@ -203,7 +203,7 @@ def _curves(translator, text, reference):
     target = translator.target_tokenizer.tokenize([reference or translator.translate([text])[0]])[0]
     target = [*target, END_TOKEN_ID][:5]
     inputs = {
-        "encoder_token_ids": np.array(translator.encode_sources([text])),
+        "encoder_token_ids": np.array(translator.codec.source_ids([text])),
         "decoder_token_ids": np.array([shifted_right(target)]),
     }
     probabilities = _numpy(keras.ops.softmax(keras.ops.cast(translator.model(inputs), "float32")))[0]
@@ -223,7 +223,7 @@ def _bleu_by_length(translator):
     from keras_transformer.translation.scores import corpus_scores
 
     data = translator.run.config().data
-    pairs = one_test_set(data, translator.target_language).pairs
+    pairs = one_test_set(data, translator.codec.target_language).pairs
     pairs = pairs[:: -(-len(pairs) // SCORED)]
     sources, references = zip(*pairs, strict=True)
     translations = translator.translate(sources)
@@ -243,7 +243,7 @@ def _bleu_by_length(translator):
 
 def example_sentences(translator, count):
     """Pairs from all parts of a test set of the translator's run that are short enough for a picture."""
-    pairs = one_test_set(translator.run.config().data, translator.target_language).pairs
+    pairs = one_test_set(translator.run.config().data, translator.codec.target_language).pairs
     short = [pair for pair in pairs if 5 <= len(pair[0].split()) <= 9] or pairs
     return short[:: max(1, len(short) // count)][:count]
 
@@ -271,7 +271,7 @@ def trace_beams(translator, text, num_beams=TREE_BEAMS):
     # Without a shortlist: its numbers are not those of the vocabulary, which the tree names.
     settings = translator.settings.replace(num_beams=num_beams, sampling=False, shortlist=0)
     settings = settings.within(translator.model.max_length)
-    source = np.array(translator.encode_sources([text]))
+    source = np.array(translator.codec.source_ids([text]))
     limits = settings.limits(np.array([source.shape[1]]))
     steps = []
 
@@ -290,8 +290,10 @@ def trace_beams(translator, text, num_beams=TREE_BEAMS):
         return decoder
 
     recorder = SimpleNamespace(start_decoding=start_decoding)
-    arguments = translator.search_arguments(source)
-    hypotheses = search(recorder, source, limits, int(limits[0]), settings, num_beams, **arguments)
+    vocabulary = translator.search.vocabulary(translator.shortlist)
+    required = placeholders_of(source, vocabulary.num_placeholders)
+    shared = {"required": required, "vocabulary": vocabulary}
+    hypotheses = search(recorder, source, limits, int(limits[0]), settings, num_beams, **shared)
     pieces = translator.target_tokenizer.pieces
     trace = BeamTrace([pieces([START_TOKEN_ID])], [[0]], [[0.0]], [])
     paths = {(): (0, 0)}  # Tokens -> the step and the beam that have read them.

@@ -1,8 +1,15 @@
-"""Search settings, the length limits that follow from them, and the search for a batch of translations.
+"""The search for the translations of a batch: for `Translator`, and for the graphs of exports."""
 
-Keras is imported inside the functions that use it: `--help` lists the settings and must not wait for Keras.
-"""
+from typing import Any, NamedTuple
 
+import keras
+import numpy as np
+from keras import ops
+
+from keras_transformer.search.beam import beam_search
+from keras_transformer.search.decoder import Hypotheses, SpecialIds, Stage, length_penalty_divisor
+from keras_transformer.search.greedy import greedy, sample
+from keras_transformer.search.shortlist import ShortlistDecoder, restored
 from keras_transformer.text.special_ids import (
     END_TOKEN_ID,
     FIRST_PLACEHOLDER_ID,
@@ -15,6 +22,23 @@ from keras_transformer.text.special_ids import (
 REPETITIONS, REPETITIONS_OF_ONE, LONGEST_REPEATED = 3, 5, 12
 
 
+class Vocabulary(NamedTuple):
+    """What a search must know of a vocabulary.
+
+    Attributes:
+        num_placeholders: N, number of placeholders. Defaults to 0.
+        tags: ids of language tags, which a translation never contains. Defaults to none.
+        begins_with_tag: whether a translation begins with the first id of its source, the tag of its language; see
+            `source_language_token_id` of `Transformer`. Defaults to False.
+        shortlist: a `keras_transformer.search.shortlist.Shortlist`, for `settings.shortlist`. Defaults to None.
+    """
+
+    num_placeholders: int = 0
+    tags: tuple = ()
+    begins_with_tag: bool = False
+    shortlist: Any = None
+
+
 def search(
     model,
     encoder_token_ids,
@@ -24,54 +48,42 @@ def search(
     num_hypotheses=1,
     prefix=None,
     uniforms=None,
-    jit_compile=False,
-    cache=None,
-    num_placeholders=0,
     required=None,
-    tags=(),
-    begins_with_tag=False,
-    shortlist=None,
+    vocabulary=None,
+    cache=None,
+    jit_compile=False,
 ):
-    """Searches for the translations of a batch, in `keras.ops`: for `Translator` and for the graphs of exports.
+    """Searches for the translations of a batch, in `keras.ops`.
 
     Args:
         model: a `Transformer`, or another object with its `start_decoding`.
         encoder_token_ids: (B, S); each row ends with the end token.
-        limits: (B,), maximum number of tokens of each translation.
+        limits: (B,), maximum number of tokens of each translation; None: what `settings.limits` gives for its source.
         max_length: L, at least the largest of `limits`.
         settings: `SearchSettings`.
         num_hypotheses: number of hypotheses to return per sentence; or a tensor, see `beam_search`. Defaults to 1.
-        prefix: (B, P), tokens that the translations begin with, padded. Defaults to None.
+        prefix: (B, P), tokens that the translations begin with, padded. A search with a prefix uses no shortlist.
+            Defaults to None.
         uniforms: (B, L), uniform random numbers in [0, 1), for sampling.
-        jit_compile: whether XLA compiles the search. Defaults to False.
+        required: bool (B, N), the placeholders that a translation must have, from `placeholders_of`. Defaults to None:
+            translations have none.
+        vocabulary: `Vocabulary`. Defaults to one without placeholders and tags.
         cache: `"growing"` or `"fixed"`, see `keras_transformer.layers.caches`. Defaults to `"fixed"` on JAX and if XLA
             compiles the search, else to `"growing"`.
-        num_placeholders: N, number of placeholders of the vocabulary; without `required`, translations have none.
-            Defaults to 0.
-        required: bool (B, N), the placeholders that a translation must have, from `placeholders_of`. Defaults to None.
-        tags: ids of language tags, which a translation never contains. Defaults to none.
-        begins_with_tag: whether a translation begins with the first id of its source, the tag of its language; see
-            `source_language_token_id` of `Transformer`. Defaults to False.
-        shortlist: a `keras_transformer.search.shortlist.Shortlist`, for `settings.shortlist`; a search with a prefix
-            does without it. Defaults to None.
+        jit_compile: whether XLA compiles the search. Defaults to False.
 
     Returns:
-        `Hypotheses`.
+        `keras_transformer.search.decoder.Hypotheses`.
     """
-    import keras
-    from keras import ops
-
-    from keras_transformer.search.beam import beam_search
-    from keras_transformer.search.decoder import Hypotheses, SpecialIds, Stage, length_penalty_divisor
-    from keras_transformer.search.greedy import greedy, sample
-    from keras_transformer.search.shortlist import ShortlistDecoder, restored
-
+    num_placeholders, tags, begins_with_tag, shortlist = vocabulary or Vocabulary()
     if settings.shortlist and shortlist is None:
         raise ValueError(
             f"A search with `settings.shortlist` needs a `shortlist`. Received: {settings.shortlist} and None."
         )
     if settings.sampling and uniforms is None:
         raise ValueError("Sampling needs `uniforms`, numbers in [0, 1) of shape (B, max_length). Received: None.")
+    if limits is None:
+        limits = settings.limits(ops.sum(ops.cast(encoder_token_ids != PAD_TOKEN_ID, "int32"), axis=1))
     if isinstance(num_hypotheses, int):
         settings.check_num_hypotheses(num_hypotheses)
     cache = cache or ("fixed" if jit_compile or keras.backend.backend() == "jax" else "growing")
@@ -84,6 +96,7 @@ def search(
         raise ValueError(f"An ensemble has no shortlist. Received: settings with shortlist={settings.shortlist}.")
     batch_size = ops.shape(encoder_token_ids)[0]
     forbidden = [*settings.forbidden, *tags]
+    required = required if num_placeholders else None
     if required is None:
         forbidden += range(FIRST_PLACEHOLDER_ID, FIRST_PLACEHOLDER_ID + num_placeholders)
     chosen = None
@@ -142,9 +155,6 @@ def has_loop(token_ids):
 
 def placeholders_of(token_ids, num_placeholders):
     """Bool (B, N): which of the N placeholders are among the token ids (B, S), an array or a tensor."""
-    import numpy as np
-    from keras import ops
-
     ids = np.arange(FIRST_PLACEHOLDER_ID, FIRST_PLACEHOLDER_ID + num_placeholders, dtype="int32")
     found = token_ids[:, :, None] == ids
     return found.any(axis=1) if isinstance(found, np.ndarray) else ops.any(found, axis=1)
@@ -152,10 +162,6 @@ def placeholders_of(token_ids, num_placeholders):
 
 def _stages(encoder_token_ids, max_length):
     """The stages of a search: most translations are about as long as their sources, and few reach the limit."""
-    from keras import ops
-
-    from keras_transformer.search.decoder import Stage
-
     batch_size, length = ops.shape(encoder_token_ids)
     stages = [Stage(max_length)]
     all_static = isinstance(max_length, int)  # Then the shape is static, too: XLA compiles it, and caches are fixed.

@@ -12,15 +12,12 @@ and MathML in XML follow the rules of HTML.
 import bisect
 import codecs
 import collections
-import difflib
 import functools
 import html as entities
 import itertools
 import re
 from typing import NamedTuple
 from xml.parsers import expat
-
-from keras_transformer.text.placeholders import restored
 
 
 def _names(names):
@@ -617,92 +614,6 @@ def _characters(written):
             yield characters, match[0]
         else:
             yield from zip(characters, characters, strict=True)
-
-
-# Translation with alignment.
-
-
-def aligned_translations(translator, texts, **kwargs):
-    """`Aligned` translations of texts; the alignment is that of `Attention.alignment`."""
-    parts = [translator.split_text(text) for text in texts]
-    sentences = [sentence for part in parts for sentence in part[1::2]]
-    target_language = kwargs.get("target_language")
-    found = iter(translator.stream(sentences, **{**kwargs, "return_attention": True}))
-    results, translations = [], []
-    for text, part in zip(texts, parts, strict=True):
-        here = list(itertools.islice(found, len(part) // 2))
-        translations += [sentence._replace(attention=None) for sentence in here]  # Attention would fill the memory.
-        joined = translator.join_text(part, here)
-        origins, nearest, place = [None] * len(joined.text), [None] * len(text), 0
-        for sentence in joined.sentences:
-            begin, end = sentence.target_span
-            source_begin, source_end = sentence.source_span
-            # What stands between two sentences comes from the end of what stood there.
-            for back in range(begin - place):
-                origins[begin - 1 - back] = max(source_begin - 1 - back, 0)
-            source = text[source_begin:source_end]
-            here_origins, here_nearest = _origins(translator, source, sentence.translation, target_language)
-            for i, origin in enumerate(here_origins[: end - begin]):
-                origins[begin + i] = None if origin is None else source_begin + origin
-            for i, target in enumerate(here_nearest):
-                nearest[source_begin + i] = None if target is None else begin + target
-            place = end
-        for back in range(len(joined.text) - place):
-            origins[len(joined.text) - 1 - back] = len(text) - 1 - back
-        results.append(Aligned(CONTROL.sub("\ufffd", joined.text), origins, nearest))
-    translator.warn_of_lost(translations)
-    return results
-
-
-def _origins(translator, source, translation, target_language):
-    """`origins` and `nearest` of a sentence; see `Aligned`."""
-    text = translation.text
-    if not translation.attention:
-        return [None] * len(text), [None] * len(source)
-    (source_ids,) = translator.encode_sources([source], target_language)
-    parts = translation.parts
-    source_spans = token_spans(translator.source_tokenizer, source_ids, source, parts)
-    target_spans = token_spans(translator.target_tokenizer, translation.token_ids, text, parts)
-    origins, nearest = [None] * len(text), [None] * len(source)
-    scores = translation.attention.mean_scores()[: len(target_spans), : len(source_spans)]
-    scores[:, : translation.attention.num_tags] = 0
-    letters_of = [[i for i in range(*span) if text[i].isalnum()] for span in target_spans]
-    for (first, last), column in zip(source_spans, scores.T, strict=True):
-        best = max((i for i, letters in enumerate(letters_of) if letters), key=lambda i: column[i], default=None)
-        if best is not None:
-            nearest[first:last] = [letters_of[best][0] if x.isalnum() else None for x in source[first:last]]
-    for (begin, end), token in zip(target_spans, scores.argmax(axis=1), strict=True):
-        first, last = source_spans[token]
-        letters = [i for i in range(first, last) if not source[i].isspace()]
-        for i in range(begin, end):
-            if letters and not text[i].isspace():
-                origins[i] = letters[min(i - begin, len(letters) - 1)] if len(letters) == end - begin else letters[0]
-    for i in range(1, min(len(text), len(source)) + 1):  # The marks at the end belong together.
-        if text[-i].isalnum() or source[-i].isalnum():
-            break
-        origins[-i] = len(source) - i
-    for word in re.finditer(r"\w+", text):  # All characters of a word go to the same place: that of most of them.
-        inside = [origin for origin in origins[word.start() : word.end()] if origin is not None]
-        if inside:
-            most = max(inside, key=inside.count)
-            origins[word.start() : word.end()] = [most] * len(word[0])
-    return origins, nearest
-
-
-def token_spans(tokenizer, ids, text, parts=()):
-    """Where each token is in `text`: (begin, end). `parts` are those of a `Translation`."""
-    prefixes = tokenizer.detokenize([list(ids[:count]) for count in range(1, len(ids) + 1)])
-    prefixes = [restored(prefix, parts, complete=False) for prefix in prefixes]
-    ends = list(itertools.accumulate(map(len, prefixes), max))
-    whole = prefixes[-1] if prefixes else ""
-    if whole != text:  # The tokenizer normalises texts.
-        place = [len(text)] * (len(whole) + 1)
-        for a, b, size in difflib.SequenceMatcher(None, whole, text, autojunk=False).get_matching_blocks():
-            for i in range(size + (a < len(whole))):
-                place[a + i] = b + i
-        place = list(itertools.accumulate(reversed(place), min))[::-1]
-        ends = [place[end] for end in ends]
-    return list(zip([0, *ends], ends, strict=False))
 
 
 # The tree over the translation.

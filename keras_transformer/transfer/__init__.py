@@ -1,1 +1,1 @@
-"""What a model gets from others: the weights of published models, translations of a teacher. It writes runs and texts."""
+"""What a model gets from others: weights of published models, translations of a teacher. It writes runs and texts."""

@@ -196,7 +196,7 @@ def teacher_function(translator, num_hypotheses, num_lines, target_language=None
     from keras_transformer.search.decoder import length_penalty_divisor
 
     penalty = translator.settings.length_penalty, translator.settings.length_penalty_type
-    translator.jit_compile = num_lines >= XLA_PAYS_FROM  # Not "auto": then it would depend on what came before.
+    translator.search.jit_compile = num_lines >= XLA_PAYS_FROM  # Not "auto": then it would depend on what came before.
 
     def hypothesis(one):
         length = max(len(one.token_ids), 1)

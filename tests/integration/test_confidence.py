@@ -15,6 +15,7 @@ from keras_transformer.text.confidence import (
 )
 from keras_transformer.text.markup import token_spans
 from keras_transformer.training.run import Run
+from keras_transformer.translation.learning import calibrate, judged_words
 
 CALIBRATION = Calibration(a=0.7, b=1.0, d=-1.0, num_words=10, right=0.5)
 
@@ -47,12 +48,12 @@ def test_wrong_words_are_less_sure(golden, translator):
     """References with wrong words: the golden model is sure of all words, and some are wrong."""
     references = translator.translate(golden.texts)
     sources = [*golden.texts, *(text[::-1] for text in golden.texts)]  # Backwards, they are no sentences.
-    calibration = translator.calibrate(sources, references * 2)
+    calibration = calibrate(translator, sources, references * 2)
     assert translator.calibration == calibration and 0.4 < calibration.right < 0.9
-    log_probs, right = translator.judged_words(sources, references * 2)
+    log_probs, right = judged_words(translator, sources, references * 2)
     assert ranking(calibration(log_probs), right) > 0.8
     with pytest.raises(ValueError, match="must have the same length"):
-        translator.calibrate(sources, references)
+        calibrate(translator, sources, references)
 
 
 def test_a_run_keeps_its_calibration(golden, tmp_path, capsys):

@@ -13,6 +13,7 @@ from keras_transformer.export.ctranslate2 import export_ctranslate2
 from keras_transformer.export.serving.client import RestClient, ServingError
 from keras_transformer.text.special_ids import END_TOKEN_ID
 from keras_transformer.training.run import Run
+from keras_transformer.translation.documents import split_text, stream_sentences
 from keras_transformer.translation.translator import Translator
 
 # A user may write a tag: it stays a text.
@@ -62,7 +63,7 @@ def own(tmp_path):
 def test_the_target_language_decides(two_way, sides):
     english, german = sides
     translator = two_way.translator
-    assert translator.target_language == "de" and translator.source_language is None
+    assert translator.codec.target_language == "de" and translator.source_language is None
     assert translator.translate(english) == german
     assert translator.translate(german, target_language="en") == english
     mixed = [english[0], german[1], "", "  ", english[2]]
@@ -90,7 +91,7 @@ def test_a_model_of_one_direction_has_no_target_language(golden):
 
 
 def test_a_tag_in_a_text_is_text(two_way):
-    ids = two_way.translator.encode_sources(WITH_TAGS, "en")
+    ids = two_way.translator.codec.source_ids(WITH_TAGS, "en")
     tags = set(two_way.tokenizer.languages.values())
     assert [[i for i in row if i in tags] for row in ids] == [[two_way.tokenizer.languages["en"]]] * 4 + [[]]
 
@@ -99,12 +100,12 @@ def test_the_tag_counts_for_the_length(two_way):
     translator = Translator(two_way.model, two_way.tokenizer, max_source_length=8, jit_compile=False, num_beams=1)
     text = "Is the dog in the garden with the old cats?"
     cut = two_way.tokenizer.tokenize([text])[0][:6]
-    (ids,) = translator.encode_sources([text], "en")
+    (ids,) = translator.codec.source_ids([text], "en")
     assert ids == [two_way.tokenizer.languages["en"], *cut, END_TOKEN_ID]
     assert translator.translate([text], target_language="en", return_scores=True)[0].truncated
-    parts = translator.split_text(text)
+    parts = split_text(translator, text)
     assert len(parts) > 3 and "".join(parts) == text
-    assert not any(found.truncated for found in translator.stream_sentences(parts, target_language="en"))
+    assert not any(found.truncated for found in stream_sentences(translator, parts, target_language="en"))
 
 
 def test_no_translation_contains_a_tag(two_way):
@@ -188,7 +189,7 @@ def test_the_saved_model_takes_a_target_language(two_way, served, sides):
     assert whole["translation"][0].decode() == f"{english[0]}\n\n- {english[1]} {english[2]}"
     assert whole["translation"][1].decode() == german[3]
     ids = served("tokenize_to", text=array, target_language=into)["token_ids"]
-    wanted = two_way.translator.encode_sources(mixed, ["de", "en", "en", "de"])
+    wanted = two_way.translator.codec.source_ids(mixed, ["de", "en", "en", "de"])
     assert [[i for i in row if i] for row in ids.tolist()] == wanted
     by_ids = served("translate_ids", token_ids=ids)["translation_ids"]
     back = served("detokenize", token_ids=by_ids)["text"]
@@ -198,7 +199,7 @@ def test_the_saved_model_takes_a_target_language(two_way, served, sides):
     assert scored["log_prob"][0] == pytest.approx(own.log_prob, rel=1e-3)
     given = np.array(WITH_TAGS, object), np.array([b"en"] * len(WITH_TAGS), object)
     ids = served("tokenize_to", text=given[0], target_language=given[1])["token_ids"].tolist()
-    assert [[i for i in row if i] for row in ids] == two_way.translator.encode_sources(WITH_TAGS, "en")
+    assert [[i for i in row if i] for row in ids] == two_way.translator.codec.source_ids(WITH_TAGS, "en")
 
 
 def test_the_client_asks_for_a_target_language(served, sides):

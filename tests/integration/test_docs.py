@@ -43,7 +43,7 @@ def test_python_blocks_of_a_page_run(page, tmp_path, monkeypatch):
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
     for name in ("COMPILE_AFTER", "COMPILE_AFTER_IDLE"):  # Nothing is compiled while tests run.
-        monkeypatch.setattr(f"keras_transformer.translation.translator.{name}", 1000.0)
+        monkeypatch.setattr(f"keras_transformer.translation.batched_search.{name}", 1000.0)
     runpy.run_path(str(script))
 
 

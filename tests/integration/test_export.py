@@ -95,7 +95,7 @@ def test_every_signature_answers_as_the_translator_does(origin, served):
     assert found["length"].tolist() == [len(translation.token_ids) for translation in expected]
     assert not found["truncated"].any()
     ids = served("tokenize", text=array)["token_ids"]
-    assert [[i for i in row if i] for row in ids.tolist()] == translator.encode_sources(origin.texts)
+    assert [[i for i in row if i] for row in ids.tolist()] == translator.codec.source_ids(origin.texts)
     by_ids = served("translate_ids", token_ids=ids)
     assert by_ids["score"] == pytest.approx(found["score"], abs=1e-5)
     back = served("detokenize", token_ids=by_ids["translation_ids"])["text"]

@@ -16,7 +16,8 @@ from keras_transformer.search.next_token import forbid
 from keras_transformer.text.placeholders import placeholder
 from keras_transformer.text.special_ids import FIRST_PLACEHOLDER_ID, START_TOKEN_ID
 from keras_transformer.text.tokenizer import Tokenizer
-from keras_transformer.translation.translator import Translator, pad
+from keras_transformer.translation.batched_search import pad
+from keras_transformer.translation.translator import Translator
 
 TEXTS = ["a small dog", "a small cat sees a big dog", "a big dog", "the cat", "a dog and a cat and a small big dog"]
 
@@ -55,7 +56,7 @@ def scores_of_theirs(translator, translations, texts):
 def log_probabilities(translator, rows, texts, forbidden=()):
     """Those of token ids, a row for each text."""
     inputs = {
-        "encoder_token_ids": pad(translator.encode_sources(texts)),
+        "encoder_token_ids": pad(translator.codec.source_ids(texts)),
         "decoder_token_ids": pad([[START_TOKEN_ID, *ids[:-1]] for ids in rows]),
     }
     log_probs = np.array(keras.ops.log_softmax(forbid(translator.model(inputs), forbidden)))

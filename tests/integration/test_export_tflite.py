@@ -127,7 +127,7 @@ def test_step_by_step_is_greedy_search(golden, exported):
     interpreter = Interpreter(str(exported / "translator.tflite"))
     encode, step = (interpreter.get_signature_runner(name) for name in ("encode", "decode_step"))
     padded = np.zeros((1, LENGTH), "int32")
-    ids = golden.translator.encode_sources(golden.texts[:1])[0]
+    ids = golden.translator.codec.source_ids(golden.texts[:1])[0]
     padded[0, : len(ids)] = ids
     cross = {f"{name}_in": array for name, array in encode(token_ids=padded).items()}
     shapes = {name: detail["shape"] for name, detail in step.get_input_details().items()}
@@ -169,7 +169,7 @@ def test_compiled_model_runs_the_file(golden, exported):
     """The other interface of LiteRT."""
     model = CompiledModel.from_file(str(exported / "translator.tflite"))
     padded = np.zeros((1, LENGTH), "int32")
-    ids = golden.translator.encode_sources(golden.texts[:1])[0]
+    ids = golden.translator.codec.source_ids(golden.texts[:1])[0]
     padded[0, : len(ids)] = ids
     token_ids = model.create_input_buffer_by_name("translate", "token_ids")
     outputs = {name: model.create_output_buffer_by_name("translate", name) for name in ("translation_ids", "score")}
@@ -184,7 +184,7 @@ def test_attention_is_that_of_the_model(golden, exported):
     attention = Interpreter(str(exported / "translator.tflite")).get_signature_runner("attention")
     wanted = golden.translator.translate(golden.texts[:1], return_attention=True)[0]
     source, target = np.zeros((1, LENGTH), "int32"), np.zeros((1, TARGET), "int32")
-    ids = golden.translator.encode_sources(golden.texts[:1])[0]
+    ids = golden.translator.codec.source_ids(golden.texts[:1])[0]
     source[0, : len(ids)], target[0, : len(wanted.token_ids)] = ids, wanted.token_ids
     scores = attention(token_ids=source, translation_ids=target)["scores"][0]
     assert scores.shape == (2, 2, TARGET, LENGTH)
@@ -197,7 +197,7 @@ def test_scores_are_those_of_python(golden, exported):
     text = golden.texts[0]
     wanted = golden.translator.translate([text], return_scores=True)[0]
     source, target = np.zeros((1, LENGTH), "int32"), np.zeros((1, TARGET), "int32")
-    ids = golden.translator.encode_sources([text])[0]
+    ids = golden.translator.codec.source_ids([text])[0]
     source[0, : len(ids)], target[0, : len(wanted.token_ids)] = ids, wanted.token_ids
     found = score(token_ids=source, translation_ids=target)["token_log_probs"][0]
     expected = golden.translator.score([text], [wanted.text])[0].token_log_probs

@@ -19,7 +19,8 @@ from keras_transformer.text.tokenizer import TokenizerError
 from keras_transformer.transfer import importing
 from keras_transformer.transfer.importing import ModelImportError, vocabulary
 from keras_transformer.transfer.importing.reading import EMBEDDING
-from keras_transformer.translation.translator import Translator, pad
+from keras_transformer.translation.batched_search import pad
+from keras_transformer.translation.translator import Translator
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -55,7 +56,7 @@ def assert_same_logits(model, tokenizer, imported):
     with torch.no_grad():
         expected = model(**batch, decoder_input_ids=torch.tensor(decoder_ids)).logits.numpy()
     inputs = {
-        "encoder_token_ids": pad(translator_of(imported).encode_sources(SOURCES)),
+        "encoder_token_ids": pad(translator_of(imported).codec.source_ids(SOURCES)),
         "decoder_token_ids": np.vectorize(new_ids(space).get)(decoder_ids).astype("int32"),
     }
     counts = imported.original.start_counts
@@ -139,7 +140,7 @@ def test_lengths_of_translations_are_those_of_generate_with_its_own_settings(nam
     space = imported.spaces[1]
     translator = translator_of(imported, max_length_ratio=99.0, max_source_length=imported.config.data.max_length)
     texts = [" ".join(SOURCES), *SOURCES]
-    assert len(translator.encode_sources(texts)[0]) > 20
+    assert len(translator.codec.source_ids(texts)[0]) > 20
     lengths = set()
     for bias in (0, 9):  # With the second, the end is as early as it may be.
         model.final_logits_bias[0, 0] += bias
@@ -196,7 +197,7 @@ def test_scores_and_translations_of_a_marian_release_are_those_of_ctranslate2(va
     wanted = theirs.score_batch(pieces, [[tokens[i] for i in row] for row in targets])
     ids = [[*map(new_ids(space).get, row), END_TOKEN_ID] for row in targets]
     inputs = {
-        "encoder_token_ids": pad(translator.encode_sources(SOURCES)),
+        "encoder_token_ids": pad(translator.codec.source_ids(SOURCES)),
         "decoder_token_ids": pad([shifted_right(row) for row in ids]),
     }
     logits = np.asarray(model(inputs), "float64")

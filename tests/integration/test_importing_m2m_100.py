@@ -14,7 +14,8 @@ from keras_transformer.text.special_ids import END_TOKEN_ID, shifted_right
 from keras_transformer.transfer import importing
 from keras_transformer.transfer.importing import ModelImportError
 from keras_transformer.transfer.importing.m2m_100 import M2M_100_LANGUAGES
-from keras_transformer.translation.translator import Translator, pad
+from keras_transformer.translation.batched_search import pad
+from keras_transformer.translation.translator import Translator
 
 torch = pytest.importorskip("torch")
 
@@ -79,12 +80,12 @@ def test_logits_and_translations_are_those_of_transformers(family, beams, tmp_pa
     new = {int(row): i for i, row in reversed(list(enumerate(space.rows)))}
     decoder_ids = np.vectorize(new.get)(decoder_ids).astype("int32")
     decoder_ids[:, 0] = 2  # The start token here; the original starts with its end token.
-    inputs = {"encoder_token_ids": pad(translator.encode_sources(SOURCES)), "decoder_token_ids": decoder_ids}
+    inputs = {"encoder_token_ids": pad(translator.codec.source_ids(SOURCES)), "decoder_token_ids": decoder_ids}
     logits = np.asarray(imported.model(inputs))
     np.testing.assert_allclose(logits[..., space.written], expected[..., space.rows[space.written]], atol=1e-4)
     assert space.written.sum() == model.config.vocab_size
     names = {"de": "__de__", "fr": "__fr__"} if family == "m2m-100" else {x: x for x in ("deu_Latn", "fra_Latn")}
-    forbidden = [int(space.rows[i]) for i in (1, *translator.tags)]
+    forbidden = [int(space.rows[i]) for i in (1, *translator.codec.hidden_tags)]
     for language, token in names.items():
         for num_beams in beams:
             rows, scores = generated(model, tokenizer, token, forbidden, num_beams=num_beams)
@@ -98,7 +99,7 @@ def test_logits_and_translations_are_those_of_transformers(family, beams, tmp_pa
 
 def test_the_first_id_of_a_source_is_the_tag_of_its_translation(imported, translator):
     tag = imported.tokenizers[0].languages
-    rows = translator.encode_sources(SOURCES[:1] * 2, ["fr", "de"])
+    rows = translator.codec.source_ids(SOURCES[:1] * 2, ["fr", "de"])
     assert [row[0] for row in rows] == [tag["fr"], tag["de"]] and rows[0][1:] == rows[1][1:]
     # The encoder reads the token of the source language in both.
     sequences = [np.asarray(imported.model.encode(pad([row]))[0]) for row in rows]
@@ -119,7 +120,7 @@ def test_scores_are_those_of_the_search(imported):
         found = translator.translate(SOURCES, return_scores=True, target_language="cs")
         rows = [list(one.token_ids) for one in found]
         inputs = {
-            "encoder_token_ids": pad(translator.encode_sources(SOURCES, "cs")),
+            "encoder_token_ids": pad(translator.codec.source_ids(SOURCES, "cs")),
             "decoder_token_ids": pad([shifted_right(row) for row in rows]),
         }
         log_probs = np.asarray(keras.ops.log_softmax(imported.model(inputs)))
@@ -160,7 +161,7 @@ def test_the_command_writes_a_run(original, tmp_path, capsys):
     assert main([*arguments, "--source-language", "en", "--target-language", "de"]) == 0
     assert "language tags, into which it translates: >>af<<" in capsys.readouterr().out
     loaded = Translator.load(run)
-    assert (loaded.source_language, loaded.target_language, loaded.begins_with_tag) == ("en", "de", True)
+    assert (loaded.source_language, loaded.codec.target_language, loaded.codec.begins_with_tag) == ("en", "de", True)
 
 
 def test_targets_of_training_begin_with_the_tag(imported):

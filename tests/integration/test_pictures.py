@@ -15,6 +15,7 @@ from keras_transformer.pictures import drawing as pictures
 from keras_transformer.pictures import figures as visualize
 from keras_transformer.pictures.drawing import draw, explorer, read_attention, trace_beams
 from keras_transformer.text.tokenizer import Tokenizer
+from keras_transformer.translation.learning import learn_shortlist
 from keras_transformer.translation.translator import Translator
 
 pytestmark = pytest.mark.usefixtures("loaded_once")
@@ -63,7 +64,7 @@ def test_without_a_run_it_draws_what_needs_none(small_pictures, tmp_path, capsys
 def test_sentences_are_from_the_test_set_in_the_target_language(two_way):
     translator = Translator.load(two_way.run_dir, jit_compile=False)
     for language, side in (("de", 0), ("en", 1)):
-        translator.target_language = language
+        translator.codec.target_language = language
         known = [(pair[side], pair[1 - side]) for pair in phrases()]
         assert set(pictures.example_sentences(translator, 3)) <= set(known)
 
@@ -134,7 +135,7 @@ def test_the_tree_of_a_run_with_a_shortlist_is_that_of_the_search_without(golden
     wanted = trace_beams(short, golden.texts[0], 2)
     monkeypatch.setattr(short, "settings", short.settings.replace(shortlist=50))
     monkeypatch.setattr(short, "shortlist", None)  # It is not kept.
-    short.learn_shortlist(*map(list, zip(*phrases()[:4], strict=True)))
+    learn_shortlist(short, *map(list, zip(*phrases()[:4], strict=True)))
     assert trace_beams(short, golden.texts[0], 2) == wanted
 
 

@@ -25,7 +25,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, te
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 from tensorflow_serving.config import model_server_config_pb2
 
-from keras_transformer.export.serving import client, server_environment
+from keras_transformer.export.serving import client as serving_client
+from keras_transformer.export.serving import server_environment
 from keras_transformer.export.serving.client import GrpcClient, RestClient, ServingError, main
 from keras_transformer.search.decoder import NO_HYPOTHESIS
 
@@ -173,7 +174,7 @@ def assert_answers(client, origin):
     document = f"- {sources[0]} {sources[1]}\n\n{sources[2]}\n"
     assert client.translate_document(document) == origin.translator.translate_text(document)
     ids = client.predict("tokenize", {"text": origin.texts[:1]})["token_ids"]
-    assert ids == origin.translator.encode_sources(origin.texts[:1])
+    assert ids == origin.translator.codec.source_ids(origin.texts[:1])
 
 
 def test_clients_get_the_translators_answers(client, origin):

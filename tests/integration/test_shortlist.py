@@ -13,6 +13,7 @@ from keras_transformer.export.saved_model import export_saved_model, servable
 from keras_transformer.files import write_json
 from keras_transformer.text.special_ids import END_TOKEN_ID
 from keras_transformer.training.run import Run
+from keras_transformer.translation.learning import learn_shortlist
 from keras_transformer.translation.translator import Translator
 
 
@@ -20,7 +21,7 @@ from keras_transformer.translation.translator import Translator
 def learned(golden):
     """A translator with a shortlist, and without one in its settings."""
     translator = Translator(golden.model, golden.tokenizer, jit_compile=False)
-    translator.learn_shortlist(*map(list, zip(*phrases()[:16], strict=True)))
+    learn_shortlist(translator, *map(list, zip(*phrases()[:16], strict=True)))
     return translator
 
 
@@ -29,15 +30,15 @@ def test_a_translator_needs_and_uses_one(golden, learned, tmp_path):
         golden.translator.translate(golden.texts, shortlist=100)
     with pytest.raises(ValueError, match="`shortlist` needs alignments"):
         export_saved_model(golden.translator, tmp_path / "x", shortlist=100)
-    aligned = list(learned.align(*map(list, zip(*phrases()[:16], strict=True))))
+    aligned = list(learned.scorer.align(*map(list, zip(*phrases()[:16], strict=True))))
     assert len(aligned) == 16 and all(len(target) == len(places) for _, target, places in aligned)
     # Alignments differ between processors: the shortlist of a sentence may lack a token of its translation.
-    first = 1 + END_TOKEN_ID + learned.num_placeholders
+    first = 1 + END_TOKEN_ID + learned.codec.num_placeholders
     wanted = golden.translator.translate(golden.texts)
     found = learned.translate(golden.texts, shortlist=120)
     same = []
     for text, one, other in zip(golden.texts, wanted, found, strict=True):
-        ids = np.array(learned.encode_sources([text]))
+        ids = np.array(learned.codec.source_ids([text]))
         lists = learned.shortlist.choose(ids, 120, first, golden.tokenizer.vocabulary_size)
         if set(*golden.tokenizer.tokenize([one])) <= set(*ops.convert_to_numpy(lists).tolist()):
             same.append(one == other)

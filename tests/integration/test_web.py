@@ -35,6 +35,7 @@ from keras_transformer.text import markup, placeholders, sentencepiece_model, se
 from keras_transformer.text.confidence import Calibration
 from keras_transformer.text.tokenizer import Tokenizer
 from keras_transformer.training.run import Run
+from keras_transformer.translation.documents import split_text
 from keras_transformer.translation.translator import Translator
 
 LENGTH = 40
@@ -115,7 +116,7 @@ def test_doubtful_words_are_underlined(golden, site, page, monkeypatch):
     monkeypatch.setattr(golden.translator, "calibration", calibration)
     text = f"{golden.texts[0]}\n\nNobody {{x}} {golden.texts[1]}"
     translate(page, text)
-    wanted, sentences_of = [], golden.translator.split_text(text)[1::2]
+    wanted, sentences_of = [], split_text(golden.translator, text)[1::2]
     for one in golden.translator.translate(sentences_of, return_confidence=True):
         wanted += [(one.text[i:j], round(100 * c)) for i, j, c in one.confidence.words if c < 0.5]
     words = page.locator("#translation .doubtful").all()

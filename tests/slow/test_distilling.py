@@ -51,7 +51,7 @@ def test_a_teacher_of_several_directions_has_students_of_one(two_way, tmp_path, 
     english = (pairs / "train.target").read_text(encoding="utf-8").splitlines()
     known = {de: en for en, de in two_way.texts}
     assert all(known.get(de, en) == en for de, en in zip(german, english, strict=True))
-    assert Translator.load(tmp_path / "run").target_language == "en"
+    assert Translator.load(tmp_path / "run").codec.target_language == "en"
     with pytest.raises(SystemExit, match="2"):
         main([*argv[:4], "--target-language", "fr"])
     assert "--target-language must be one of de, en. Received: fr" in capsys.readouterr().err

@@ -8,6 +8,7 @@ from sentencepiece_models import texts
 from keras_transformer.__main__ import main
 from keras_transformer.text.special_ids import END_TOKEN_ID
 from keras_transformer.transfer import importing
+from keras_transformer.translation.learning import learn_shortlist
 from keras_transformer.translation.translator import Translator
 
 
@@ -60,7 +61,7 @@ def test_ids_are_those_of_transformers(family, tmp_path):
 def test_a_shortlist_has_the_tags(original):
     trimmed = importing.read("m2m-100", original[0], trim=True, **LANGUAGES)
     words = translator_of(trimmed, num_beams=1)
-    words.learn_shortlist(texts(0)[:50], texts(1)[:50])
+    learn_shortlist(words, texts(0)[:50], texts(1)[:50])
     assert len(words.translate(SOURCES, shortlist=300)) == 4
 
 
@@ -88,7 +89,7 @@ def test_exports_answer_as_python_does(translator, tmp_path):
     ctranslate2 = pytest.importorskip("ctranslate2")
     export_ctranslate2(translator, tmp_path / "ctranslate2")
     other = ctranslate2.Translator(str(tmp_path / "ctranslate2"))
-    ids = [row[1:-1] for row in translator.encode_sources(SOURCES)]
+    ids = [row[1:-1] for row in translator.codec.source_ids(SOURCES)]
     pieces = [[">>en<<", *translator.source_tokenizer.pieces(row)] for row in ids]
     found = other.translate_batch(pieces, target_prefix=[[">>fr<<"]] * 4, beam_size=1, max_decoding_length=23)
     ours = translator.translate(SOURCES, num_beams=1, target_language="fr", return_scores=True)
@@ -137,7 +138,7 @@ def test_such_a_run_is_fine_tuned(original, tmp_path, capsys):
     assert "imported for sources in en. Received: texts in fr" in capsys.readouterr().err
     every = [word for split in ("train", "val", "test") for word in (f"--{split}", *files, "direction=en-fr")]
     assert train_keras.main([*flags, "--num-beams", "1", *every]) == 0
-    assert Translator.load(tuned).target_language == "fr"
+    assert Translator.load(tuned).codec.target_language == "fr"
 
 
 def test_such_a_model_teaches_a_small_one_of_one_direction(original, tmp_path):
@@ -153,4 +154,4 @@ def test_such_a_model_teaches_a_small_one_of_one_direction(original, tmp_path):
     argv += ["--num-beams", "1", "--max-length", "32", "--epochs", "1", "--steps-per-epoch", "2"]
     assert main(argv) == 0
     translator = Translator.load(student)
-    assert not translator.begins_with_tag and translator.source_tokenizer.languages == {}
+    assert not translator.codec.begins_with_tag and translator.source_tokenizer.languages == {}

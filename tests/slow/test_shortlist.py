@@ -5,6 +5,7 @@ from trainings import phrases
 
 from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.export.tflite import export_tflite
+from keras_transformer.translation.learning import learn_shortlist
 from keras_transformer.translation.translator import Translator
 
 
@@ -14,7 +15,7 @@ def test_exports_search_with_it_too(name, request, tmp_path):
     translator = Translator.load(request.getfixturevalue(name).run_dir, jit_compile=False)
     pairs = phrases()[:12]
     languages = ["de"] * len(pairs) if name == "two_way" else None
-    translator.learn_shortlist(*map(list, zip(*pairs, strict=True)), languages)
+    learn_shortlist(translator, *map(list, zip(*pairs, strict=True)), languages)
     export_saved_model(translator, tmp_path / "saved_model", shortlist=90)
     _, same = export_tflite(translator, tmp_path / "tflite", shortlist=90)
     assert same == 1

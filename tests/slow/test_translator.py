@@ -37,7 +37,7 @@ def wants(token_id):
 def test_no_export_writes_padding_unknown_or_start_tokens(tmp_path):
     translator = wants(UNKNOWN_TOKEN_ID)
     (expected,) = translator.translate(["a dog"], return_scores=True)
-    ids = np.array([translator.encode_sources(["a dog"])[0]])
+    ids = np.array([translator.codec.source_ids(["a dog"])[0]])
     with ServedModel(export_saved_model(translator, tmp_path / "servable")) as served:
         assert served("translate_ids", token_ids=ids)["translation_ids"][0].tolist() == list(expected.token_ids)
     folder, same = export_tflite(translator, tmp_path / "tflite", source_length=9, target_length=9)

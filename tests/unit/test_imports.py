@@ -111,12 +111,15 @@ def test_all_public_names_exist():
 
 def test_an_installed_package_has_every_file_that_is_not_python(monkeypatch):
     given = {}
-    monkeypatch.setitem(sys.modules, "setuptools", SimpleNamespace(setup=given.update))
+    monkeypatch.setitem(
+        sys.modules, "setuptools", SimpleNamespace(setup=given.update, find_packages=lambda include: include)
+    )
     runpy.run_path(str(ROOT / "setup.py"))
     installed, found = set(), set()
     for package, patterns in given["package_data"].items():
-        folder = ROOT / package.removeprefix("keras_transformer.").replace(".", "/")
+        folder = ROOT / package.replace("keras_transformer.export", "export").replace(".", "/")
         installed |= {path for pattern in patterns for path in folder.glob(pattern) if path.is_file()}
+    for folder in (PACKAGE, ROOT / "export"):
         found |= {path for path in folder.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
     assert {path for path in found if "node_modules" not in path.parts} == installed
     assert len(installed) > 10

@@ -9,7 +9,7 @@ import pytest
 from keras import ops
 
 from keras_transformer.models.transformer import Transformer
-from keras_transformer.search.search import placeholders_of, search
+from keras_transformer.search.search import Vocabulary, placeholders_of, search
 from keras_transformer.search.settings import SearchSettings
 from keras_transformer.settings import ConfigError
 from keras_transformer.text.special_ids import START_TOKEN_ID
@@ -70,8 +70,9 @@ class Table:
 
 
 def found_by(model, settings=None, **arguments):
-    """Token ids (B, K, L) and scores (B, K)."""
-    found = search(model, SOURCE, LIMITS, L, SearchSettings(**settings or {}), **arguments)
+    """Token ids (B, K, L) and scores (B, K). Arguments may be those of a `Vocabulary`, too."""
+    vocabulary = Vocabulary(**{name: arguments.pop(name) for name in Vocabulary._fields if name in arguments})
+    found = search(model, SOURCE, LIMITS, L, SearchSettings(**settings or {}), vocabulary=vocabulary, **arguments)
     return [ops.convert_to_numpy(array) for array in found]
 
 

@@ -5,7 +5,7 @@ import pytest
 from keras import ops
 
 from keras_transformer.models.transformer import Transformer
-from keras_transformer.search.search import search
+from keras_transformer.search.search import Vocabulary, search
 from keras_transformer.search.settings import SearchSettings
 from keras_transformer.search.shortlist import NUM_ALIGNED, Shortlist
 
@@ -50,11 +50,11 @@ def test_a_search_is_one_among_the_chosen_tokens(table, options, num_beams):
     rng = np.random.default_rng(0)
     model.set_weights([w + 0.5 * rng.normal(size=w.shape).astype("float32") for w in model.get_weights()])
     limits, size = np.array([7, 6], "int32"), F + 8
-    arguments = {"num_placeholders": 2, "tags": [], "cache": "fixed"}
+    arguments = {"vocabulary": Vocabulary(num_placeholders=2, shortlist=table), "cache": "fixed"}
 
     def found(size):
         settings = SearchSettings(num_beams=num_beams, length_penalty=0.0, shortlist=size)
-        result = search(model, SOURCE, limits, 7, settings, shortlist=table, **arguments)
+        result = search(model, SOURCE, limits, 7, settings, **arguments)
         return [ops.convert_to_numpy(one) for one in result]
 
     whole, all_of_it = found(0), found(V)

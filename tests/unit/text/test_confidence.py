@@ -14,6 +14,7 @@ from keras_transformer.text.confidence import (
 )
 from keras_transformer.text.special_ids import END_TOKEN_ID
 from keras_transformer.text.tokenizer import Tokenizer
+from keras_transformer.translation.learning import judged_words
 
 CALIBRATION = Calibration(a=0.7, b=1.0, d=-1.0, num_words=10, right=0.5)
 
@@ -98,4 +99,4 @@ def test_an_empty_translation_has_no_words():
     translator.calibration = CALIBRATION
     (found,) = translator.translate(["a small dog"], return_confidence=True)
     assert (found.text, found.token_ids, found.confidence) == ("", (END_TOKEN_ID,), (1.0, []))
-    assert translator.judged_words(["a small dog"], ["a"]) == ([], [])
+    assert judged_words(translator, ["a small dog"], ["a"]) == ([], [])

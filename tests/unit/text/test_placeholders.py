@@ -9,6 +9,7 @@ import random
 import pytest
 from texts import PARTS, TOUCHING, random_parts, worded
 
+from keras_transformer.data import masking
 from keras_transformer.data.masking import mask_words
 from keras_transformer.text import placeholders
 from keras_transformer.text.glossary import Glossary
@@ -124,14 +125,14 @@ def test_a_glossary_file(tmp_path):
 
 
 def test_words_that_translate_each_other():
-    words = placeholders.word_pairs(worded())
+    words = masking.word_pairs(worded())
     assert {("dog", "Hund"), ("cat", "Katze"), ("birds", "Vögel"), ("house", "Haus"), ("sees", "sieht")} <= words
     assert not {("dog", "Katze"), ("sees", "Hund")} & words
-    assert placeholders.word_pairs(worded()[:2]) == set()  # Too few to learn from.
+    assert masking.word_pairs(worded()[:2]) == set()  # Too few to learn from.
 
 
 def test_words_become_the_same_placeholders_on_both_sides():
-    words, generator, count = placeholders.word_pairs(worded()), random.Random(0), 0
+    words, generator, count = masking.word_pairs(worded()), random.Random(0), 0
     for source, target in worded() + [("{a} Anna likes the dog", "{a} Anna mag den Hund")] * 50:
         pair = mask_words(*protect_pair(source, target), words, generator)
         names = [sorted(placeholders.regex.findall(placeholders.PLACEHOLDER, text)) for text in pair]

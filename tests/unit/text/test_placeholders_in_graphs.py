@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from texts import PARTS, TOUCHING, random_parts, worded
 
-from keras_transformer.text import placeholders
+from keras_transformer.text import graph, placeholders
 from keras_transformer.text.placeholders import protect, protect_target, restored
 from keras_transformer.text.special_ids import FIRST_PLACEHOLDER_ID
 from keras_transformer.text.tokenizer import Tokenizer
@@ -17,20 +17,20 @@ def test_the_graph_does_the_same():
     others = [a if i % 2 else f"{b} {a}" for i, (a, b) in enumerate(zip(others, texts, strict=True))]
 
     @tf.function
-    def graph(texts, others):
-        masked, parts = placeholders.graph_protect(texts)
-        target = placeholders.graph_protect_target(others, parts)
-        whole = placeholders.graph_restored(masked, parts, masked)
+    def in_a_graph(texts, others):
+        masked, parts = graph.graph_protect(texts)
+        target = graph.graph_protect_target(others, parts)
+        whole = graph.graph_restored(masked, parts, masked)
         return (
             masked,
             parts,
             target,
             whole,
-            placeholders.graph_restored(target, parts, masked),
-            placeholders.graph_has_words(masked),
+            graph.graph_restored(target, parts, masked),
+            graph.graph_has_words(masked),
         )
 
-    found = [x.numpy() for x in graph(tf.constant(texts), tf.constant(others))]
+    found = [x.numpy() for x in in_a_graph(tf.constant(texts), tf.constant(others))]
     for text, other, *row in zip(texts, others, *found, strict=True):
         *strings, has_words = [[x.decode() for x in one] if isinstance(one, np.ndarray) else one for one in row]
         mine = protect(text)
@@ -46,8 +46,8 @@ def test_the_graph_does_the_same():
 @pytest.mark.parametrize(("source", "translation", "wanted"), TOUCHING)
 def test_a_part_does_not_touch_what_it_did_not_touch_in_the_source(source, translation, wanted):
     text = protect(source).text
-    graph = placeholders.graph_restored(tf.constant([translation]), placeholders.graph_protect([source])[1], [text])
-    assert graph.numpy()[0].decode() == wanted
+    found = graph.graph_restored(tf.constant([translation]), graph.graph_protect([source])[1], [text])
+    assert found.numpy()[0].decode() == wanted
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
@@ -73,7 +73,7 @@ def test_the_rules_fit_into_the_memory_of_re2(capfd):
 
     A bounded repetition such as `\\p{L}{1,64}` makes a pattern 64 times as large.
     """
-    placeholders.graph_protect(
+    graph.graph_protect(
         tf.constant(["My sister is buying {count} coats for 5 kg at https://x.org and in Aachen: %d%%."])
     )
     assert "out of memory" not in capfd.readouterr().err

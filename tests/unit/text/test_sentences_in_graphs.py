@@ -4,11 +4,11 @@ import pytest
 import tensorflow as tf
 from texts import LANGUAGES, SENTENCES, random_sentences
 
-from keras_transformer.text import sentences
+from keras_transformer.text import graph, sentences
 
 
 def in_graph(texts, language=None):
-    rows = tf.function(lambda x: sentences.graph_split(x, language))(tf.constant(texts, tf.string, [len(texts)]))
+    rows = tf.function(lambda x: graph.graph_split(x, language))(tf.constant(texts, tf.string, [len(texts)]))
     return [[part.decode() for part in row.numpy()] for row in rows]
 
 
@@ -36,12 +36,12 @@ def test_no_text_at_all_is_split_in_a_graph():
 def test_long_sentences_are_cut_and_joined_in_a_graph(most):
     texts = random_sentences(300, seed=1)
     parts = [sentences.fitted(sentences.split(text), lambda x: [len(one) <= most for one in x]) for text in texts]
-    graph = sentences.graph_fitted(
-        sentences.graph_split(tf.constant(texts)), lambda x: tf.strings.length(x, unit="UTF8_CHAR") <= most
+    found = graph.graph_fitted(
+        graph.graph_split(tf.constant(texts)), lambda x: tf.strings.length(x, unit="UTF8_CHAR") <= most
     )
-    assert [[part.decode() for part in row.numpy()] for row in graph] == parts
+    assert [[part.decode() for part in row.numpy()] for row in found] == parts
     # Joined again around other sentences.
     translated = [["<" + x + ">." if i % 2 else x for i, x in enumerate(row)] for row in parts]
     flat = [x for row in translated for x in row[1::2]]
-    joined = sentences.graph_joined(graph, tf.constant(flat)).numpy()
+    joined = graph.graph_joined(found, tf.constant(flat)).numpy()
     assert [text.decode() for text in joined] == [sentences.joined(row) for row in translated]

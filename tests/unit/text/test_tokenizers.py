@@ -8,7 +8,7 @@ import pytest
 import sentencepiece
 from trainings import phrases
 
-from keras_transformer.text import tokenizers
+from keras_transformer.text import sentencepiece_tokenizer
 from keras_transformer.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from keras_transformer.text.special_ids import (
     END_TOKEN_ID,
@@ -490,7 +490,7 @@ def test_the_cache_of_segmentations_is_bounded_and_changes_no_result(texts, trai
         sizes.append(maxsize)
         return functools.lru_cache(maxsize=3)
 
-    monkeypatch.setattr(tokenizers, "lru_cache", smaller)
+    monkeypatch.setattr(sentencepiece_tokenizer, "lru_cache", smaller)
     small = type(tokenizer)(tokenizer.model)
     assert sizes == [50_000]
     assert small.sample(texts[:50], 0.3, seed=1) == tokenizer.sample(texts[:50], 0.3, seed=1)

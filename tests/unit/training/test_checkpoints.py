@@ -12,10 +12,10 @@ from arrays import seed_weights
 
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.training import checkpoints
-from keras_transformer.training import recipe as training
 from keras_transformer.training import run as runs
 from keras_transformer.training.losses import LabelSmoothedCrossEntropy, Perplexity
 from keras_transformer.training.run import Run
+from keras_transformer.training.schedules import InverseSquareRootSchedule, make_optimizer
 
 T, V = 5, 11
 ON_JAX = keras.backend.backend() == "jax"
@@ -45,7 +45,7 @@ def small_in_a_graph(ema_momentum=None, dtype="float32"):
 
 
 def compile_(model, ema_momentum, **settings):
-    optimizer = training.make_optimizer(training.InverseSquareRootSchedule(0.01, 3), ema_momentum=ema_momentum)
+    optimizer = make_optimizer(InverseSquareRootSchedule(0.01, 3), ema_momentum=ema_momentum)
     model.compile(optimizer, **{"loss": LabelSmoothedCrossEntropy(), "jit_compile": ON_JAX, **settings})
     return model
 

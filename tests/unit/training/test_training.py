@@ -8,15 +8,16 @@ from arrays import seed_weights
 from keras_transformer.models.distributed_fit import DistributedFit
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.training import checkpoints
-from keras_transformer.training import recipe as training
+from keras_transformer.training.callbacks import TimeLeft
 from keras_transformer.training.losses import LabelSmoothedCrossEntropy, Perplexity, TokenAccuracy
+from keras_transformer.training.schedules import InverseSquareRootSchedule, make_optimizer, paper_learning_rate
 
 B, T, V = 3, 5, 11
 
 
 def test_schedule_is_the_papers_equation_and_peaks_at_warmup_steps():
     hidden_dim, warmup_steps = 512, 40
-    schedule = training.InverseSquareRootSchedule(training.paper_learning_rate(hidden_dim, warmup_steps), warmup_steps)
+    schedule = InverseSquareRootSchedule(paper_learning_rate(hidden_dim, warmup_steps), warmup_steps)
     rates = [float(schedule(iterations)) for iterations in range(200)]
     paper = [hidden_dim**-0.5 * min(step**-0.5, step * warmup_steps**-1.5) for step in range(1, 201)]
     np.testing.assert_allclose(rates, paper, rtol=1e-5)
@@ -26,12 +27,12 @@ def test_schedule_is_the_papers_equation_and_peaks_at_warmup_steps():
 @pytest.mark.parametrize("peak", [None, 0.0, -1e-3, float("nan")])
 def test_schedule_without_a_peak_is_an_error(peak):
     with pytest.raises(ValueError, match=f"`peak` must be positive: .* Received: peak={peak}"):
-        training.InverseSquareRootSchedule(peak, 10)
+        InverseSquareRootSchedule(peak, 10)
 
 
 @pytest.mark.parametrize(("minutes", "limit"), [(None, False), (1e6, False), (1e-9, True)])
 def test_time_left_counts_the_time_limit(capsys, minutes, limit):
-    time_left = training.TimeLeft(minutes)
+    time_left = TimeLeft(minutes)
     time_left.set_params({"epochs": 3})
     time_left.on_train_begin()
     time_left.on_epoch_begin(0)
@@ -43,14 +44,14 @@ def test_time_left_counts_the_time_limit(capsys, minutes, limit):
 
 def test_schedule_without_warmup_steps_is_an_error():
     with pytest.raises(ValueError, match="`warmup_steps` must be at least 1"):
-        training.InverseSquareRootSchedule(1.0, 0)
+        InverseSquareRootSchedule(1.0, 0)
 
 
 @pytest.mark.parametrize(
     "part",
     [
         LabelSmoothedCrossEntropy(0.2),
-        training.InverseSquareRootSchedule(0.3, 7),
+        InverseSquareRootSchedule(0.3, 7),
         Perplexity(),
         TokenAccuracy(),
     ],
@@ -63,10 +64,10 @@ def test_parts_survive_keras_serialization(part):
 
 
 def test_optimizer_has_the_papers_constants_and_clips_by_global_norm():
-    optimizer = training.make_optimizer(0.1, clip_norm=0.5)
+    optimizer = make_optimizer(0.1, clip_norm=0.5)
     config = optimizer.get_config()
     assert (config["beta_1"], config["beta_2"], config["epsilon"], config["global_clipnorm"]) == (0.9, 0.98, 1e-9, 0.5)
-    assert training.make_optimizer(0.1, clip_norm=0).global_clipnorm is None
+    assert make_optimizer(0.1, clip_norm=0).global_clipnorm is None
 
 
 # A compiled model in a `.keras` file
@@ -116,7 +117,7 @@ def test_a_saved_compiled_model_continues_training_exactly(kind, steps, dtype, t
         seed_weights(1)
         sizes = {"num_layers": 1, "num_heads": 1, "hidden_dim": 6, "intermediate_dim": 7, "dropout": 0.0}
         model = Transformer(V, **sizes, dtype=dtype) if kind == "transformer" else OwnModel(dtype=dtype)
-        optimizer = training.make_optimizer(training.InverseSquareRootSchedule(0.01, 3))
+        optimizer = make_optimizer(InverseSquareRootSchedule(0.01, 3))
         loss, metrics = LabelSmoothedCrossEntropy(0.2), [Perplexity(), TokenAccuracy()]
         extra = {"gradient_accumulation_steps": steps} if steps > 1 else {}
         on_jax = (

@@ -7,12 +7,13 @@ from arrays import seed_weights
 from texts import worded
 
 from keras_transformer import Translator
+from keras_transformer.data import masking
 from keras_transformer.data.batches import EncodedPairs, Variation, encode_pairs
 from keras_transformer.models.transformer import Transformer
-from keras_transformer.text import placeholders
 from keras_transformer.text.placeholders import protect
 from keras_transformer.text.special_ids import END_TOKEN_ID, FIRST_PLACEHOLDER_ID
 from keras_transformer.text.tokenizer import Tokenizer
+from keras_transformer.translation.documents import split_text
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +87,7 @@ def test_greedy_search_is_beam_search_with_one_beam(translator):
     from keras_transformer.search.search import placeholders_of
     from keras_transformer.search.settings import SearchSettings
 
-    (ids,) = translator.encode_sources(["the dog {a} sees {b}"])
+    (ids,) = translator.codec.source_ids(["the dog {a} sees {b}"])
     ids = np.array([ids], "int32")
     cache = "fixed" if keras.backend.backend() == "jax" else "growing"  # JAX compiles for one shape.
     decoder = translator.model.start_decoding(ids, 40, 1, cache)
@@ -122,7 +123,7 @@ def test_pictures_and_scores_name_the_parts(translator):
 
 def test_a_long_address_does_not_make_a_sentence_too_long(translator):
     text = f"the dog sees https://x.org/{'a' * 300} ."
-    assert translator.split_text(text)[1::2] == [text]
+    assert split_text(translator, text)[1::2] == [text]
     assert not translator.translate([text], return_scores=True)[0].truncated
 
 
@@ -156,7 +157,7 @@ def test_some_pairs_of_a_pass_are_masked(translator):
     pairs.insert(3, ("the dog " * 40, "der Hund"))  # Too long.
     plain = encode_pairs(pairs, *tokenizers, max_length=32)
     assert plain.left_out["over-long"].samples == [[4, ("the dog " * 40)[:200], "der Hund"]]
-    variation = Variation(tokenizers, 32, share=0.25, words=placeholders.word_pairs(pairs))
+    variation = Variation(tokenizers, 32, share=0.25, words=masking.word_pairs(pairs))
 
     def drawn(number):
         pairs = list(zip(plain.source, plain.target, strict=True))

@@ -13,7 +13,8 @@ from keras_transformer.search.search import has_loop
 from keras_transformer.settings import ConfigError
 from keras_transformer.text.special_ids import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID
 from keras_transformer.text.tokenizer import Tokenizer
-from keras_transformer.translation import translator as module
+from keras_transformer.translation import batched_search, scorer
+from keras_transformer.translation.batched_search import available_cpus
 from keras_transformer.translation.compiled import (
     BATCH_SIZES,
     COMPILE_AFTER,
@@ -23,7 +24,7 @@ from keras_transformer.translation.compiled import (
     AutoCompiled,
 )
 from keras_transformer.translation.results import Attention
-from keras_transformer.translation.translator import Translator, available_cpus
+from keras_transformer.translation.translator import Translator
 
 # Padding, start tokens and, by default, unknown tokens are never written, even if the model prefers them.
 
@@ -58,11 +59,11 @@ def wants():
 def test_no_translation_has_padding_unknown_or_start_tokens(wants, token_id, settings):
     translator = wants(token_id)
     for jit_compile in (False, True) if settings == {"num_beams": 1} else (False,):
-        translator.jit_compile = jit_compile
+        translator.search.jit_compile = jit_compile
         (found,) = translator.translate(["a dog"], return_scores=True, **settings)
         assert found.token_ids
         assert not {PAD_TOKEN_ID, UNKNOWN_TOKEN_ID, START_TOKEN_ID} & set(found.token_ids)
-    translator.jit_compile = False
+    translator.search.jit_compile = False
     (found,) = translator.translate(["a dog"], return_scores=True, allow_unknown=True, **settings)
     assert UNKNOWN_TOKEN_ID in found.token_ids or token_id != UNKNOWN_TOKEN_ID
     assert not {PAD_TOKEN_ID, START_TOKEN_ID} & set(found.token_ids)
@@ -262,13 +263,13 @@ def test_a_sample_depends_only_on_the_seed_and_the_place_of_the_text(tiny):
 
 
 def test_score_holds_the_logits_of_few_rows_at_a_time(tiny, monkeypatch):
-    rows, real = [], module.compile_function
+    rows, real = [], scorer.compile_function
 
     def counted(*arguments, **settings):
         call = real(*arguments, **settings)
         return lambda inputs: rows.append(len(inputs["labels"])) or call(inputs)
 
-    monkeypatch.setattr(module, "compile_function", counted)
+    monkeypatch.setattr(scorer, "compile_function", counted)
     translator = another(tiny)
     texts = TEXTS * 4
     found = translator.score(texts, texts[::-1])
@@ -290,7 +291,7 @@ def made(monkeypatch):
             made.append(arguments)
             super().__init__(*arguments)
 
-    monkeypatch.setattr(module, "AutoCompiled", Counted)
+    monkeypatch.setattr(batched_search, "AutoCompiled", Counted)
     return made
 
 
@@ -302,7 +303,7 @@ def test_other_limits_do_not_compile_again(tiny, made):
 
 
 def test_only_the_searches_that_were_used_last_are_kept(tiny, made, monkeypatch):
-    monkeypatch.setattr(module, "NUM_SEARCHES", 2)
+    monkeypatch.setattr(batched_search, "NUM_SEARCHES", 2)
     translator = another(tiny, max_length=3)
     counts = []
     for penalty in (0.1, 0.2, 0.3, 0.3, 0.2, 0.1):
@@ -321,7 +322,7 @@ def test_with_many_texts_a_shape_is_compiled_later_than_with_one_batch(tiny, mon
         return real(self, arguments, shapes, False)
 
     monkeypatch.setattr(AutoCompiled, "__call__", call)
-    assert Translator(tiny.model, tiny.source_tokenizer).jit_compile == "auto"
+    assert Translator(tiny.model, tiny.source_tokenizer).search.jit_compile == "auto"
     translator = another(tiny, jit_compile="auto", max_length=3)
     for count, expected in ((1, COMPILE_AFTER_IDLE), (BATCH_SIZES[-1], COMPILE_AFTER_IDLE), (40, COMPILE_AFTER)):
         asked.clear()
@@ -345,7 +346,7 @@ def test_a_process_that_keeps_translating_becomes_fast_by_itself(tiny, made, mon
         return lambda *inputs: with_xla.append(bool(jit_compile)) or compiled(*inputs)
 
     monkeypatch.setattr(tf, "function", function)
-    monkeypatch.setattr(module, "COMPILE_AFTER_IDLE", 0.0)
+    monkeypatch.setattr(batched_search, "COMPILE_AFTER_IDLE", 0.0)
     translator = another(tiny, jit_compile="auto", max_length=7)
     settings = {"num_hypotheses": 2, "return_scores": True, "num_beams": 2}
     (expected,) = translator.translate(TEXTS[:1], **settings)
