@@ -4,7 +4,7 @@ Apart from tests/test_distribution.py, so that the two, which wait much, run at 
 """
 
 from keras_transformer.__main__ import main
-from keras_transformer.commands import commands
+from keras_transformer.commands import launch
 
 
 def test_a_worker_that_waits_for_one_that_failed_is_ended(tmp_path, monkeypatch, capsys):
@@ -15,7 +15,7 @@ def test_a_worker_that_waits_for_one_that_failed_is_ended(tmp_path, monkeypatch,
         "    sys.exit('no such file')\n"
         "time.sleep(1000)\n"
     )
-    monkeypatch.setattr(commands, "GRACE_SECONDS", 0.5)
+    monkeypatch.setattr(launch, "GRACE_SECONDS", 0.5)
     assert main(["launch", str(script)]) == 1
     output = capsys.readouterr().out
     assert output == "[0] no such file\n[0] ended with 1\n[1] ended with -9\n"

@@ -1,0 +1,101 @@
+"""What several commands share: flags, the translator of a run, checks of files."""
+
+import argparse
+import contextlib
+import os
+import sys
+
+from keras_transformer.commands.flags import add_flags
+from keras_transformer.files import output_file
+from keras_transformer.text.glossary import Glossary
+from keras_transformer.training.config import section_settings
+from keras_transformer.training.run import Run
+
+
+def load(arguments):
+    """The translator of a run. A folder without a model and wrong settings are reported before TensorFlow is loaded."""
+    Run(arguments.run).check_trained()
+    settings = section_settings("decoding", vars(arguments))
+    if getattr(arguments, "target_language", None):
+        settings["target_language"] = arguments.target_language
+    if getattr(arguments, "glossary", None):
+        settings["glossary"] = Glossary.load(arguments.glossary)
+    with _without("matplotlib.pyplot"):  # Where Matplotlib is installed, Keras imports it: half a second for nothing.
+        from keras_transformer.translation.translator import Translator
+
+    return Translator.load([arguments.run, *getattr(arguments, "ensemble", ())], **settings)
+
+
+@contextlib.contextmanager
+def _without(module):
+    """A context in which an import of a module that is not loaded fails, as if it was not installed."""
+    if module in sys.modules:
+        yield
+        return
+    sys.modules[module] = None  # Python's way to say so.
+    try:
+        yield
+    finally:
+        del sys.modules[module]
+
+
+def check_outputs(outputs, inputs, runs=()):
+    """Raises an error if an output is one of the inputs, or a file of one of the runs. A path may be None."""
+    inputs = [*filter(None, inputs), *(file for run in runs for file in Run(run).own_files())]
+    files = set(map(os.path.realpath, inputs))
+    if replaced := [path for path in outputs if path and os.path.realpath(path) in files]:
+        raise ValueError(
+            f"An output must not replace what the command reads. Received: {replaced[0]} for both. Choose another file."
+        )
+
+
+def open_output(path):
+    """Standard output, or a file that appears only when it is complete."""
+    return contextlib.nullcontext(sys.stdout) if path is None else output_file(path)
+
+
+def both_or_none(arguments, *names):
+    """Raises an error if one of two flags is given without the other."""
+    first, second = (f"--{name}" for name in names)
+    if bool(vars(arguments)[names[0]]) != bool(vars(arguments)[names[1]]):
+        raise ValueError(f"{first} and {second} must be given together. Received: one of them.")
+
+
+def add_search_flags(parser):
+    parser.usage = "%(prog)s RUN [FLAGS]"
+    parser.add_argument("run", help="folder of a trained run, such as runs/phrasebook-tiny")
+    add_flags(parser, "decoding")
+    add_language_flag(parser)
+
+
+def add_language_flag(parser):
+    parser.add_argument(
+        "--target-language",
+        metavar="CODE",
+        help="for a model of several directions (default: the target of its first direction)",
+    )
+
+
+def add_ensemble_flag(parser):
+    parser.add_argument(
+        "--ensemble",
+        nargs="+",
+        default=[],
+        metavar="RUN",
+        help="more runs of the same vocabulary that translate with it",
+    )
+
+
+def positive(text):
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
+    return number
+
+
+def text(text):
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:  # Python keeps bytes that are not UTF-8 as surrogates.
+        raise argparse.ArgumentTypeError(f"must be UTF-8, not {os.fsencode(text)!r}") from error
+    return text

@@ -1,0 +1,96 @@
+"""Train a small, fast student on what a teacher translates."""
+
+import os
+
+from keras_transformer.commands.common import positive
+from keras_transformer.commands.flags import add_flags
+from keras_transformer.training.config import PRESETS, RunConfig
+
+
+def add_arguments(parser):
+    parser.usage = "%(prog)s TEACHER [TEACHER ...] --run-dir DIR [FLAGS]"
+    parser.add_argument("teachers", nargs="+", metavar="TEACHER", help="run folder; several translate as an ensemble")
+    parser.add_argument("--run-dir", required=True, metavar="DIR", help="run folder of the student to write")
+    parser.add_argument(
+        "--preset", default="mobile", help=f"size of the student: {', '.join(PRESETS)} (default: mobile)"
+    )
+    parser.add_argument("--source", metavar="FILE", help="text to translate (default: the teacher's training text)")
+    parser.add_argument(
+        "--reference",
+        metavar="FILE",
+        help="its translation, line by line, if there is one (default: that of the text)",
+    )
+    parser.add_argument(
+        "--text-dir", metavar="DIR", help="folder for the teacher's translations (default: RUN-DIR with -text behind)"
+    )
+    parser.add_argument(
+        "--translations", metavar="FILE", help="translations that were made elsewhere, such as with bulk, line by line"
+    )
+    parser.add_argument("--num-hypotheses", type=positive, metavar="N", help="translations per line to select from")
+    parser.add_argument(
+        "--select",
+        choices=("best", "chrf", "bleu", "all"),
+        help="which to train with: the most probable one, the nearest to the reference, or all (default: best; chrf "
+        "with --num-hypotheses and references)",
+    )
+    parser.add_argument("--teacher-beams", type=positive, metavar="N", help="beams of the teacher (default: its own)")
+    parser.add_argument(
+        "--drop-worst",
+        type=float,
+        default=0.0,
+        metavar="X",
+        help="share of the translations with the lowest scores that is left out (default: 0)",
+    )
+    parser.add_argument(
+        "--real-weight",
+        type=float,
+        default=1.0,
+        metavar="W",
+        help="how often people's translations come in a pass; 0 for none (default: 1)",
+    )
+    parser.add_argument(
+        "--direction",
+        choices=("forward", "backward"),
+        default="forward",
+        help="backward: the teacher translates target text into sources, which get the tag <BT> (default: forward)",
+    )
+    parser.add_argument("--resume", action="store_true", help="continue what was begun with the same flags")
+    parser.add_argument("--overwrite", action="store_true", help="replace the run in the run folder")
+    parser.add_argument("--no-export", action="store_true", help="write no exports and no report at the end")
+    add_flags(parser, "data", "tokenizer", "model", "training", "decoding")
+
+
+def run(arguments):
+    """Lets teachers translate a text, trains a student with it, exports it and compares both; all can be resumed."""
+    os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")  # As train_keras.py, before TensorFlow is imported.
+    import train_keras
+    from keras_transformer.transfer import distilling
+
+    names = RunConfig().flat()
+    work = distilling.Distillation(arguments, {key: value for key, value in vars(arguments).items() if key in names})
+    resume = arguments.resume and work.run.config_file.is_file()
+    run, config = train_keras.configure(work.flags, {} if resume else work.settings(), work.run.folder, resume)
+    with train_keras.claimed(run, config, resume, arguments.overwrite):
+        if not resume:
+            train_keras.check_sizes(config)  # Now, and not after hours of translation.
+            print("\n".join(work.write_text()), flush=True)
+        status = train_keras.train(run, config, resume, export=not arguments.no_export)
+    if status or arguments.no_export:
+        return status
+    from keras_transformer.export.report import write_report
+    from keras_transformer.export.tflite import export_tflite
+    from keras_transformer.translation.translator import Translator
+
+    translator = Translator.load(run.folder)
+    for quantize in ("none", "int8"):
+        folder, _ = export_tflite(translator, run.export_folder("tflite", quantize), quantize, overwrite=True)
+        print(folder, flush=True)
+    ensemble = [",".join(arguments.teachers)] if len(arguments.teachers) > 1 else []
+    # A teacher that made sources translates in the other direction.
+    teachers = [] if work.backward else [*ensemble, *arguments.teachers]
+    write_report([*teachers, str(run)], run.report_folder)
+    return 0
+
+
+def hint(arguments):
+    return "Go on with the same command and --resume."

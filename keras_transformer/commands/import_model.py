@@ -1,0 +1,63 @@
+"""Make a run of a public model, such as OPUS-MT."""
+
+import shlex
+
+from keras_transformer.training.config import FAMILIES
+from keras_transformer.training.run import Run
+
+
+def add_arguments(parser):
+    parser.add_argument(
+        "family",
+        choices=tuple(FAMILIES),
+        metavar="FAMILY",
+        help="opus-mt: any Marian model; m2m-100 or nllb: models of many languages",
+    )
+    parser.add_argument(
+        "folder", help="folder of transformers (config.json, ...) or of a Marian release (decoder.yml, ...)"
+    )
+    for side, more in (("source", "the language of all sources"), ("target", "the language to translate into")):
+        parser.add_argument(
+            f"--{side}-language", metavar="CODE", help=f"for m2m-100 and nllb: {more}, such as en or eng_Latn"
+        )
+    parser.add_argument("--run-dir", required=True, metavar="DIR", help="run folder to write, such as runs/opus-en-de")
+    parser.add_argument("--overwrite", action="store_true", help="replace the run in the run folder")
+    parser.add_argument(
+        "--trim-vocabulary",
+        action="store_true",
+        help="source and target get vocabularies of their own, with only the pieces that each can have",
+    )
+    for side in ("source", "target"):
+        parser.add_argument(
+            f"--trim-{side}", metavar="FILE", help=f"text of the {side}: keep only the pieces that it needs"
+        )
+
+
+def run(arguments):
+    from keras_transformer.text.lines import read_lines
+
+    run = Run(arguments.run_dir)
+    if not run.is_free():
+        with run.claimed(arguments.overwrite):
+            pass  # Before the model is read, which takes seconds; `write` checks again.
+    names = arguments.trim_source, arguments.trim_target
+    corpus = tuple(read_lines(name) if name else None for name in names)
+    trim = arguments.trim_vocabulary or any(names)
+    from keras_transformer.transfer import importing
+
+    names = "source_language", "target_language"
+    languages = {name: getattr(arguments, name) for name in names if getattr(arguments, name)}
+    if languages and arguments.family == "opus-mt":
+        raise importing.ModelImportError(
+            "--source-language and --target-language are for m2m-100 and nllb: an OPUS-MT model has its languages, or "
+            f"tags in its sources. Received: {' and '.join(languages.values())}."
+        )
+    imported = importing.read(arguments.family, arguments.folder, trim, corpus, **languages)
+    print("\n".join(importing.report(imported)), flush=True)
+    if trim:
+        whole = importing.read(arguments.family, arguments.folder, **languages)
+        print("\n".join(importing.trim_report(whole, imported, corpus[0])), flush=True)
+    importing.write(imported, run, arguments.overwrite)
+    print(f"Run folder: {run}\nTo translate with it:")
+    print(f"  python -m keras_transformer translate {shlex.quote(str(run))} --input FILE")
+    return 0

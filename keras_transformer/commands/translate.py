@@ -1,0 +1,153 @@
+"""Translate a file, a pipe, or what you type."""
+
+import contextlib
+import functools
+import sys
+import warnings
+
+from keras_transformer.commands.common import (
+    add_ensemble_flag,
+    add_search_flags,
+    check_outputs,
+    load,
+    open_output,
+    positive,
+    text,
+)
+
+
+def add_arguments(parser):
+    add_search_flags(parser)
+    add_ensemble_flag(parser)
+    parser.add_argument(
+        "--input", metavar="FILE", help="text, one sentence per line, plain or .gz (default: standard input)"
+    )
+    parser.add_argument("--output", metavar="FILE", help="file for the translations (default: standard output)")
+    parser.add_argument("--num-hypotheses", type=positive, default=1, metavar="N", help="best translations per line")
+    parser.add_argument("--scores", action="store_true", help="write the score and a tab before every translation")
+    parser.add_argument(
+        "--confidence",
+        action="store_true",
+        help="write the share of words that are probably right, from 0 to 1, and a tab before every translation",
+    )
+    parser.add_argument(
+        "--alignments",
+        action="store_true",
+        help="write a tab and source-target pairs of token indices after every translation",
+    )
+    parser.add_argument("--prefix", type=text, metavar="TEXT", help="text that every translation must begin with")
+    parser.add_argument(
+        "--document",
+        action="store_true",
+        help="translate the input as one text: split it into sentences, keep line breaks and bullets",
+    )
+    parser.add_argument(
+        "--format",
+        choices=("text", "html", "xml"),
+        default="text",
+        help="html or xml: translate a document and keep its markup (default: text)",
+    )
+    parser.add_argument(
+        "--glossary",
+        metavar="FILE",
+        help="terms that are always translated in the same way: a term, a tab and its translation in every line",
+    )
+
+
+def run(arguments):
+    from tqdm import tqdm
+
+    from keras_transformer.text.lines import Problems, lines, open_input
+
+    check_outputs([arguments.output], [arguments.input, arguments.glossary], [arguments.run, *arguments.ensemble])
+    if arguments.document or arguments.format != "text":
+        return _translate_document(arguments)
+    name = arguments.input or "standard input"
+    problems, count = Problems(name), 0
+    with open_input(arguments.input) as file, contextlib.ExitStack() as stack:
+        translator = load(arguments)
+        output = stack.enter_context(open_output(arguments.output))  # Opened only when the model is loaded.
+        # disable=None: tqdm shows no bar unless standard error is a terminal.
+        progress = stack.enter_context(tqdm(unit=" lines", disable=True if file.isatty() else None))
+        for chunk in _typed() if file.isatty() else lines(file, name):
+            translations = translator.translate(
+                [line.text for line in chunk],
+                num_hypotheses=arguments.num_hypotheses,
+                return_scores=True,
+                return_attention=arguments.alignments,
+                return_confidence=arguments.confidence,
+                prefixes=[arguments.prefix] * len(chunk) if arguments.prefix else None,
+            )
+            for line, hypotheses in zip(chunk, translations, strict=True):
+                hypotheses = hypotheses if arguments.num_hypotheses > 1 else [hypotheses]
+                for hypothesis in hypotheses:
+                    print(_row(hypothesis, arguments), file=output)
+                count += 1
+                problems.add_line(count, line, hypotheses[0], translator.codec.max_source_length)
+            output.flush()
+            progress.update(len(chunk))
+    return int(problems.summary())
+
+
+def _translate_document(arguments):
+    from tqdm import tqdm
+
+    from keras_transformer.text.lines import Problems, problem_of, read_text
+    from keras_transformer.text.markup import declared_encoding
+
+    others = {"--scores": arguments.scores, "--alignments": arguments.alignments, "--prefix": arguments.prefix}
+    others["--confidence"] = arguments.confidence
+    others["--num-hypotheses"] = arguments.num_hypotheses > 1
+    received = [name for name, given in others.items() if given]
+    if received:
+        name = "--document" if arguments.document else f"--format {arguments.format}"
+        raise ValueError(f"{name} writes one text, so it takes none of {', '.join(others)}. Received: {received[0]}.")
+    encoding_of = functools.partial(declared_encoding, is_html=arguments.format == "html")
+    text = read_text(arguments.input, None if arguments.format == "text" else encoding_of)
+    translator = load(arguments)
+    if arguments.format != "text":
+        translate_markup = translator.translate_html if arguments.format == "html" else translator.translate_xml
+        with open_output(arguments.output) as output, warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("ignore")
+            warnings.filterwarnings("always", ".* lack parts that must not change")
+            output.write(translate_markup(text))
+        for warning in caught:
+            print(f"{arguments.input or 'standard input'}: {warning.message}", file=sys.stderr)
+        return int(bool(caught))
+    from keras_transformer.translation.documents import join_text, split_text, stream_sentences
+
+    parts = split_text(translator, text)
+    with (
+        open_output(arguments.output) as output,
+        tqdm(total=len(parts) // 2, unit=" sentences", disable=None) as progress,
+    ):
+        translations = []
+        for translation in stream_sentences(translator, parts):
+            translations.append(translation)
+            progress.update()
+        output.write(join_text(parts, translations).text)
+    problems = Problems(arguments.input or "standard input")
+    for number, translation in enumerate(translations):
+        if problem := problem_of(translation, translator.codec.max_source_length):
+            problems.add("".join(parts[: 2 * number + 1]).count("\n") + 1, *problem)
+    return int(problems.summary())
+
+
+def _row(translation, arguments):
+    """One line of output: score, translation and alignment, separated by tabs."""
+    row = [f"{translation.score:.4f}"] if arguments.scores else []
+    row += [f"{translation.confidence.sentence:.2f}"] if arguments.confidence else []
+    row.append(translation.text)
+    if arguments.alignments:
+        places = translation.attention.alignment() if translation.attention else []
+        row.append(" ".join(f"{source}-{target}" for target, source in enumerate(places)))
+    return "\t".join(row)
+
+
+def _typed():
+    from keras_transformer.text.lines import Line
+
+    print("Type a sentence and press Enter; Ctrl-D ends.", file=sys.stderr)
+    with contextlib.suppress(EOFError, KeyboardInterrupt):
+        while True:
+            yield [Line(input("> "))]
