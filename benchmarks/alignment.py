@@ -15,7 +15,7 @@ import re
 from keras_transformer.data.phrasebook import phrasebook
 from keras_transformer.data.phrasebook.lexicon import ADJECTIVE_TABLE, NOUN_TABLE
 from keras_transformer.text.lines import read_lines
-from keras_transformer.text.markup import token_spans
+from keras_transformer.translation.documents import token_spans
 from keras_transformer.translation.translator import Translator
 
 

@@ -4,6 +4,7 @@ import os
 
 from keras_transformer.commands.common import positive
 from keras_transformer.commands.flags import add_flags
+from keras_transformer.commands.train import claimed, configure
 from keras_transformer.training.config import PRESETS, RunConfig
 
 
@@ -69,10 +70,12 @@ def run(arguments):
     names = RunConfig().flat()
     work = distilling.Distillation(arguments, {key: value for key, value in vars(arguments).items() if key in names})
     resume = arguments.resume and work.run.config_file.is_file()
-    run, config = train_keras.configure(work.flags, {} if resume else work.settings(), work.run.folder, resume)
-    with train_keras.claimed(run, config, resume, arguments.overwrite):
+    run, config = configure(work.flags, {} if resume else work.settings(), work.run.folder, resume)
+    with claimed(run, config, resume, arguments.overwrite):
         if not resume:
-            train_keras.check_sizes(config)  # Now, and not after hours of translation.
+            from keras_transformer.training.fit import check_sizes
+
+            check_sizes(config)  # Now, and not after hours of translation.
             print("\n".join(work.write_text()), flush=True)
         status = train_keras.train(run, config, resume, export=not arguments.no_export)
     if status or arguments.no_export:

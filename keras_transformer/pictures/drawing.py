@@ -1,4 +1,4 @@
-"""Pictures of a trained run: the arrays that `visualize` draws, and the attention explorer.
+"""Pictures of a trained run: the arrays that `figures` draws, and the attention explorer.
 
 `python -m keras_transformer plot` runs `draw`, and `explore` runs `explorer`.
 """
@@ -19,7 +19,7 @@ import numpy as np
 
 from keras_transformer.data.corpora import DataError, one_test_set
 from keras_transformer.layers.embeddings import positional_encoding, positional_rotation
-from keras_transformer.pictures import figures as visualize
+from keras_transformer.pictures import figures
 from keras_transformer.search.decoder import NO_HYPOTHESIS
 from keras_transformer.search.search import placeholders_of, search
 from keras_transformer.text.special_ids import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, shifted_right
@@ -108,15 +108,15 @@ def draw(kind, translator=None, text=None, reference=None):
 
 def _positions(translator, text, reference):
     table = positional_encoding(50, 256)
-    yield "positional_encoding", visualize.positional_encoding(table)
-    yield "sinusoids", visualize.sinusoids(positional_encoding(100, 20))
-    yield "position_cosine", visualize.position_similarity(positional_encoding(100, 128))
-    yield "position_dot_product", visualize.position_similarity(positional_encoding(100, 128), "dot")
+    yield "positional_encoding", figures.positional_encoding(table)
+    yield "sinusoids", figures.sinusoids(positional_encoding(100, 20))
+    yield "position_cosine", figures.position_similarity(positional_encoding(100, 128))
+    yield "position_dot_product", figures.position_similarity(positional_encoding(100, 128), "dot")
     layouts = {layout: positional_encoding(50, 64, layout=layout) for layout in ("interleaved", "concatenated")}
-    yield "position_layouts", visualize.position_layouts(layouts)
-    yield "rotation", visualize.rotation(positional_rotation(3, 8), 3)
-    yield "rings", visualize.rings(positional_encoding(50, 32), 10)
-    yield "rings_animation", visualize.animate_rings(positional_encoding(50, 32))
+    yield "position_layouts", figures.position_layouts(layouts)
+    yield "rotation", figures.rotation(positional_rotation(3, 8), 3)
+    yield "rings", figures.rings(positional_encoding(50, 32), 10)
+    yield "rings_animation", figures.animate_rings(positional_encoding(50, 32))
 
 
 def _embeddings(translator, text, reference):
@@ -125,7 +125,7 @@ def _embeddings(translator, text, reference):
     after = _numpy(layer(np.array([ids])))[0]
     before = _numpy(layer.token_embedding(np.array([ids])))[0]
     before = before * layer.hidden_dim**0.5 if layer.scale_embeddings else before
-    yield "embeddings", visualize.embeddings(translator.source_tokenizer.pieces(ids), before, after)
+    yield "embeddings", figures.embeddings(translator.source_tokenizer.pieces(ids), before, after)
 
 
 def _masks(translator, text, reference):
@@ -133,13 +133,13 @@ def _masks(translator, text, reference):
         rows = EXAMPLE
         length = max(map(len, rows))
         tokens = [row + ["<pad>"] * (length - len(row)) for row in rows]
-        yield "masks", visualize.masks([[token != "<pad>" for token in row] for row in tokens], tokens)
+        yield "masks", figures.masks([[token != "<pad>" for token in row] for row in tokens], tokens)
         return
     # The decoder's input is a translation and its first half. The decoder's first block shows how masks change scores.
     written = list(translator.translate([text], return_scores=True)[0].token_ids)[:9]
     ids = pad([[START_TOKEN_ID, *written], [START_TOKEN_ID, *written[: len(written) // 2]]])
     tokens = [translator.target_tokenizer.pieces(row) for row in ids]
-    yield "masks", visualize.masks(ids != PAD_TOKEN_ID, tokens)
+    yield "masks", figures.masks(ids != PAD_TOKEN_ID, tokens)
     model = translator.model
     block = model.decoder_blocks[0]
     x = keras.ops.convert_to_tensor(_numpy(model.decoder_embedding(ids[:1])))  # Without its mask.
@@ -148,34 +148,34 @@ def _masks(translator, text, reference):
         _numpy(block.self_attention(x, use_causal_mask=causal, return_attention_scores=True)[1])[0, 0]
         for causal in (False, True)
     ]
-    yield "masked_attention", visualize.masked_attention(*scores, tokens[0], tokens[0])
+    yield "masked_attention", figures.masked_attention(*scores, tokens[0], tokens[0])
 
 
 def _attention(translator, text, reference):
     reading = read_attention(translator, text)
     written, source = reading.target_tokens, reading.source_tokens
-    yield "encoder_self_attention", visualize.attention_grid(reading.encoder, source, source, "Encoder self-attention")
+    yield "encoder_self_attention", figures.attention_grid(reading.encoder, source, source, "Encoder self-attention")
     yield (
         "decoder_self_attention",
-        visualize.attention_grid(
+        figures.attention_grid(
             reading.decoder, written, reading.input_tokens, "Decoder self-attention: what it reads to write each token"
         ),
     )
-    yield "cross_attention", visualize.attention_grid(reading.cross, written, source, "Cross-attention")
+    yield "cross_attention", figures.attention_grid(reading.cross, written, source, "Cross-attention")
     # The head, and below the layer, with the largest scores: they point most clearly to single tokens.
     clear = reading.cross.max(axis=-1).mean(axis=-1)
     layer, head = np.unravel_index(clear.argmax(), clear.shape)
     title = f"Cross-attention, layer {layer}, head {head}"
-    yield "attention", visualize.attention(reading.cross[layer, head], written, source, title)
+    yield "attention", figures.attention(reading.cross[layer, head], written, source, title)
     mean = reading.cross.mean(axis=1)
     layer = int(mean.max(axis=-1).mean(axis=-1).argmax())
     aligned = Attention(source, written, reading.cross).alignment(layer)
     title = f"Alignment: cross-attention of layer {layer}, mean of the heads"
-    yield "alignment", visualize.attention(mean[layer], written, source, title, aligned)
+    yield "alignment", figures.attention(mean[layer], written, source, title, aligned)
     # A word in the middle of the sentence.
     query = len(source) // 2
     title = f"Encoder self-attention, layer {len(reading.encoder) - 1}"
-    yield "token_attention", visualize.token_attention(reading.encoder[-1, :, query], source[query], source, title)
+    yield "token_attention", figures.token_attention(reading.encoder[-1, :, query], source[query], source, title)
 
 
 def _schedule(translator, text, reference):
@@ -191,7 +191,7 @@ def _schedule(translator, text, reference):
         schedules = {"": make_schedule(config.model.hidden_dim, warmup_steps, config.training.learning_rate)}
     steps = np.arange(5 * warmup_steps)
     rates = {name: _numpy(schedule(steps)) for name, schedule in schedules.items()}
-    yield "learning_rate", visualize.learning_rate(rates, warmup_steps)
+    yield "learning_rate", figures.learning_rate(rates, warmup_steps)
 
 
 def _curves(translator, text, reference):
@@ -199,7 +199,7 @@ def _curves(translator, text, reference):
         rows = list(csv.DictReader(file))
     if rows:
         log = {name: [float(row[name] or "nan") for row in rows] for name in rows[0]}
-        yield "training_curves", visualize.training_curves(log)
+        yield "training_curves", figures.training_curves(log)
     target = translator.target_tokenizer.tokenize([reference or translator.translate([text])[0]])[0]
     target = [*target, END_TOKEN_ID][:5]
     inputs = {
@@ -209,7 +209,7 @@ def _curves(translator, text, reference):
     probabilities = _numpy(keras.ops.softmax(keras.ops.cast(translator.model(inputs), "float32")))[0]
     names = translator.target_tokenizer.pieces(range(probabilities.shape[-1]))
     smoothing = translator.run.config().training.label_smoothing
-    yield "label_smoothing", visualize.label_smoothing(probabilities, target, names, smoothing)
+    yield "label_smoothing", figures.label_smoothing(probabilities, target, names, smoothing)
     try:
         by_length = _bleu_by_length(translator)
     except (DataError, OSError) as error:
@@ -238,7 +238,7 @@ def _bleu_by_length(translator):
             names.append(f"{first}-{high}" if first < high else str(high))
             scores.append(corpus_scores(hypotheses, right, data.sacrebleu_tokenizer()).bleu)
             counts.append(len(group))
-    return visualize.score_by_length(names, scores, counts)
+    return figures.score_by_length(names, scores, counts)
 
 
 def example_sentences(translator, count):
@@ -249,7 +249,7 @@ def example_sentences(translator, count):
 
 
 class BeamTrace(NamedTuple):
-    """The steps of a beam search; see `visualize.beam_tree`."""
+    """The steps of a beam search; see `figures.beam_tree`."""
 
     tokens: list
     parents: list
@@ -318,7 +318,7 @@ def trace_beams(translator, text, num_beams=TREE_BEAMS):
 
 
 def _beam(translator, text, reference):
-    yield "beam_tree", visualize.beam_tree(*trace_beams(translator, text))
+    yield "beam_tree", figures.beam_tree(*trace_beams(translator, text))
 
 
 _DRAWINGS = {

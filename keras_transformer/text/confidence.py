@@ -112,7 +112,8 @@ def word_log_probs(text, spans, token_log_probs):
 
     Args:
         text: a string.
-        spans: where each token is in the text, from `markup.token_spans`; those without a place are left out.
+        spans: where each token is in the text, from `translation.documents.token_spans`; those without a place are left
+            out.
         token_log_probs: their log probabilities.
     """
     words = []

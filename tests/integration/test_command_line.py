@@ -22,6 +22,7 @@ from keras_transformer.__main__ import main
 from keras_transformer.data.batches import encode_pairs
 from keras_transformer.data.corpora import Corpus, ParallelText
 from keras_transformer.training.config import RunConfig
+from keras_transformer.training.prepare import variation
 from keras_transformer.training.run import SETTING_UP
 
 pytestmark = pytest.mark.usefixtures("loaded_once")
@@ -388,7 +389,7 @@ def drawn_sources(golden, number, **settings):
     text = ParallelText([(text, text) for text in golden.texts], "texts")
     plain = encode_pairs(text.pairs, *[golden.tokenizer] * 2, 128)
     config = RunConfig.make({"subword_sampling": 0.1, "placeholder_share": 0.0, **settings})
-    vary = train_keras.variation(Corpus([text], [text], [text]), [golden.tokenizer], config)
+    vary = variation(Corpus([text], [text], [text]), [golden.tokenizer], config)
     pairs = list(zip(plain.source, plain.target, strict=True))
     seeds = range(1000 * number, 1000 * number + len(pairs))
     return [source for source, _ in vary(pairs, number, seeds)], [ids.tolist() for ids in plain.source]

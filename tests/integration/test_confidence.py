@@ -13,8 +13,8 @@ from keras_transformer.text.confidence import (
     ranking,
     word_log_probs,
 )
-from keras_transformer.text.markup import token_spans
 from keras_transformer.training.run import Run
+from keras_transformer.translation.documents import token_spans
 from keras_transformer.translation.learning import calibrate, judged_words
 
 CALIBRATION = Calibration(a=0.7, b=1.0, d=-1.0, num_words=10, right=0.5)

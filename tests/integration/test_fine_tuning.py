@@ -10,14 +10,16 @@ from keras import ops
 from trainings import files, fine_tune, phrases
 
 import train_keras
+from keras_transformer.commands.train import parse
 from keras_transformer.data.corpora import DataError, load_corpus
 from keras_transformer.training import checkpoints
 from keras_transformer.training.config import ConfigError, RunConfig
+from keras_transformer.training.fit import layers_of
 from keras_transformer.training.run import Run
 
 
 def weights_by_part(model):
-    parts = {part: train_keras.layers_of(model, part) for part in ("embeddings", "encoder", "decoder")}
+    parts = {part: layers_of(model, part) for part in ("embeddings", "encoder", "decoder")}
     return {
         part: [ops.convert_to_numpy(w) for layer in dict.fromkeys(layers) for w in layer.weights]
         for part, layers in parts.items()
@@ -75,10 +77,10 @@ def test_a_run_that_was_stopped_before_its_first_checkpoint_begins_with_the_same
 def test_a_run_in_training_gives_its_vocabulary_and_nothing_else(golden, tmp_path):
     begun = tmp_path / "begun"
     shutil.copytree(golden.run_dir, begun, ignore=shutil.ignore_patterns("model.keras", "export", "checkpoints"))
-    _, config, *_ = train_keras.parse(["--vocabulary-from", str(begun), "--run-dir", str(tmp_path / "second")])
+    _, config, *_ = parse(["--vocabulary-from", str(begun), "--run-dir", str(tmp_path / "second")])
     assert config.tokenizer.vocabulary_from == str(begun)
     with pytest.raises(SystemExit, match="2"):
-        train_keras.parse(["--init-from", str(begun), "--run-dir", str(tmp_path / "third")])
+        parse(["--init-from", str(begun), "--run-dir", str(tmp_path / "third")])
 
 
 def test_what_a_run_was_made_from_is_not_inherited():

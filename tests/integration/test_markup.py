@@ -6,7 +6,7 @@ import re
 import pytest
 
 from keras_transformer.__main__ import main
-from keras_transformer.text import markup
+from keras_transformer.translation import documents
 from keras_transformer.translation.translator import Translator
 
 pytestmark = pytest.mark.usefixtures("loaded_once")
@@ -62,7 +62,7 @@ def test_a_model_translates_xml(golden, tmp_path, capsys):
 
 
 def test_the_alignment_covers_every_letter(golden):
-    (text,) = markup.aligned_translations(golden.translator, [" ".join(golden.texts[:3]) + " "])
+    (text,) = documents.aligned_translations(golden.translator, [" ".join(golden.texts[:3]) + " "])
     assert len(text.origins) == len(text.text)
     assert all(origin is not None for letter, origin in zip(text.text, text.origins, strict=True) if letter.isalnum())
 

@@ -12,7 +12,7 @@ from keras_transformer.data.corpora import DataError
 from keras_transformer.layers.embeddings import positional_encoding
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.pictures import drawing as pictures
-from keras_transformer.pictures import figures as visualize
+from keras_transformer.pictures import figures
 from keras_transformer.pictures.drawing import draw, explorer, read_attention, trace_beams
 from keras_transformer.text.tokenizer import Tokenizer
 from keras_transformer.translation.learning import learn_shortlist
@@ -25,8 +25,8 @@ pytestmark = pytest.mark.usefixtures("loaded_once")
 def small_pictures(monkeypatch):
     """Pictures at 30 dots per inch, and an animation of two positions: drawing all of them takes long."""
     monkeypatch.setitem(matplotlib.rcParams, "savefig.dpi", 30)
-    animate = visualize.animate_rings
-    monkeypatch.setattr(visualize, "animate_rings", lambda table: animate(table[:2]))
+    animate = figures.animate_rings
+    monkeypatch.setattr(figures, "animate_rings", lambda table: animate(table[:2]))
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ def test_embeddings_differ_by_the_positions(golden, monkeypatch, scale_embedding
     sizes = {"num_layers": 1, "num_heads": 1, "hidden_dim": 8, "intermediate_dim": 8}
     model = Transformer(golden.tokenizer.vocabulary_size, **sizes, scale_embeddings=scale_embeddings)
     given = {}
-    monkeypatch.setattr(pictures.visualize, "embeddings", lambda *arrays: given.update(zip("tba", arrays, strict=True)))
+    monkeypatch.setattr(figures, "embeddings", lambda *arrays: given.update(zip("tba", arrays, strict=True)))
     list(draw("embeddings", Translator(model, golden.tokenizer), golden.texts[0]))
     positions = positional_encoding(*given["b"].shape)
     np.testing.assert_allclose(given["a"] - given["b"], positions, atol=1e-5)

@@ -14,7 +14,7 @@ def test_another_process_gives_the_same_random_segmentations(tmp_path):
     tokenizer = Tokenizer.train(texts, 500)
     file = tokenizer.save(tmp_path / "tokenizer")
     code = (
-        "from keras_transformer.text.tokenizers import Tokenizer\n"
+        "from keras_transformer.text.tokenizer import Tokenizer\n"
         f"print(Tokenizer.load({str(file)!r}).sample({texts[:50]!r}, 0.3, 7))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

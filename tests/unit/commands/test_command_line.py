@@ -15,6 +15,7 @@ from trainings import own_files
 import train_keras
 from keras_transformer.__main__ import main
 from keras_transformer.commands.flags import user_errors
+from keras_transformer.commands.train import makes_the_run_folder
 from keras_transformer.training.config import ConfigError, DataConfig, RunConfig
 from keras_transformer.training.run import SETTING_UP, Run
 
@@ -227,7 +228,7 @@ def test_which_worker_makes_the_run_folder(strategy, environment, first, monkeyp
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert train_keras.makes_the_run_folder(strategy) is first
+    assert makes_the_run_folder(strategy) is first
 
 
 def test_a_wrong_description_of_the_cluster_is_named(tmp_path, monkeypatch, capsys):

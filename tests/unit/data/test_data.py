@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from trainings import phrases
 
-import train_keras
 from keras_transformer.data import encoding
 from keras_transformer.data.batches import Variation, make_batches, pairs_per_pass, plan_batches, split_evenly
 from keras_transformer.data.corpora import Corpus, ParallelText
@@ -20,6 +19,7 @@ from keras_transformer.data.encoding import EncodedPairs, encode_pairs, encoded_
 from keras_transformer.files import FileError
 from keras_transformer.text.special_ids import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID
 from keras_transformer.text.tokenizer import Tokenizer
+from keras_transformer.training import prepare
 from keras_transformer.training.config import RunConfig
 
 
@@ -606,7 +606,7 @@ def test_every_pass_mixes_other_general_pairs(tokenizer, weight, wanted):
     own, general = (encode_pairs(phrases()[a:b], tokenizer, tokenizer, 128) for a, b in ((0, 10), (20, 50)))
     text = ParallelText(phrases()[:10], "own")
     data = RunConfig.make({"general_weight": weight}).data
-    parts = train_keras.parts(Corpus([text], [text], [text]), [own], general, data)
+    parts = prepare.parts(Corpus([text], [text], [text]), [own], general, data)
     batches = make_batches(parts, 10_000, shuffle=True)
     passes = []
     for number in range(2):

@@ -1,0 +1,140 @@
+"""The flags of a training, and the run and settings that follow from them."""
+
+import argparse
+import json
+import os
+import shlex
+from contextlib import nullcontext
+from pathlib import Path
+
+from keras_transformer.commands.flags import FlagParser, add_flags, user_errors
+from keras_transformer.training.config import CHANGEABLE, PRESETS, ConfigError, RunConfig, read_config_file
+from keras_transformer.training.run import Run
+
+# Settings that name a trained run.
+OTHER_RUNS = ("init_from", "vocabulary_from", "layers_from", "teacher")
+
+
+# Settings that have no effect without another one.
+DEPENDENT = {
+    "identify_languages": "clean",
+    "encoder_layers": "layers_from",
+    "decoder_layers": "layers_from",
+    "teacher_weight": "teacher",
+}
+
+
+def makes_the_run_folder(strategy):
+    """Whether this process is the first of several workers, or the only one. Works before TensorFlow is imported."""
+    try:
+        config = json.loads(os.environ.get("TF_CONFIG") or "{}")
+        task = config.get("task", {})
+        kind, index = (task["type"], int(task["index"])) if task else (None, None)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ConfigError(
+            "The environment variable TF_CONFIG must be a JSON object with a `task` that has a `type` and an `index`. "
+            f"Received: {os.environ['TF_CONFIG']}."
+        ) from error
+    if strategy not in ("auto", "multi_worker"):
+        return True
+    if task:  # The chief is the task of that name, or the first worker if there is none.
+        return kind == "chief" or (index == 0 and "chief" not in config.get("cluster", {}))
+    return strategy == "auto" or int(os.environ.get("SLURM_PROCID", 0)) == 0
+
+
+def parse(argv):
+    """The `Run`, its `RunConfig`, and whether to resume, to overwrite and to export."""
+    parser = FlagParser(
+        prog="python -m keras_transformer train",
+        usage="%(prog)s [FLAGS]",
+        description="Trains a translator, scores it on held-out sentences and exports a SavedModel. Without flags: "
+        "on the embedded corpus, in a few minutes.",
+        epilog="Priority of settings: a flag overrides --config, then come the data set's recipe, the preset and the "
+        "default. `--config RUN/config.json --dataset NAME` (or --preset NAME) keeps what was chosen for that run; "
+        "settings that came from its recipe or preset are taken from the new ones. With --resume, the run's own "
+        "settings are used. These may be changed: "
+        + ", ".join("--" + name.replace("_", "-") for name in sorted(CHANGEABLE))
+        + "; other changes would make it another run.",
+    )
+    parser.add_argument("--run-dir", metavar="DIR", help="run folder to write (default: runs/DATASET-PRESET)")
+    parser.add_argument("--preset", default=argparse.SUPPRESS, help=f"size of the model: {', '.join(PRESETS)}")
+    parser.add_argument("--config", metavar="FILE", help="JSON file of settings, such as the config.json of a run")
+    parser.add_argument("--resume", action="store_true", help="continue the run in the run folder, exactly")
+    parser.add_argument("--overwrite", action="store_true", help="replace the run in the run folder")
+    parser.add_argument("--no-export", action="store_true", help="write no SavedModel at the end")
+    add_flags(parser, "data", "tokenizer", "model", "training", "decoding")
+    flags = vars(parser.parse_args(argv))
+    names = ("run_dir", "config", "resume", "overwrite", "no_export")
+    run_dir, file, resume, overwrite, no_export = (flags.pop(name) for name in names)
+    with user_errors():
+        run, config = configure(flags, read_config_file(file) if file else {}, run_dir, resume)
+    return run, config, resume, overwrite, not no_export
+
+
+def claimed(run, config, resume, overwrite):
+    """The context in which this process may write the run; see `Run.claimed`. Of several workers, the first writes."""
+    return run.claimed(overwrite, resume) if makes_the_run_folder(config.training.strategy) else nullcontext()
+
+
+def configure(flags, file, run_dir=None, resume=False):
+    """The `Run` and its `RunConfig`, from settings of the command line and of a file; writes nothing.
+
+    Raises:
+        ConfigError: a setting is invalid, or there is no run to resume.
+    """
+    others = {name: Run(other) for name in OTHER_RUNS if (other := {**file, **flags}.get(name)) and not resume}
+    for name, other in others.items():
+        other.check_trained(for_vocabulary=name == "vocabulary_from")
+    init, vocabulary, layers = (others[name].config() if name in others else None for name in OTHER_RUNS[:3])
+    config = RunConfig.make(flags, file, init, vocabulary, layers)
+    own = "own" if config.data.train_source or config.data.train else config.data.dataset
+    run = Run(run_dir or Path("runs", f"{own}-{config.preset}"))
+    if resume:
+        run.check_resumable()
+        config = run.config().resumed({**file, **flags})
+    check_together(config)
+    if config.decoding.shortlist and not (resume and run.shortlist_file.is_file()):
+        raise ConfigError(
+            "`shortlist` needs alignments, which a trained model makes. "
+            f"Received: shortlist={config.decoding.shortlist}. Train without it; then try "
+            f"`python -m keras_transformer shortlist {quoted(run)}`, and this flag with --resume."
+        )
+    return run, config
+
+
+def check_together(config):
+    """Raises a ConfigError for settings that have no effect without others, or that a library refuses."""
+    alpha, passes = config.training.subword_sampling, config.training.subword_sampling_passes
+    if alpha and config.tokenizer.tokenizer != "unigram":
+        raise ConfigError(
+            "`subword_sampling` needs a unigram tokenizer: others have no probabilities to draw segmentations by. "
+            f"Received: subword_sampling={alpha}, tokenizer={config.tokenizer.tokenizer!r}. Leave out one of them."
+        )
+    if passes is not None and not alpha:
+        raise ConfigError(
+            "`subword_sampling_passes` needs `subword_sampling`: nothing is drawn without it. "
+            f"Received: subword_sampling_passes={passes} alone. Try --subword-sampling 0.5."
+        )
+    values, usual = config.flat(), RunConfig().flat()
+    for name, needed in DEPENDENT.items():
+        if values[name] != usual[name] and not values[needed]:
+            raise ConfigError(f"`{name}` has no effect without `{needed}`. Received: {name}={values[name]!r} alone.")
+    if tokenize := config.data.bleu_tokenize:
+        import sacrebleu
+
+        try:
+            sacrebleu.BLEU(tokenize=tokenize)
+        except Exception as error:  # Each of sacreBLEU's tokenizers has errors of its own.
+            raise ConfigError(
+                f"`bleu_tokenize` must be one of sacreBLEU's {', '.join(map(str, sacrebleu.BLEU.TOKENIZERS))}, and "
+                f"installed. Received: {tokenize!r}. sacreBLEU says: {' '.join(str(error).split())}."
+            ) from error
+
+
+def quoted(path):
+    return shlex.quote(str(path))
+
+
+def command(run):
+    """The command that resumes a run."""
+    return f"python -m keras_transformer train --run-dir {quoted(run)} --resume"

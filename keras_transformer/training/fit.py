@@ -1,0 +1,156 @@
+"""The model of a run: compiled, with the weights that it begins with, and fitted."""
+
+import sys
+from contextlib import contextmanager, nullcontext, suppress
+
+import keras
+
+from keras_transformer.files import full_disk_named
+from keras_transformer.models.transformer import Transformer
+from keras_transformer.training.callbacks import TimeLeft
+from keras_transformer.training.checkpoints import RunCheckpoint, save_model
+from keras_transformer.training.distribution import agree, barrier, is_chief
+from keras_transformer.training.initialization import add_teacher, copy_weights
+from keras_transformer.training.losses import LabelSmoothedCrossEntropy, Perplexity, TokenAccuracy
+from keras_transformer.training.run import Run
+from keras_transformer.training.schedules import make_optimizer, make_schedule
+
+
+def check_sizes(config):
+    """Raises a ValueError for sizes that do not fit, by a shallow model: now, and not when all text is encoded."""
+    shallow = {"num_layers": 1, "num_decoder_layers": 1, "source_language_token_id": None}
+    Transformer(8, **vars(config.model) | shallow)
+
+
+def compiled_model(config, tokenizers):
+    """The `Transformer` of a run, with its optimizer, loss and metrics."""
+    model = Transformer(
+        tokenizers[0].vocabulary_size,
+        target_vocabulary_size=tokenizers[-1].vocabulary_size,
+        max_length=config.data.max_length,
+        **vars(config.model),
+    )
+    recipe = config.training
+    for part in filter(None, recipe.freeze.split(",")):
+        for layer in layers_of(model, part):
+            layer.trainable = False
+    schedule = make_schedule(config.model.hidden_dim, recipe.warmup_steps, recipe.learning_rate)
+    model.compile(
+        optimizer=make_optimizer(schedule, recipe.clip_norm, recipe.ema_momentum),
+        loss=LabelSmoothedCrossEntropy(recipe.label_smoothing),
+        weighted_metrics=[TokenAccuracy(), Perplexity()],
+        jit_compile=recipe.jit_compile,
+        gradient_accumulation_steps=recipe.gradient_accumulation_steps,
+    )
+    if recipe.teacher:
+        add_teacher(model, Run(recipe.teacher).model(), recipe.teacher_weight)
+    return model
+
+
+def layers_of(model, part):
+    """The layers of a part of a `Transformer`: `"embeddings"`, `"encoder"` or `"decoder"`."""
+    if part == "embeddings":
+        return [model.encoder_embedding, model.decoder_embedding]
+    blocks, norm = getattr(model, f"{part}_blocks"), getattr(model, f"{part}_norm")
+    return blocks + ([norm] if norm else [])
+
+
+def begin(model, run, folder, config, checkpoint, resume, chief):
+    """Gives a model the weights of its checkpoint, or those of other runs that it begins with.
+
+    Args:
+        folder: the `Run` that has the vocabulary: `run`, or the one that is being set up.
+
+    Returns:
+        The numbers of epochs, and of further steps, that are done.
+    """
+    recipe = config.training
+    epochs_done, steps_done = checkpoint.restore(model) if resume else (0, 0)
+    if resume and chief:
+        run.go_on(config, epochs_done)
+    if epochs_done or steps_done:  # A run that was stopped before its first checkpoint begins again.
+        return epochs_done, steps_done
+    if recipe.init_from:
+        model.set_weights(Run(recipe.init_from).model().get_weights())
+    if recipe.layers_from:
+        other = Run(recipe.layers_from)
+        layers = [
+            [int(i) for i in blocks.split(",")] if blocks else None
+            for blocks in (recipe.encoder_layers, recipe.decoder_layers)
+        ]
+        copied = copy_weights(model, other.model(), *layers, folder.has_vocabulary_of(other))
+        print(f"weights of {other}: {', '.join(copied)}")
+    return 0, 0
+
+
+def checkpoint_of(run, config, strategy):
+    """The callback that keeps the newest and the best weights of a run."""
+    recipe = config.training
+    return RunCheckpoint(
+        run,
+        recipe.monitor,
+        recipe.patience,
+        recipe.max_minutes,
+        every_steps=recipe.checkpoint_steps,
+        every_minutes=recipe.checkpoint_minutes,
+        write=is_chief(strategy),
+        agree=lambda value: agree(strategy, value),
+    )
+
+
+def fit(model, run, config, batches, validation, callbacks, done, strategy):
+    """`model.fit`, from where the run stands to its last epoch.
+
+    Args:
+        batches, validation: `TokenBatches`.
+        callbacks: the last one is that of `checkpoint_of`.
+        done: the numbers of epochs and of further steps that are done.
+    """
+    recipe, checkpoint, chief = config.training, callbacks[-1], is_chief(strategy)
+    (epochs_done, steps_done), steps = done, batches.steps_per_epoch
+    time_left = TimeLeft(recipe.max_minutes and recipe.max_minutes - checkpoint.state["minutes"])
+    with full_disk_named(run), logs(run, model, chief) as logging:
+        # The order matters: each callback sees the weights and metrics as those before it have changed them.
+        callbacks = [*callbacks[:-1], *logging, checkpoint, *([time_left] if chief else [])]
+        # After a kill within an epoch, the rest of that epoch is a `fit` of its own.
+        for end in [epochs_done + 1, recipe.epochs] if steps_done else [recipe.epochs]:
+            model.fit(
+                batches.from_step(epochs_done * steps + steps_done),
+                steps_per_epoch=steps - steps_done,
+                epochs=end,
+                initial_epoch=epochs_done,
+                validation_data=validation.dataset,
+                shuffle=False,  # The batches are already shuffled.
+                verbose=(1 if sys.stdout.isatty() else 2) if chief else 0,
+                callbacks=callbacks,
+            )
+            if model.stop_training:
+                break
+            epochs_done, steps_done = end, 0
+            if recipe.ema_momentum and epochs_done < recipe.epochs:
+                # Keras ends `fit` with the averages in place of the weights, and training goes on from the weights.
+                barrier(strategy)  # The first worker has written them.
+                with strategy.scope() if strategy else nullcontext():
+                    checkpoint.restore(model)
+
+
+@contextmanager
+def logs(run, model, chief):
+    """The callbacks that write the logs of a run; call `fit` within this context.
+
+    They run before the checkpoint. A kill between the two leaves too many rows, which `run.go_on` removes.
+    """
+    if not chief:
+        yield []
+        return
+    log = keras.callbacks.CSVLogger(str(run.log_file), append=True)
+    try:
+        yield [log, keras.callbacks.TensorBoard(str(run.tensorboard_folder), write_graph=False)]
+    except KeyboardInterrupt:
+        if not run.model_file.exists():  # So that even an interrupted first epoch leaves a model that translates.
+            save_model(model, run.model_file)
+        raise
+    finally:
+        if log.csv_file:  # If `fit` fails, Keras calls no callback, and the file would stay open.
+            with suppress(OSError):
+                log.csv_file.close()

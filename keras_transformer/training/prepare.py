@@ -1,0 +1,114 @@
+"""What a training reads: token ids of all texts, how many of them a pass has, and what differs between passes."""
+
+import itertools
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from keras_transformer.data.batches import Variation, make_batches, pairs_per_pass
+from keras_transformer.data.cleaning import Cleaner
+from keras_transformer.data.corpora import Corpus, load_corpus
+from keras_transformer.data.encoding import EncodedPairs, Progress, encode_pairs, encoded_in, report
+from keras_transformer.data.masking import word_pairs
+from keras_transformer.training.config import LARGE_TEXT
+from keras_transformer.training.distribution import barrier, is_chief
+from keras_transformer.training.run import Run
+
+
+class Text(NamedTuple):
+    """All that a training reads.
+
+    Attributes:
+        corpus: a `keras_transformer.data.corpora.Corpus`.
+        tokenizers: a list with the shared tokenizer, or with those of source and target.
+        train: a list of `EncodedPairs`, one for each text of the corpus.
+        general: `EncodedPairs` of the general text, or None.
+        validation: a list of `EncodedPairs`.
+    """
+
+    corpus: Corpus
+    tokenizers: list
+    train: list
+    general: EncodedPairs | None
+    validation: list
+
+
+def read_text(run, config, resume, strategy):
+    """Reads the texts of a run, trains its tokenizers unless it is resumed, and makes token ids: a `Text`."""
+    corpus = load_corpus(config.data)
+    if resume:
+        run.check_text(corpus)
+    elif is_chief(strategy):
+        run.prepare(config, corpus)
+    barrier(strategy)  # The other workers read what the first one has written.
+    tokenizers = run.tokenizers()
+    if config.training.teacher:
+        run.check_vocabulary_of(Run(config.training.teacher))
+    train = [encode(text, tokenizers, config, config.data.clean) for text in corpus.train]
+    general = encode(corpus.general, tokenizers, config) if corpus.general else None
+    return Text(corpus, tokenizers, train, general, [encode(text, tokenizers, config) for text in corpus.validation])
+
+
+def batches_of(text, config, strategy):
+    """The `TokenBatches` of training and of validation."""
+    data, recipe = config.data, config.training
+    batches = make_batches(
+        parts(text.corpus, text.train, text.general, data),
+        data.tokens_per_batch,
+        shuffle=True,
+        seed=recipe.seed,
+        steps_per_epoch=recipe.steps_per_epoch,
+        vary=variation(text.corpus, text.tokenizers, config),
+        workers=data.workers or (os.cpu_count() or 1) // 4,
+        strategy=strategy,
+    )
+    return batches, make_batches([(pairs, len(pairs.source)) for pairs in text.validation], data.tokens_per_batch)
+
+
+def encode(text, tokenizers, config, clean=False):
+    """Token ids of a `ParallelText`, those of a large text on disk; prints how many pairs there are."""
+    data, tagged_targets = config.data, config.model.source_language_token_id is not None
+    cleaner = Cleaner.of(data, text.direction) if clean else None
+    tokenizers, cache = (tokenizers[0], tokenizers[-1]), data.cache_dir
+    if cache is None and text.num_bytes > LARGE_TEXT:
+        cache = Path(os.environ.get("KERAS_HOME", Path.home() / ".keras"), "keras_transformer")
+    if cache is None or not text.num_bytes:
+        if cleaner:
+            cleaner.find_duplicates(text.lines)
+        settings = {"cleaner": cleaner, "target_language": text.target_language, "tagged_targets": tagged_targets}
+        pairs = encode_pairs(text.lines, *tokenizers, data.max_length, data.over_long, **settings)
+    else:
+        settings = {"workers": data.workers or os.cpu_count(), "progress": Progress(text.name)}
+        settings |= {"cleaner": cleaner, "tagged_targets": tagged_targets}
+        pairs = encoded_in(cache, text, tokenizers, data.max_length, data.over_long, **settings)
+    about = report(pairs.left_out) if clean else pairs.about_left_out(data.over_long)
+    print(("\n" if clean else ", ").join([f"{text}: {len(pairs.source):,} pairs", *about]), flush=True)
+    return pairs
+
+
+def parts(corpus, train, general, data):
+    """What a pass consists of: `EncodedPairs`, and how many of them."""
+    sizes = [len(pairs.source) for pairs in train]
+    counts = pairs_per_pass(sizes, [text.weight for text in corpus.train], data.corpus_temperature)
+    parts = list(zip(train, counts, strict=True))
+    if counts != sizes:
+        for text, count in zip(corpus.train, counts, strict=True):
+            print(f"{text}: {count:,} pairs in every pass ({count / sum(counts):.1%})")
+    return [*parts, (general, round(data.general_weight * sum(counts)))] if general else parts
+
+
+def variation(corpus, tokenizers, config):
+    """What differs between passes: subword segmentations, and words that become placeholders."""
+    recipe = config.training
+    variation = Variation(
+        (tokenizers[0], tokenizers[-1]),
+        config.data.max_length,
+        recipe.subword_sampling,
+        recipe.subword_sampling_passes,
+        recipe.placeholder_share,
+    )
+    if variation.share:
+        for direction in {text.direction: None for text in corpus.train}:
+            texts = [text for text in corpus.train if text.direction == direction]
+            variation.words |= word_pairs(itertools.chain.from_iterable(texts))
+    return variation

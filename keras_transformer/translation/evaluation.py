@@ -1,0 +1,93 @@
+"""What a trained run is worth: scores of its test sets, how far its confidences are right, examples."""
+
+from keras_transformer.text.confidence import CalibrationError
+from keras_transformer.translation import learning
+from keras_transformer.translation.scores import corpus_scores
+
+
+def score(translator, text, config, title=None):
+    """sacreBLEU of a `ParallelText`; printed under `title`."""
+    sources, references = zip(*text.pairs, strict=True)
+    translations = translator.translate(sources, target_language=text.target_language, return_scores=True)
+    tokenize = config.data.sacrebleu_tokenizer()
+    found = corpus_scores([translation.text for translation in translations], references, tokenize)
+    if title:
+        cut = sum(translation.truncated for translation in translations)
+        note = f", {cut:,} of them cut at {translator.codec.max_source_length} tokens" if cut else ""
+        print(f"\n{title}, {text}, {len(sources):,} sentences{note}:\n{found}", flush=True)
+    return found
+
+
+def scores(translator, texts, config, title=None):
+    """The scores of several texts as a dictionary: their means, and under "texts" those of each text by its name."""
+    of_each = {str(text): score(translator, text, config, title)._asdict() for text in texts}
+    found = next(iter(of_each.values()))
+    if len(of_each) > 1:
+        means = {name: sum(one[name] for one in of_each.values()) / len(of_each) for name in ("bleu", "chrf")}
+        found = {**found, **means, "texts": of_each}
+    return found
+
+
+def scores_of_tests(translator, corpus, config, title):
+    """The scores of the test sets as `scores.json` has them; after training, also of several validation texts."""
+    key, found = title.replace(" ", "_"), {}
+    found[key] = scores(translator, corpus.test, config, title)
+    if corpus.general_test:
+        found[f"general_{key}"] = scores(translator, [corpus.general_test], config, title)
+    if title == "after training" and len(corpus.validation) > 1:
+        found["validation"] = scores(translator, corpus.validation, config)
+    return found
+
+
+def calibrate_run(run, translator, texts, most=1000):
+    """Finds how likely words are right, from about so many validation pairs, and writes it into the run."""
+    few = [(*pair, text.target_language) for text in texts for pair in text.pairs[: -(-most // len(texts))]]
+    sources, references, languages = zip(*few, strict=True)
+    try:
+        calibration = learning.calibrate(translator, sources, references, languages)
+    except CalibrationError as error:  # Small corpora can be learned by heart.
+        print(f"\nNo confidence: {error}", flush=True)
+        return
+    run.save_calibration(calibration)
+    print(f"\nconfidence: fitted to {calibration.num_words:,} words, {calibration.right:.1%} of them right", flush=True)
+
+
+def evaluate(run, translator, config, corpus):
+    """Scores a trained run, fits its confidence, and shows what it translates."""
+    run.save_scores({**run.scores(), **scores_of_tests(translator, corpus, config, "after training")})
+    show_table(run.scores(), corpus)
+    calibrate_run(run, translator, corpus.validation)
+    for text in corpus.test:
+        show_samples(translator, text, 5 if len(corpus.test) == 1 else 2)
+
+
+def show_table(found, corpus):
+    """Prints the content of scores.json, if there are several texts: BLEU and chrF, before training if measured."""
+    tests = [("", text) for text in corpus.test] + [("general_", text) for text in (corpus.general_test,) if text]
+    if len(tests) == 1:
+        return
+    columns = {"before": "before_training", "after": "after_training"}
+    columns = {name: key for name, key in columns.items() if key in found}
+    print("\n" + f"{'BLEU / chrF':50}" + "".join(f"{name:>15}" for name in columns))
+    for name, text in tests:
+        of_columns = [found.get(f"{name}{key}", {}) for key in columns.values()]
+        row = [one.get("texts", {}).get(str(text), one) for one in of_columns]
+        _print_row(str(text), row)
+    if len(corpus.test) > 1:
+        _print_row("mean of these", [found.get(key, {}) for key in columns.values()])
+    for name, one in found.get("validation", {}).get("texts", {}).items():
+        _print_row(name, [{}, one][-len(columns) :])
+
+
+def _print_row(name, of_columns):
+    row = [f"{one['bleu']:.1f} / {one['chrf']:.1f}" if one else "-" for one in of_columns]
+    print(f"{name[-50:]:50}" + "".join(f"{one:>15}" for one in row), flush=True)
+
+
+def show_samples(translator, text, count=5):
+    """Prints source, reference and translation of sentences spread over a `ParallelText`."""
+    pairs = text.pairs[:: max(1, len(text.pairs) // count)][:count]
+    sources = [source for source, _ in pairs]
+    translations = translator.translate(sources, target_language=text.target_language, return_scores=True)
+    for (source, reference), translation in zip(pairs, translations, strict=True):
+        print(f"\n  source       {source}\n  reference    {reference}\n  translation  {translation.text}")
