@@ -7,7 +7,6 @@ these folders has a list of its files with their hashes, `MANIFEST`.
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import io
 import json
@@ -15,6 +14,11 @@ import os
 import shutil
 import stat
 from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows, where nothing is locked.
+    fcntl = None
 
 # A file in every folder that `new_folder` wrote: the names of its files and their SHA-256, and facts about the folder.
 MANIFEST = "export.json"
@@ -24,6 +28,10 @@ _OPEN_FILES = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
 
 class FileError(ValueError):
     """A file or folder that cannot be written or may not be replaced."""
+
+
+class BusyError(FileError):
+    """A folder that another process writes."""
 
 
 @contextlib.contextmanager
@@ -222,7 +230,8 @@ def cached_folder(path, write):
             stack.callback(os.close, lock)
             # Programs that `write` starts inherit the lock: they may still write after this process is killed.
             os.set_inheritable(lock, True)
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            if fcntl:
+                fcntl.flock(lock, fcntl.LOCK_EX)
         except OSError as error:
             raise FileError(f"Cannot write to {path}: {error.strerror}.") from error
         if not _is_complete(path):
@@ -249,16 +258,23 @@ def _working_folder(folder):
 
 @contextlib.contextmanager
 def locked(folder):
-    """A context in which no other process can lock the folder; a `FileError` if one has locked it.
+    """A context in which no other process can lock the folder.
 
-    On file systems that cannot lock a folder, such as NFS, nothing is locked.
+    The folder itself is locked, which leaves no file in it and ends with the process. On systems and file systems that
+    cannot lock a folder, such as Windows and NFS, nothing is locked.
+
+    Raises:
+        BusyError: another process has locked it.
     """
+    if fcntl is None:
+        yield
+        return
     lock = os.open(folder, os.O_RDONLY)
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise FileError(f"{folder} is being written by another process. Wait until it has finished.") from error
+            raise BusyError(f"{folder} is being written by another process. Wait until it has finished.") from error
         except OSError as error:
             if error.errno not in (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP):
                 raise

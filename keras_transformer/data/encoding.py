@@ -9,7 +9,6 @@ lines. If the process is killed, the next one continues behind the last blocks.
 """
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import multiprocessing
@@ -28,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_transformer.files import FileError, write_json
+from keras_transformer.files import BusyError, FileError, locked, write_json
 from keras_transformer.text.placeholders import protect_pair
 
 # Lines that a process tokenizes at once, and the seconds between two records of how far the work is.
@@ -253,16 +252,12 @@ def encoded_in(cache, text, tokenizers, max_length, over_long="drop", cleaner=No
         try:
             settings |= {"cleaner": cleaner, "target_language": language, "tagged_targets": tagged_targets}
             encode_pairs(text.lines, *tokenizers, max_length, over_long, folder, **settings)
-        except _BusyError:  # Other workers of a training need the same. If it is killed, this process goes on.
+        except BusyError:  # Other workers of a training need the same. If it is killed, this process goes on.
             if not waiting:
                 print(f"{text.name}: waiting for another process that tokenizes it into {folder}", flush=True)
             waiting = True
             time.sleep(1)
     return EncodedPairs.open(folder)
-
-
-class _BusyError(FileError):
-    """Another process writes the same folder."""
 
 
 class Progress:
@@ -470,12 +465,8 @@ def _store(folder, dtype):
     with contextlib.ExitStack() as stack:
         try:
             temporary.mkdir(parents=True, exist_ok=True)
-            lock = os.open(temporary, os.O_RDONLY)
-            stack.callback(os.close, lock)
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            stack.enter_context(locked(temporary))
             store = _Folder(dtype, folder, temporary)
-        except BlockingIOError as error:
-            raise _BusyError(f"{temporary} is being written by another process. Wait until it has finished.") from error
         except OSError as error:
             raise FileError(f"Cannot write to {folder}: {error.strerror}. Give another --cache-dir.") from error
         for file in store.files.values():
