@@ -11,6 +11,7 @@ setup(
     ],
     package_dir={"keras_transformer": "keras_transformer", "keras_transformer.export": "export"},
     package_data={
+        "keras_transformer": ["py.typed"],
         "keras_transformer.pictures": ["explorer.html"],
         "keras_transformer.export.serving": ["*.yaml", "config/*"],
         "keras_transformer.export.web": ["LICENSE.litert", "*.js", "*.json", "page/*", "src/*"],

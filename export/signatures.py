@@ -1,4 +1,4 @@
-"""The functions behind the signatures of a SavedModel.
+"""The functions of a SavedModel's signatures.
 
 A request may have any size: the graph always searches for `ROWS` sentences at a time, sorted by length.
 """

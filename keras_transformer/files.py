@@ -116,7 +116,7 @@ def _opened(raw, mode):
 
 
 def _raise_cause(error, path):
-    """Raises the `OSError` behind an error: closing a file that could not be written can raise other errors."""
+    """Raises the `OSError` that caused an error: closing a file that could not be written can raise other errors."""
     cause = error
     while cause and not isinstance(cause, OSError):
         cause = cause.__cause__ or cause.__context__

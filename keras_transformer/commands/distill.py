@@ -22,7 +22,7 @@ def add_arguments(parser):
         help="its translation, line by line, if there is one (default: that of the text)",
     )
     parser.add_argument(
-        "--text-dir", metavar="DIR", help="folder for the teacher's translations (default: RUN-DIR with -text behind)"
+        "--text-dir", metavar="DIR", help="folder for the teacher's translations (default: RUN-DIR-text)"
     )
     parser.add_argument(
         "--translations", metavar="FILE", help="translations that were made elsewhere, such as with bulk, line by line"

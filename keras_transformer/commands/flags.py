@@ -84,7 +84,7 @@ def _changed_by(name):
 
 
 def file_stamp(path):
-    """What changes when a file is written or replaced; None if there is none."""
+    """What changes when a file is written or replaced; None without a file."""
     with contextlib.suppress(OSError):
         found = os.stat(path)
         return found.st_mtime_ns, found.st_ino

@@ -37,7 +37,7 @@ def makes_the_run_folder(strategy):
         ) from error
     if strategy not in ("auto", "multi_worker"):
         return True
-    if task:  # The chief is the task of that name, or the first worker if there is none.
+    if task:  # The chief is the task of that name, or else the first worker.
         return kind == "chief" or (index == 0 and "chief" not in config.get("cluster", {}))
     return strategy == "auto" or int(os.environ.get("SLURM_PROCID", 0)) == 0
 

@@ -119,7 +119,7 @@ class Variation:
         return max(map(len, pair)) < self.max_length - bool(self.tags)
 
     def growth(self, pairs, most=1000):
-        """How much longer drawn segmentations are than the best ones, from at most so many pairs."""
+        """How much longer drawn segmentations are than the best ones, from a limited number of pairs."""
         rows = np.linspace(0, len(pairs.source) - 1, min(most, len(pairs.source))).astype("int64").tolist()
         old = [(pairs.source[row], pairs.target[row]) for row in rows]
         sizes = [sum(len(ids) for pair in some for ids in pair) for some in (old, self(old, 0, rows))]
@@ -194,7 +194,7 @@ def pairs_per_pass(sizes, weights, temperature=1.0):
 
 
 def split_evenly(source_lengths, target_lengths, count):
-    """`plan_batches` with so many batches of about the same padded size, instead of a limit of their tokens."""
+    """`plan_batches` with `count` batches of about the same padded size, instead of a limit of their tokens."""
     plan, budget = [], max(1, int(np.sum(target_lengths)) // count)
     while len(target_lengths) and not 0 < len(plan) <= count:
         plan, budget = plan_batches(source_lengths, target_lengths, budget), budget + max(1, budget // 50)
@@ -217,7 +217,7 @@ class _Maker:
     """Makes the arrays of batches, in this process or in another.
 
     If pairs are varied, batches are planned before anybody knows how long the pairs will be. So pairs of similar
-    lengths, those of GROUP batches, are varied together and then divided into so many batches anew. The batches of
+    lengths, those of GROUP batches, are sampled together and then split into GROUP batches again. The batches of
     WINDOW groups are shuffled, so that batches of similar lengths do not follow each other.
 
     Args:
@@ -314,11 +314,11 @@ def make_batches(
     """Batches of token ids as a `tf.data.Dataset`.
 
     Each element is `(inputs, labels, weights)`: `inputs` has `encoder_token_ids` (B, S) and `decoder_token_ids`
-    (B, T), the target shifted right behind the start token; `labels` (B, T) is the target; `weights` (B, T) is 1 at
-    real tokens and 0 at padding.
+    (B, T), the start token and then the target without its last token; `labels` (B, T) is the target; `weights` (B, T)
+    is 1 at real tokens and 0 at padding.
 
     Args:
-        pairs: `EncodedPairs`; or a list of (`EncodedPairs`, number of them in every pass): each pass draws so many,
+        pairs: `EncodedPairs`; or a list of (`EncodedPairs`, number of them in every pass): each pass draws this many,
             without repetition while there are enough.
         tokens_per_batch: see `plan_batches`. With drawn segmentations, the mean of the batches keeps this limit.
         shuffle: if True, the data set is endless and every pass has another order (pass `steps_per_epoch` to `fit`).

@@ -50,7 +50,7 @@ class Cleaner:
         source_language, target_language: codes such as `"de"`, for the rules about scripts and languages. A code may
             have a region, `"zh-TW"`. Default to None: no rule.
         max_characters: longer lines are left out. Defaults to 1,000.
-        max_ratio: a side may have so many times the characters of the other, and 20 more. Defaults to 3.
+        max_ratio: largest ratio of the two sides, in characters, plus 20 characters. Defaults to 3.
         identify: whether to leave out lines in another language. Needs `pip install lingua-language-detector` and both
             languages. Defaults to False.
 

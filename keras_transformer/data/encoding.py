@@ -1,11 +1,11 @@
 """From sentence pairs to token ids: in memory or, for large corpora, in a folder on disk.
 
-The ids of one side lie one behind the other in one array, with two bytes each if the vocabulary has at most 65,536
+The ids of one side are concatenated in one array, with two bytes each if the vocabulary has at most 65,536
 ids. The arrays of a folder are mapped into memory: the system reads what a batch needs, and keeps what it has room for.
 So a corpus may be larger than the memory, and the same order of batches is possible as in memory.
 
 A folder is named by its content: texts, tokenizers and settings. It is written block by block, in the order of the
-lines. If the process is killed, the next one continues behind the last blocks.
+lines. If the process is killed, the next one resumes after the last recorded block.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ class Ragged(Sequence):
     """Rows of ids in one array; `ragged[i]` is row i, an integer array.
 
     Args:
-        values: the rows, one behind the other, an array (N,).
+        values: the rows, concatenated, an array (N,).
         ends: where each row ends in `values`, an int64 array (B,).
 
     Example:
@@ -95,7 +95,7 @@ class LeftOut(NamedTuple):
     """
 
     count: int = 0
-    samples: list = ()
+    samples: Sequence = ()
 
     def and_more(self, count, samples):
         """This and `count` more pairs, of which some are given as `samples`."""
@@ -252,7 +252,7 @@ def encoded_in(cache, text, tokenizers, max_length, over_long="drop", cleaner=No
         try:
             settings |= {"cleaner": cleaner, "target_language": language, "tagged_targets": tagged_targets}
             encode_pairs(text.lines, *tokenizers, max_length, over_long, folder, **settings)
-        except BusyError:  # Other workers of a training need the same. If it is killed, this process goes on.
+        except BusyError:  # Other workers of a training need the same. After a kill, this process continues.
             if not waiting:
                 print(f"{text.name}: waiting for another process that tokenizes it into {folder}", flush=True)
             waiting = True
@@ -336,7 +336,7 @@ def num_placeholders(tokenizers):
 
 @contextlib.contextmanager
 def in_background(function, workers):
-    """A context with `map(function, elements)`, in order, in so many other processes; in a thread if it is one.
+    """Context: an ordered, lazy `map(function, elements)` over `workers` processes, or over one thread if it is 1.
 
     Only a few elements are taken ahead, so that memory stays small and `elements` may be endless.
     """
@@ -476,6 +476,6 @@ def _store(folder, dtype):
         except OSError as error:
             error.filename = error.filename or str(folder)  # Python does not name a file that cannot be written.
             raise
-        except ValueError:  # The text is wrong: nobody will continue.
+        except ValueError:  # Invalid text: leave no partial folder to resume.
             shutil.rmtree(temporary, ignore_errors=True)
             raise

@@ -222,7 +222,7 @@ class Transformer(DistributedFit, keras.Model):
         return model
 
     def quantize(self, mode, **kwargs):
-        """Raises an error: the files and the searches of a `Transformer` are those of its weights."""
+        """Not supported: search and saved files use the unquantized weights. Quantize when you export."""
         raise ValueError(
             f"A `Transformer` is not quantized in Python. Received: mode={mode!r}. For small files, export the run: "
             "python -m keras_transformer export tflite RUN --quantize int8."

@@ -45,7 +45,7 @@ def beam_search(
         settings: as for `greedy`. Also uses `length_penalty`, `length_penalty_type` and `num_beams`, K, which may be
             larger than the vocabulary. One beam without length penalty is greedy search.
         num_hypotheses: number of hypotheses to return, at most K. Defaults to K. A scalar integer tensor is possible,
-            too: then all K are returned, and only so many of them are final.
+            too: then all K are returned, and only that many of them are final.
         limits, prefix, special_ids, jit_compile, stages, required: see `greedy`.
 
     Returns:

@@ -27,7 +27,7 @@ class Confidence(NamedTuple):
     """The confidence of a translation.
 
     Attributes:
-        sentence: in [0, 1], the mean of the words'; 1 if there is none.
+        sentence: in [0, 1], the mean of the words'; 1 without words.
         words: a list of (begin, end, confidence): places in the text, and a number in [0, 1].
     """
 

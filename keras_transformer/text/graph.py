@@ -8,7 +8,7 @@ from keras_transformer.text import placeholders, sentences
 
 
 def graph_protect(text, count=placeholders.NUM_PLACEHOLDERS):
-    """`protect` of strings (B,): texts (B,), and their parts (B, count); "" where there is none."""
+    """`protect` of strings (B,): texts (B,), and their parts (B, count); "" elsewhere."""
     found = tf.strings.split(_graph_replaced(text, *placeholders.RULES), placeholders.CUT)
     place = tf.ragged.range(found.row_lengths())
     names = tf.constant([placeholders.placeholder(number) for number in range(count)])
@@ -154,7 +154,7 @@ def graph_joined(parts, translations):
 
 
 def _graph_without(text, first, last):
-    """Strings (B,) without so many bytes at the beginning and at the end."""
+    """Strings (B,) without their first and last bytes."""
     length = tf.strings.length(text) - first - last
     return tf.strings.substr(text, tf.fill(tf.shape(length), first), length)
 

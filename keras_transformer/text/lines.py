@@ -112,7 +112,7 @@ def stream_lines(path):
     number, has_text = 0, False
     with open_input(path) as file:
         for batch in lines(file, path):
-            for number, line in enumerate(batch, number + 1):  # noqa: B020 (goes on behind the last batch)
+            for number, line in enumerate(batch, number + 1):  # noqa: B020 (continues after the last batch)
                 if line.problem:
                     advice = "; if it has another encoding, convert it, for example with: iconv -f ISO-8859-1 -t UTF-8"
                     more = advice if line.problem.startswith("not UTF-8") else ""

@@ -343,7 +343,7 @@ class _HtmlTree(_Tree):
 
 
 def _end_of_no_tag(html, begin, in_svg):
-    """The end of what begins like a tag and is none: a `<!...>`, an unfinished tag, or a single character."""
+    """The end of what begins like a tag but is not a tag: a `<!...>`, an unfinished tag, or a single character."""
     if html[begin : begin + 2] in ("{%", "<%"):
         return begin + 1
     if _UNFINISHED.match(html, begin):
@@ -468,7 +468,7 @@ def _xml_tree(xml, source_language=None):
     except (expat.ExpatError, UnicodeEncodeError) as error:
         raise ValueError(f"XML must be well-formed, and this is not: {error}.") from error
     tree.add(_Node(_declaration_in_utf8(declaration)))
-    for (begin, kind, values), (end, *_) in itertools.pairwise([*events, (len(data),)]):
+    for (begin, kind, values), (end, *_) in itertools.pairwise([*events, (len(data), "end", ())]):
         raw = data[begin:end].decode()
         if kind == "text":
             tree.add(raw)

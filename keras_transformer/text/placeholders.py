@@ -1,7 +1,7 @@
 """Keeps parts of a text that must not change: the model sees a placeholder, and its translation gets the part back.
 
 Such parts are addresses, `{name}` and `%s`, code, numbers with units, long numbers, emoji, and the terms of a glossary.
-In a text they become the tokens `⟦0⟧`, `⟦1⟧`, ...; a vocabulary has the first 8 of them, behind the special tokens. The
+In a text they become the tokens `⟦0⟧`, `⟦1⟧`, ...; a vocabulary has the first 8 of them, after the special tokens. The
 search writes each placeholder of a sentence exactly once (`keras_transformer.search.decoder`). A model learns where to
 write them because, in training, words and their translations are replaced by the same placeholder in a share of the
 pairs.
@@ -27,7 +27,7 @@ PLACEHOLDER = r"⟦([0-9]{1,4})⟧"
 NUM_PLACEHOLDERS = 8
 
 
-# Marks: CUT stands before and behind each kept part. A text that has these characters gets spaces instead.
+# Marks: CUT stands before and after each kept part. A text that has these characters gets spaces instead.
 CUT, BEGIN, END = "\x01", "\x02", "\x03"
 
 
@@ -47,7 +47,7 @@ _EMOJI = "\U0001f000-\U0001faff\u2600-\u27bf\u2b05-\u2b55\u231a-\u23ff"
 _SIGNS = "\u203c\u2049\u2122\u2139\u2194-\u2199\u21a9\u21aa\u24c2\u25aa-\u25c0\u25fb-\u25fe\u2934\u2935\u3030\u303d"
 
 
-# What belongs to the emoji before it: joiners, variants, the signs behind a joiner, and the tags of a flag.
+# What belongs to the emoji before it: joiners, variants, the signs after a joiner, and the tags of a flag.
 _MORE = "\ufe0f\u200d\u20e3\u2194\u2195\U000e0020-\U000e007f"
 
 
@@ -266,7 +266,7 @@ def protect_pair(source, target, count=NUM_PLACEHOLDERS):
 
 
 def kept_pieces(text):
-    """A text, cut before and behind each part that is kept: the odd pieces are these parts."""
+    """A text, cut before and after each part that is kept: the odd pieces are these parts."""
     return _replaced(text, *RULES).split(CUT) if compiled(_MAY_BE_KEPT).search(text) else [text]
 
 

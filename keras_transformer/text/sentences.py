@@ -37,7 +37,7 @@ IN_LINE = LINE_END.replace("[", "[^")
 STOP = "[.!?…‼⁇⁈⁉‽;؟۔।॥։።፧።။៕]".replace(";", "\u037e")
 
 
-WIDE_STOP = "[。！？｡]"  # Chinese and Japanese put no space behind them.
+WIDE_STOP = "[。！？｡]"  # Chinese and Japanese put no space after them.
 
 
 CLOSE = "(?:[\"'”’“‘»«›‹)\\]}*_]|[\u00a0\u202f ]»)"
@@ -55,7 +55,7 @@ INITIAL = r"[\p{Ll}A-HJ-ZÀ-ÞĀ-ɏͰ-ϿЀ-ӿ]"  # Not I: "So did I. Then we lef
 BULLET = "(?:[-*+•‣◦⁃–—·▪●○■□✓✔]|#{1,6}|[0-9]{1,3}[.)]|[a-z]\\)|\\([0-9a-z]{1,3}\\))"
 
 
-# A line with as many characters is taken as wrapped: the next line goes on with it.
+# A line with at least this many characters is taken as wrapped: the next line continues it.
 WRAPPED_FROM = 50
 
 
@@ -118,11 +118,11 @@ def rules(language=None):
         ),
         # Where it does not end: before a small letter or a comma,
         (f"{CUT}((?:{SPACE}|>)+(?:{OPEN} ?)*[\\p{{Ll}},;:)])", "\\1"),
-        # ... behind an abbreviation or an initial,
+        # ... after an abbreviation or an initial,
         (f"({no_letter}(?:{ABBREVIATIONS})\\.){CUT}", "\\1"),
         (f"((?:{no_letter}(?:{BEFORE_NUMBERS})|[a-z]str)\\.){CUT}({SPACE}+[0-9])", "\\1\\2"),
         (f"([^\\p{{L}}\\p{{N}}'’]{INITIAL}\\.){CUT}", "\\1"),
-        # ... behind the number of an item.
+        # ... after the number of an item.
         (f"((?:{CUT}{SPACE}+|{ITEM})[0-9]{{1,3}}\\.){CUT}", "\\1"),
     ]
     if regex.split("[-_]", (language or "").lower())[0] in ORDINALS:
@@ -141,7 +141,7 @@ def rules(language=None):
     return tuple(found)
 
 
-# Before the rules: marks in a text become spaces. Behind them: line breaks in a sentence become spaces.
+# Before the rules: marks in a text become spaces. After them: line breaks in a sentence become spaces.
 NO_MARKS = ("[\x01-\x06]", " ")
 
 
@@ -156,14 +156,14 @@ FRAME = ("\n", "\n\n")
 CUT_OFF = (2, 3)
 
 
-# Where a sentence that is too long is cut in two: behind these characters, or at a space.
+# Where a sentence that is too long is cut in two: after these characters, or at a space.
 CLAUSE_ENDS, WIDE_CLAUSE_ENDS, SPACES = ",;:–—)", "、，；：", " \t\r\n\u00a0\u3000"
 
 
 AFTER_CUT = (f"{CUT}([{SPACES}>]*)", f"{CUT}\\1{CUT}")
 
 
-# Joining: if nothing stood between two sentences, a space does, except behind a Chinese or Japanese full stop.
+# Joining: if nothing stood between two sentences, a space does, except after a Chinese or Japanese full stop.
 JOIN = (f"([^{BEGIN}。！？｡、，」』）]){END}{BEGIN}", f"\\1{END} {BEGIN}")
 
 
@@ -207,7 +207,7 @@ def split(text, language=None):
 
 
 def plain(sentence):
-    """A sentence as the model gets it: line breaks, and the marks of a quoted mail behind them, become spaces.
+    """A sentence as the model gets it: line breaks, and the marks of a quoted mail after them, become spaces.
 
     Example:
         >>> plain("a long\\n> line")
@@ -219,7 +219,7 @@ def plain(sentence):
 def fitted(parts, fits):
     """Cuts sentences that are too long for a model in two, until every part fits.
 
-    A sentence is cut behind the clause that ends nearest to the sentence's middle, if one ends in its middle half.
+    A sentence is cut after the clause that ends nearest to the sentence's middle, if one ends in its middle half.
     Otherwise it is cut at the space nearest to the middle; without a space, in the middle. Of two equal places it is
     the first one. All counts are of characters.
 
@@ -266,7 +266,7 @@ def without_marks(text):
 def joined(parts):
     """The text of separators and translated sentences, in turn.
 
-    If nothing stood between two sentences, a space does, except behind a Chinese or Japanese full stop.
+    If nothing stood between two sentences, a space does, except after a Chinese or Japanese full stop.
 
     Example:
         >>> joined(["", "Es regnet.", "", "Wir gehen.", "\\n"])

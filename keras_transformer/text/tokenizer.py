@@ -11,8 +11,8 @@ placeholders, they have the ids from 4 on; see `keras_transformer.text.placehold
 
 A model of several target languages has a tag for each, such as `>>de<<`. It stands before the source and says into
 which language the model translates ("Google's Multilingual Neural Machine Translation System", Johnson et al., 2017,
-section 3). The tags that `Tokenizer.train` makes are never found in a text, also not if somebody writes them there:
-their ids are put before those of the text.
+section 3). The tags that `Tokenizer.train` makes never match in a text, even if a user types one: their ids are
+put before those of the text.
 """
 
 import re
@@ -27,7 +27,7 @@ KINDS = ("unigram", "bpe", "wordpiece")
 AUTOMATIC_VOCABULARY_SIZE = 8000
 
 
-# The pieces of tags. Imported models find theirs in texts, behind the space that SentencePiece puts at the beginning.
+# The pieces of tags. Imported models find theirs in texts, after the space that SentencePiece puts at the beginning.
 LANGUAGE_TAG = re.compile(r"\u2581?>>([^<>\s]+)<<")
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints that a training goes on from exactly, and the best model."""
+"""Checkpoints from which a training continues exactly, and the best model."""
 
 import json
 import time
@@ -24,8 +24,9 @@ class RunCheckpoint(keras.callbacks.Callback):
         monitor: the log that decides which model is best: `"val_loss"` (lowest) or `"val_bleu"` (highest).
         patience: stop after this many epochs without a better model. Defaults to None, never.
         max_minutes: stop at the end of the epoch in which this time is reached. Defaults to None, never.
-        every_steps: save a checkpoint also after each so many steps of an epoch. Defaults to None, never.
-        every_minutes: save a checkpoint also when so many minutes have passed since the last. Defaults to None, never.
+        every_steps: save a checkpoint also every this many steps of an epoch. Defaults to None, never.
+        every_minutes: save a checkpoint also when this many minutes have passed since the last. Defaults to None,
+            never.
         write: whether to write files. With several workers, only one does. Defaults to True.
         agree: a function that makes one number from the numbers of several workers, which must stop together. Defaults
             to None, for one worker.
@@ -148,7 +149,7 @@ class RunCheckpoint(keras.callbacks.Callback):
 
     def _save_checkpoint(self):
         arrays = {name: to_numpy(variable) for name, variable in _variables(self.model).items()}
-        strategy = getattr(self.model, "distribute_strategy", None)  # On JAX there is none.
+        strategy = getattr(self.model, "distribute_strategy", None)  # Not on JAX.
         if self.state["step"] and getattr(strategy, "num_replicas_in_sync", 1) == 1:
             # Several replicas have metrics of their own, which only all of them together could read.
             metrics = enumerate(self.model.metrics_variables)

@@ -198,7 +198,7 @@ class DataConfig(Settings):
     clean: bool = setting(False, "leave out pairs that are probably no translations; see keras_transformer clean")
     max_characters: int = setting(1000, "cleaning: longest line, in characters", AT_LEAST_1)
     max_character_ratio: float = setting(
-        3.0, "cleaning: a side may have so many times the characters of the other, and 20 more", AT_LEAST_1
+        3.0, "cleaning: largest ratio of the two sides, in characters (plus 20 characters)", AT_LEAST_1
     )
     identify_languages: bool = setting(
         False, "cleaning: leave out lines in another language; needs pip install lingua-language-detector"
@@ -299,12 +299,12 @@ class TrainingConfig(Settings):
     )
     checkpoint_steps: int | None = changeable(
         None,
-        "save a checkpoint also after every so many batches of an epoch (default: at the end of epochs)",
+        "save a checkpoint also every this many batches of an epoch (default: at the end of epochs)",
         AT_LEAST_1,
     )
     checkpoint_minutes: float | None = changeable(
         None,
-        "save a checkpoint also when the last one is so many minutes old (default: at the end of epochs)",
+        "save a checkpoint also when the last one is this many minutes old (default: at the end of epochs)",
         POSITIVE,
     )
     max_minutes: float | None = changeable(

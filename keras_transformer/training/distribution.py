@@ -99,7 +99,7 @@ def distribute(kind="auto"):
 
 def is_chief(strategy):
     """Whether this process writes the files: it is the chief, the first worker or the only process."""
-    extended = getattr(strategy, "extended", None)  # On JAX there is none.
+    extended = getattr(strategy, "extended", None)  # Not on JAX.
     return extended is None or extended.should_checkpoint
 
 

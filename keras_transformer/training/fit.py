@@ -128,7 +128,7 @@ def fit(model, run, config, batches, validation, callbacks, done, strategy):
                 break
             epochs_done, steps_done = end, 0
             if recipe.ema_momentum and epochs_done < recipe.epochs:
-                # Keras ends `fit` with the averages in place of the weights, and training goes on from the weights.
+                # Keras ends `fit` with the averages in place of the weights, and training continues from the weights.
                 barrier(strategy)  # The first worker has written them.
                 with strategy.scope() if strategy else nullcontext():
                     checkpoint.restore(model)

@@ -75,8 +75,8 @@ def add_teacher(model, teacher, weight=0.5):
 
         loss = (1 - weight) * loss of the labels + weight * loss of the teacher
 
-    Validation has the loss of the labels alone. Saved files have no teacher: call this again before training goes on. A
-    second call replaces the teacher of the first.
+    Validation has the loss of the labels alone. Saved files have no teacher: call this again before training continues.
+    A second call replaces the teacher of the first.
 
     Args:
         model: a compiled `Transformer`.

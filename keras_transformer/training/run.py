@@ -35,9 +35,9 @@ _FILES = {"config.json", "versions.json", "log.csv", "scores.json", "confidence.
 _FILES |= {"model.keras", "explorer.html"}
 _FOLDERS = {"checkpoints", "tensorboard", "export", "report", SETTING_UP}
 NUM_CHECKPOINTS = 2
-# Number of the rules by which pairs become batches: a run is resumed with those it began with.
+# Version of the batching rules. A run can be resumed only with the version it was started with.
 BATCHES = 2
-# Tokenizers learn from at most so many pairs of a large corpus.
+# Maximum number of pairs that a tokenizer is trained on.
 TOKENIZER_PAIRS = 500_000
 
 
@@ -136,7 +136,7 @@ class Run:
 
         with _damage_named(self.model_file):
             if not zipfile.is_zipfile(self.model_file):
-                raise ValueError("a `.keras` file is a zip file, and this is none, or its end is missing.")
+                raise ValueError("a `.keras` file is a zip file, and this is not one, or its end is missing.")
             return keras.saving.load_model(self.model_file, compile=False)
 
     def check_trained(self, for_vocabulary=False):
@@ -170,7 +170,7 @@ class Run:
         return sorted((self.folder / "checkpoints").glob("epoch-*.npz"), key=lambda path: path.stem, reverse=True)
 
     def scores(self):
-        """The content of scores.json, a dictionary; empty if there is none."""
+        """The content of scores.json, a dictionary; empty without the file."""
         return _read(self.folder / "scores.json")
 
     def calibration(self):
@@ -319,7 +319,7 @@ class Run:
         write_json(self.folder / "confidence.json", calibration._asdict())
 
     def save_checkpoint(self, epoch, step, write):
-        """Writes the checkpoint after so many epochs and steps with `write(file)`; removes all but the newest two."""
+        """Writes the checkpoint of these epochs and steps with `write(file)`; removes all but the newest two."""
         name = f"epoch-{epoch:05d}" + (f"-step-{step:08d}" if step else "")
         path = self.folder / "checkpoints" / f"{name}.npz"
         path.parent.mkdir(exist_ok=True)
@@ -441,7 +441,7 @@ def _checksums(corpus):
 
 
 def some_pairs(pairs, seed, most=TOKENIZER_PAIRS):
-    """All pairs, or so many, drawn at random ("Random Sampling with a Reservoir", Vitter, 1985, algorithm R)."""
+    """All pairs, or `most` of them, drawn at random ("Random Sampling with a Reservoir", Vitter, 1985, algorithm R)."""
     drawn, random = [], Random(seed)
     for number, pair in enumerate(pairs):
         if number < most:

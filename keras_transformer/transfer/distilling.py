@@ -8,8 +8,8 @@ Monolingual Data", Sennrich et al., 2016); a tag tells them from real ones ("Tag
 
 A folder of such text has
 
-settings.json       what it was made from
-hypotheses.jsonl    of each line of the text the hypotheses, as lists of text, score and what is wrong with it
+settings.json       its text, teachers and settings
+hypotheses.jsonl    one JSON list per line of the text: [text, score, problem] of each hypothesis
 
 and for each way to choose, such as pairs-best-1a2b3c4d, a folder that has
 
@@ -39,7 +39,7 @@ from keras_transformer.text.special_ids import END_TOKEN_ID
 from keras_transformer.training.config import PRESETS, ConfigError, read_json
 from keras_transformer.training.run import Run
 
-# Number of lines that are translated together. What a kill can cost.
+# Lines per chunk; a kill loses at most one chunk.
 CHUNK_SIZE = 1024
 # With this many lines, XLA saves more time than compiling all shapes takes: on two cores, half a minute to a minute.
 XLA_PAYS_FROM = 16384

@@ -40,7 +40,7 @@ def scores_of_tests(translator, corpus, config, title):
 
 
 def calibrate_run(run, translator, texts, most=1000):
-    """Finds how likely words are right, from about so many validation pairs, and writes it into the run."""
+    """Finds how likely words are right, from about `most` validation pairs, and writes it into the run."""
     few = [(*pair, text.target_language) for text in texts for pair in text.pairs[: -(-most // len(texts))]]
     sources, references, languages = zip(*few, strict=True)
     try:

@@ -82,7 +82,7 @@ class SentenceTranslation(NamedTuple):
     """A sentence of a text, and its translation.
 
     Attributes:
-        source_span: where the sentence is in the source: the places of its first character and behind its last one.
+        source_span: where the sentence is in the source: the places of its first character and after its last one.
         target_span: where its translation is in the translated text.
         translation: `Translation`.
     """

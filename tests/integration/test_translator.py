@@ -81,8 +81,8 @@ def changed_in_the_middle(content):
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
-        ("model.keras", lambda old: old[: len(old) // 2], "a `.keras` file is a zip file, and this is none"),
-        ("model.keras", lambda old: b"", "a `.keras` file is a zip file, and this is none"),
+        ("model.keras", lambda old: old[: len(old) // 2], "a `.keras` file is a zip file, and this is not one"),
+        ("model.keras", lambda old: b"", "a `.keras` file is a zip file, and this is not one"),
         ("model.keras", lambda old: changed_in_the_middle(old), "BadZipFile: Bad CRC-32"),
         ("tokenizer.spm", lambda old: old[:-1], "cannot be used as a tokenizer"),
         ("config.json", lambda old: old[:-9], "not JSON"),

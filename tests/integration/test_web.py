@@ -910,7 +910,7 @@ def test_other_sources_are_another_page(programs, tmp_path, monkeypatch):
 
 
 def test_a_build_that_was_killed_is_never_taken_for_a_whole_one(programs, tmp_path):
-    """Not even while the npm that it leaves behind goes on writing."""
+    """Not even while the npm that it leaves running still writes."""
     slow = """
 import time
 for _ in range(6000):

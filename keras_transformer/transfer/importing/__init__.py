@@ -130,7 +130,7 @@ def read(family, folder, trim=False, corpus=(None, None), **languages):
         inside = sorted(map(str, (folder / "snapshots").iterdir()))
         raise ModelImportError(
             f"{folder} is a folder of the Hugging Face cache: a model is in a folder of its snapshots. "
-            f"Received: {folder.name}. Choose one: {', '.join(inside) or 'there is none'}."
+            f"Received: {folder.name}. Choose one: {', '.join(inside) or 'there are none'}."
         )
     original = importlib.import_module(f"keras_transformer.transfer.importing.{FAMILIES[family]}").read(
         folder, **languages
@@ -379,7 +379,7 @@ def trim_report(whole, trimmed, texts=None, count=100):
     Args:
         whole, trimmed: `Imported`, without and with `trim`.
         texts: sources to translate with both. Defaults to sentences made of random tokens.
-        count: at most so many of them. Defaults to 100.
+        count: the largest number of them. Defaults to 100.
     """
     from keras_transformer.translation.scores import corpus_scores
     from keras_transformer.translation.translator import Translator

@@ -312,7 +312,7 @@ class Arrays:
         Args:
             *names: names of arrays.
             shape: what it must have, with None for any size; a first dimension of 1 more is removed. Defaults to any.
-            optional: whether to return None if there is none. Defaults to False.
+            optional: whether to return None if it is missing. Defaults to False.
         """
         for name in names:
             if name in self.arrays:

@@ -315,7 +315,7 @@ def test_every_field_has_a_flag_with_a_help_text(section, f):
     add_flags(parser, section)
     assert len(f.metadata["help"]) >= 8
     assert f"  {flag(f)}" in parser.format_help()
-    assert f.metadata["help"].removesuffix(")") in parser.format_help()  # Where recipes differ, it goes on.
+    assert f.metadata["help"].removesuffix(")") in parser.format_help()  # Where recipes differ, more follows.
 
 
 @pytest.mark.parametrize(

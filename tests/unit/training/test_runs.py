@@ -140,7 +140,7 @@ def test_scores_are_kept(tmp_path):
 
 def test_the_log_loses_the_rows_of_epochs_that_are_computed_again(tmp_path):
     log = tmp_path / "log.csv"
-    Run(tmp_path).trim_log(3)  # There is none yet.
+    Run(tmp_path).trim_log(3)  # There is no log yet.
     log.write_bytes(b"epoch,loss\r\n0,3.5\r\n1,2.5\r\n2,1.5\r\n3,0.")
     Run(tmp_path).trim_log(3)
     assert log.read_bytes() == b"epoch,loss\r\n0,3.5\r\n1,2.5\r\n2,1.5\r\n"
