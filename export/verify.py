@@ -234,7 +234,7 @@ def verify_tflite(folder, translator):
             if in_strings:
                 protected = protect(string, reference.codec.num_placeholders)
                 text_of_model = text if not protected.parts else protected.text.encode()
-                answer, score = in_strings(text_of_model, num_beams > 1, reference.target_language)
+                answer, score = in_strings(text_of_model, num_beams > 1, reference.codec.target_language)
                 if text == string.encode():  # Otherwise no Python string is equal, and it only has to be answered.
                     answers["translator_text.tflite"] = restored(answer, wanted.parts, source=protected.text), score
             if wanted.text and not wanted.token_ids:  # Nothing but placeholders: it is not translated.

@@ -61,7 +61,7 @@ def export_web(translator, path, quantizations=("none", "int8"), overwrite=False
     path = Path(path)
     models, shares = [], {}
     with new_folder(path, overwrite) as temporary:
-        if "wordpiece" in {tokenizer.kind for tokenizer in translator.tokenizers}:
+        if "wordpiece" in {tokenizer.kind for tokenizer in translator.codec.tokenizers}:
             raise ExportError(
                 "The page has SentencePiece tokenizers only. Received: tokenizer wordpiece. "
                 "Train with --tokenizer unigram."

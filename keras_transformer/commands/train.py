@@ -15,15 +15,6 @@ from keras_transformer.training.run import Run
 OTHER_RUNS = ("init_from", "vocabulary_from", "layers_from", "teacher")
 
 
-# Settings that have no effect without another one.
-DEPENDENT = {
-    "identify_languages": "clean",
-    "encoder_layers": "layers_from",
-    "decoder_layers": "layers_from",
-    "teacher_weight": "teacher",
-}
-
-
 def makes_the_run_folder(strategy):
     """Whether this process is the first of several workers, or the only one. Works before TensorFlow is imported."""
     try:
@@ -92,7 +83,7 @@ def configure(flags, file, run_dir=None, resume=False):
     if resume:
         run.check_resumable()
         config = run.config().resumed({**file, **flags})
-    check_together(config)
+    config.check(before_training=True)
     if config.decoding.shortlist and not (resume and run.shortlist_file.is_file()):
         raise ConfigError(
             "`shortlist` needs alignments, which a trained model makes. "
@@ -100,35 +91,6 @@ def configure(flags, file, run_dir=None, resume=False):
             f"`python -m keras_transformer shortlist {quoted(run)}`, and this flag with --resume."
         )
     return run, config
-
-
-def check_together(config):
-    """Raises a ConfigError for settings that have no effect without others, or that a library refuses."""
-    alpha, passes = config.training.subword_sampling, config.training.subword_sampling_passes
-    if alpha and config.tokenizer.tokenizer != "unigram":
-        raise ConfigError(
-            "`subword_sampling` needs a unigram tokenizer: others have no probabilities to draw segmentations by. "
-            f"Received: subword_sampling={alpha}, tokenizer={config.tokenizer.tokenizer!r}. Leave out one of them."
-        )
-    if passes is not None and not alpha:
-        raise ConfigError(
-            "`subword_sampling_passes` needs `subword_sampling`: nothing is drawn without it. "
-            f"Received: subword_sampling_passes={passes} alone. Try --subword-sampling 0.5."
-        )
-    values, usual = config.flat(), RunConfig().flat()
-    for name, needed in DEPENDENT.items():
-        if values[name] != usual[name] and not values[needed]:
-            raise ConfigError(f"`{name}` has no effect without `{needed}`. Received: {name}={values[name]!r} alone.")
-    if tokenize := config.data.bleu_tokenize:
-        import sacrebleu
-
-        try:
-            sacrebleu.BLEU(tokenize=tokenize)
-        except Exception as error:  # Each of sacreBLEU's tokenizers has errors of its own.
-            raise ConfigError(
-                f"`bleu_tokenize` must be one of sacreBLEU's {', '.join(map(str, sacrebleu.BLEU.TOKENIZERS))}, and "
-                f"installed. Received: {tokenize!r}. sacreBLEU says: {' '.join(str(error).split())}."
-            ) from error
 
 
 def quoted(path):

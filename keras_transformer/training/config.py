@@ -415,6 +415,14 @@ FINE_TUNING = {"epochs": 5, "learning_rate": 5e-4, "warmup_steps": 100, "tokens_
 # What a fine-tuned model may have of its own; the rest of its architecture and its vocabulary are given.
 OWN_TO_FINE_TUNING = ("dropout", "attention_dropout", "dtype")
 
+# Settings that have no effect without another one.
+DEPENDENT = {
+    "identify_languages": "clean",
+    "encoder_layers": "layers_from",
+    "decoder_layers": "layers_from",
+    "teacher_weight": "teacher",
+}
+
 
 @dataclass(frozen=True)
 class RunConfig:
@@ -498,24 +506,62 @@ class RunConfig:
             ConfigError: a setting does not exist or has an invalid value.
         """
         sections = _sections(flat)
-        for name, other in (("tokenizer", "vocabulary_from"), ("training", "layers_from")):
-            if sections["training"].init_from and getattr(sections[name], other):
-                raise ConfigError(
-                    "A run that is fine-tuned has the vocabulary and all weights of `init_from`. "
-                    f"Received: `init_from` and `{other}`. Leave out --{other.replace('_', '-')}."
-                )
-        if sections["tokenizer"].separate_vocabularies and sections["model"].tie_embeddings == "all":
-            # Checked here: the model knows only the sizes, and two vocabularies can have the same size.
-            raise ConfigError(
-                "`tie_embeddings='all'` needs one vocabulary: source and target share a matrix. Received: "
-                "separate_vocabularies=True. Use tie_embeddings='target', or a shared vocabulary."
-            )
         recipe = sections["training"]
         if recipe.subword_sampling and not recipe.steps_per_epoch and recipe.subword_sampling_passes is None:
             # Stored as a number, so that a run that is resumed with more epochs does not start to sample again.
             passes = math.ceil(5 / 8 * recipe.epochs)
             sections["training"] = dataclasses.replace(recipe, subword_sampling_passes=passes)
-        return cls(preset=flat.get("preset", "tiny"), **sections)
+        config = cls(preset=flat.get("preset", "tiny"), **sections)
+        config.check()
+        return config
+
+    def check(self, before_training=False):
+        """All rules between settings; `before_training` adds those that only a training needs.
+
+        Raises:
+            ConfigError: two settings do not fit, or one has no effect without another.
+        """
+        for name, other in (("tokenizer", "vocabulary_from"), ("training", "layers_from")):
+            if self.training.init_from and getattr(getattr(self, name), other):
+                raise ConfigError(
+                    "A run that is fine-tuned has the vocabulary and all weights of `init_from`. "
+                    f"Received: `init_from` and `{other}`. Leave out --{other.replace('_', '-')}."
+                )
+        if self.tokenizer.separate_vocabularies and self.model.tie_embeddings == "all":
+            # Checked here: the model knows only the sizes, and two vocabularies can have the same size.
+            raise ConfigError(
+                "`tie_embeddings='all'` needs one vocabulary: source and target share a matrix. Received: "
+                "separate_vocabularies=True. Use tie_embeddings='target', or a shared vocabulary."
+            )
+        if not before_training:
+            return
+        alpha, passes = self.training.subword_sampling, self.training.subword_sampling_passes
+        if alpha and self.tokenizer.tokenizer != "unigram":
+            raise ConfigError(
+                "`subword_sampling` needs a unigram tokenizer: others have no probabilities to draw segmentations by. "
+                f"Received: subword_sampling={alpha}, tokenizer={self.tokenizer.tokenizer!r}. Leave out one of them."
+            )
+        if passes is not None and not alpha:
+            raise ConfigError(
+                "`subword_sampling_passes` needs `subword_sampling`: nothing is drawn without it. "
+                f"Received: subword_sampling_passes={passes} alone. Try --subword-sampling 0.5."
+            )
+        values, usual = self.flat(), RunConfig().flat()
+        for name, needed in DEPENDENT.items():
+            if values[name] != usual[name] and not values[needed]:
+                raise ConfigError(
+                    f"`{name}` has no effect without `{needed}`. Received: {name}={values[name]!r} alone."
+                )
+        if tokenize := self.data.bleu_tokenize:
+            import sacrebleu
+
+            try:
+                sacrebleu.BLEU(tokenize=tokenize)
+            except Exception as error:  # Each of sacreBLEU's tokenizers has errors of its own.
+                raise ConfigError(
+                    f"`bleu_tokenize` must be one of sacreBLEU's {', '.join(map(str, sacrebleu.BLEU.TOKENIZERS))}, and "
+                    f"installed. Received: {tokenize!r}. sacreBLEU says: {' '.join(str(error).split())}."
+                ) from error
 
     @classmethod
     def of_file(cls, path):

@@ -418,7 +418,7 @@ def test_ctrl_c_leaves_a_usable_run(tmp_path, monkeypatch, capsys):
         def on_train_batch_end(self, batch, logs=None):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("keras_transformer.training.callbacks.TimeLeft", lambda minutes: Interrupt())
+    monkeypatch.setattr("keras_transformer.training.fit.TimeLeft", lambda minutes: Interrupt())
     argv = [*own_files(tmp_path), *SMALL, "--tokens-per-batch", "60", "--run-dir", str(tmp_path / "run")]
     with pytest.raises(SystemExit, match="130"):
         train_keras.main(argv)

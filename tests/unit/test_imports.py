@@ -26,7 +26,7 @@ LIBRARIES = {
     "models": {"tensorflow"},  # Where several devices train together.
     "search": set(),
     "data": {"regex", "lingua", "tensorflow"},
-    "training": {"tensorflow"},
+    "training": {"tensorflow", "sacrebleu"},
     "translation": {"sacrebleu", "tensorflow", "jax"},
     "transfer": {"sacrebleu", "sentencepiece", "google", "safetensors", "torch", "yaml"},
     "pictures": {"matplotlib"},
@@ -63,7 +63,7 @@ def files_of(floor):
 
 def test_every_folder_has_its_place_and_says_what_lives_there():
     names = {path.stem for path in PACKAGE.iterdir() if path.suffix in ("", ".py")} - {"__pycache__"}
-    assert names == {"__init__", "__main__", *FLOORS}
+    assert names == {"__init__", "__main__", "_registration", *FLOORS}
     for folder in (path for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"):
         assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))), folder
 
