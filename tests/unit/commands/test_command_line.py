@@ -156,7 +156,7 @@ def test_an_interrupted_set_up_leaves_the_old_run_and_does_not_offer_to_resume_i
     def interrupt(data):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("keras_transformer.data.corpora.load_corpus", interrupt)
+    monkeypatch.setattr("keras_transformer.training.prepare.load_corpus", interrupt)
     before = sorted(old_run(tmp_path).rglob("*"))
     with pytest.raises(SystemExit, match="130"):
         train_keras.main(["--run-dir", str(tmp_path), "--overwrite"])
