@@ -175,8 +175,8 @@ def train(arguments):
 
     from keras_transformer.data.encoding import EncodedPairs, Ragged
     from keras_transformer.models.transformer import Transformer
-    from keras_transformer.training.config import PRESETS
     from keras_transformer.training.losses import LabelSmoothedCrossEntropy
+    from keras_transformer.training.presets import PRESETS
     from keras_transformer.training.schedules import make_optimizer
 
     disk = store_of(arguments)

@@ -160,7 +160,7 @@ def fixed(peer, preset, num_beams, batch_size, length, vocabulary_size):
     """Prepares the translation of random ids of fixed length with random weights."""
     import numpy as np
 
-    from keras_transformer.training.config import PRESETS
+    from keras_transformer.training.presets import PRESETS
 
     serve_as_deployed(peer, PRESETS[preset]["hidden_dim"])
     ids = np.random.default_rng(0).integers(4, vocabulary_size, (batch_size, length - 1))
@@ -227,7 +227,7 @@ def random_translator(preset, vocabulary_size, num_beams, length):
     from keras_transformer.models.transformer import Transformer
     from keras_transformer.text.special_ids import without_special
     from keras_transformer.text.tokenizer import Tokenizer
-    from keras_transformer.training.config import PRESETS
+    from keras_transformer.training.presets import PRESETS
     from keras_transformer.translation.translator import Translator
 
     class Ids(Tokenizer):

@@ -84,8 +84,8 @@ def ours(bfloat16, arguments):
     import numpy as np
 
     from keras_transformer.models.transformer import Transformer
-    from keras_transformer.training.config import PRESETS
     from keras_transformer.training.losses import LabelSmoothedCrossEntropy
+    from keras_transformer.training.presets import PRESETS
     from keras_transformer.training.schedules import make_optimizer
 
     keras.utils.set_random_seed(0)
@@ -109,7 +109,7 @@ def torch_peer(bfloat16, arguments):
     """`torch.nn.Transformer`, compiled, with autocast."""
     import torch
 
-    from keras_transformer.training.config import PRESETS
+    from keras_transformer.training.presets import PRESETS
 
     name = "cuda" if torch.cuda.is_available() else "cpu"
     dtype = torch.bfloat16 if bfloat16 else None

@@ -174,7 +174,7 @@ def peak_gflops():
 
 def flop_of_step(preset, vocabulary_size, source, labels):
     """Multiplications and additions of the matrix products of one step, padding included."""
-    from keras_transformer.training.config import PRESETS
+    from keras_transformer.training.presets import PRESETS
 
     sizes = PRESETS[preset]
     dim, layers, (rows, s), t = sizes["hidden_dim"], sizes["num_layers"], source.shape, labels.shape[1]
@@ -186,7 +186,7 @@ def flop_of_step(preset, vocabulary_size, source, labels):
 
 def prepare(peer, preset, path, steps, vocabulary_size):
     """A function that takes a step with each of the next batches."""
-    from keras_transformer.training.config import PRESETS
+    from keras_transformer.training.presets import PRESETS
 
     with np.load(path) as file:
         arrays = [file[name] for name in file.files]

@@ -34,8 +34,9 @@ from keras_transformer.data.cleaning import Cleaner
 from keras_transformer.data.corpora import corpus_text
 from keras_transformer.data.encoding import encoded_in
 from keras_transformer.text.lines import EMPTY_LINE, DataError, about_line, lines, problem_of
-from keras_transformer.training.config import CLEANING, ConfigError, section_settings
+from keras_transformer.training.config import ConfigError, section_settings
 from keras_transformer.training.run import Run
+from keras_transformer.training.sections import CLEANING
 
 # Number of lines that are translated together: enough to fill batches of similar lengths.
 CHUNK_SIZE = 2048
@@ -102,7 +103,7 @@ def prepare_corpora(pipeline, data, run):
 
     Args:
         pipeline: a `beam.Pipeline`.
-        data: a `keras_transformer.training.config.DataConfig` with corpora and a folder, which all workers must be able
+        data: a `DataConfig` with corpora and a folder, which all workers must be able
             to use.
         run: a run folder, whose tokenizers are used.
 

@@ -6,7 +6,8 @@ import sys
 
 from keras_transformer.commands.common import check_outputs
 from keras_transformer.commands.flags import add_flags
-from keras_transformer.training.config import CLEANING, section_settings
+from keras_transformer.training.config import section_settings
+from keras_transformer.training.sections import CLEANING
 
 
 def add_arguments(parser):
@@ -24,7 +25,7 @@ def run(arguments):
     from keras_transformer.data.cleaning import Cleaner, clean_files
     from keras_transformer.data.corpora import parallel_files
     from keras_transformer.data.encoding import Progress, report
-    from keras_transformer.training.config import DataConfig
+    from keras_transformer.training.sections import DataConfig
 
     names = *CLEANING, "workers"
     data = DataConfig(**section_settings("data", {name: vars(arguments)[name] for name in names if name in arguments}))

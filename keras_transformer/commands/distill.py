@@ -5,7 +5,8 @@ import os
 from keras_transformer.commands.common import positive
 from keras_transformer.commands.flags import add_flags
 from keras_transformer.commands.train import claimed, configure
-from keras_transformer.training.config import PRESETS, RunConfig
+from keras_transformer.training.config import RunConfig
+from keras_transformer.training.presets import PRESETS
 
 
 def add_arguments(parser):

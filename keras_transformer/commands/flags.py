@@ -12,7 +12,8 @@ import sys
 import types
 
 from keras_transformer.settings import allowed_types, flat_name
-from keras_transformer.training.config import PRESETS, RECIPES, SECTIONS
+from keras_transformer.training.config import SECTIONS
+from keras_transformer.training.presets import PRESETS, RECIPES
 
 
 class FlagParser(argparse.ArgumentParser):

@@ -2,8 +2,8 @@
 
 import shlex
 
-from keras_transformer.training.config import FAMILIES
 from keras_transformer.training.run import Run
+from keras_transformer.transfer import FAMILIES
 
 
 def add_arguments(parser):

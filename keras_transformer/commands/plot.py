@@ -6,7 +6,7 @@ from pathlib import Path
 
 from keras_transformer.commands.common import add_language_flag, load, text
 from keras_transformer.files import output_file
-from keras_transformer.training.config import PICTURES, PICTURES_WITHOUT_RUN
+from keras_transformer.pictures import PICTURES, PICTURES_WITHOUT_RUN
 
 
 def add_arguments(parser):

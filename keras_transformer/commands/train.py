@@ -8,7 +8,8 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from keras_transformer.commands.flags import FlagParser, add_flags, user_errors
-from keras_transformer.training.config import CHANGEABLE, PRESETS, ConfigError, RunConfig, read_config_file
+from keras_transformer.training.config import CHANGEABLE, ConfigError, RunConfig, read_config_file
+from keras_transformer.training.presets import PRESETS
 from keras_transformer.training.run import Run
 
 # Settings that name a trained run.

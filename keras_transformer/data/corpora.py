@@ -132,7 +132,7 @@ class Corpus(NamedTuple):
 
 
 def load_corpus(data):
-    """Reads the corpus that a `keras_transformer.training.config.DataConfig` names.
+    """Reads the corpus that a `keras_transformer.training.sections.DataConfig` names.
 
     Raises:
         DataError: see `read_parallel` and `multi30k`.

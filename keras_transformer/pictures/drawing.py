@@ -19,11 +19,10 @@ import numpy as np
 
 from keras_transformer.data.corpora import DataError, one_test_set
 from keras_transformer.layers.embeddings import positional_encoding, positional_rotation
-from keras_transformer.pictures import figures
+from keras_transformer.pictures import PICTURES, PICTURES_WITHOUT_RUN, figures
 from keras_transformer.search.decoder import NO_HYPOTHESIS
 from keras_transformer.search.search import placeholders_of, search
 from keras_transformer.text.special_ids import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, shifted_right
-from keras_transformer.training.config import PICTURES, PICTURES_WITHOUT_RUN
 from keras_transformer.translation.batched_search import pad
 from keras_transformer.translation.results import Attention
 

@@ -10,9 +10,9 @@ from keras_transformer.data.cleaning import Cleaner
 from keras_transformer.data.corpora import Corpus, load_corpus
 from keras_transformer.data.encoding import EncodedPairs, Progress, encode_pairs, encoded_in, report
 from keras_transformer.data.masking import word_pairs
-from keras_transformer.training.config import LARGE_TEXT
 from keras_transformer.training.distribution import barrier, is_chief
 from keras_transformer.training.run import Run
+from keras_transformer.training.sections import LARGE_TEXT
 
 
 class Text(NamedTuple):

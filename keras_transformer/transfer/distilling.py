@@ -36,7 +36,8 @@ from keras_transformer.search.search import has_loop
 from keras_transformer.settings import one_of
 from keras_transformer.text.lines import DataError, stream_lines
 from keras_transformer.text.special_ids import END_TOKEN_ID
-from keras_transformer.training.config import PRESETS, ConfigError, read_json
+from keras_transformer.training.config import ConfigError, read_json
+from keras_transformer.training.presets import PRESETS
 from keras_transformer.training.run import Run
 
 # Lines per chunk; a kill loses at most one chunk.

@@ -16,7 +16,7 @@ def test_flop_of_a_step_are_six_for_every_weight_and_token():
     finally:
         sys.path.remove(str(BENCHMARKS))
     from keras_transformer.models.transformer import Transformer
-    from keras_transformer.training.config import PRESETS
+    from keras_transformer.training.presets import PRESETS
 
     model = Transformer(8000, **PRESETS["tiny"])
     matrices = sum(int(np.prod(w.shape)) for w in model.trainable_weights if len(w.shape) == 2)

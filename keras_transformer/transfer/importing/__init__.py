@@ -15,8 +15,10 @@ import numpy as np
 from keras_transformer.search.settings import LENGTH_MARGIN, SearchSettings
 from keras_transformer.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from keras_transformer.text.special_ids import END_TOKEN_ID
-from keras_transformer.training.config import FAMILIES, DataConfig, ModelConfig, RunConfig, TokenizerConfig
+from keras_transformer.training.config import RunConfig
 from keras_transformer.training.run import Run
+from keras_transformer.training.sections import DataConfig, ModelConfig, TokenizerConfig
+from keras_transformer.transfer import FAMILIES
 from keras_transformer.transfer.importing import vocabulary
 
 

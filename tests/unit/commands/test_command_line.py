@@ -16,8 +16,9 @@ import train_keras
 from keras_transformer.__main__ import main
 from keras_transformer.commands.flags import user_errors
 from keras_transformer.commands.train import makes_the_run_folder
-from keras_transformer.training.config import ConfigError, DataConfig, RunConfig
+from keras_transformer.training.config import ConfigError, RunConfig
 from keras_transformer.training.run import SETTING_UP, Run
+from keras_transformer.training.sections import DataConfig
 
 
 def said(stderr):

@@ -12,7 +12,7 @@ from trainings import made_phrasebook
 
 from keras_transformer.data import corpora as datasets
 from keras_transformer.data.corpora import DataError, ParallelText, load_corpus, multi30k, parallel_files, read_parallel
-from keras_transformer.training.config import DataConfig
+from keras_transformer.training.sections import DataConfig
 
 # Pairs.
 

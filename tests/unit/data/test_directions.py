@@ -7,7 +7,10 @@ from trainings import made_phrasebook, phrases
 
 from keras_transformer.data.corpora import DataError, load_corpus
 from keras_transformer.text.tokenizer import Tokenizer, TokenizerError
-from keras_transformer.training.config import ConfigError, DataConfig, RunConfig
+from keras_transformer.training.config import ConfigError, RunConfig
+
+# A user may write a tag: it stays a text.
+from keras_transformer.training.sections import DataConfig
 
 # A user may write a tag: it stays a text.
 WITH_TAGS = [">>de<< The dog.", "The >>en<< dog >>de<<", ">>fr<<", "a>>de<<b", ""]

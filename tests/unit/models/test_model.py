@@ -12,8 +12,8 @@ from keras import ops
 from keras_transformer.layers.embeddings import positional_encoding
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.search.shortlist import ShortlistDecoder
-from keras_transformer.training.config import PRESETS
 from keras_transformer.training.losses import LabelSmoothedCrossEntropy
+from keras_transformer.training.presets import PRESETS
 
 B, T, S, D, F, V, V_TARGET = 3, 5, 7, 22, 13, 23, 19
 SMALL = {

@@ -14,16 +14,14 @@ from keras_transformer.commands.flags import FlagParser, add_flags
 from keras_transformer.settings import flat_name
 from keras_transformer.training.config import (
     CHANGEABLE,
-    PRESETS,
-    RECIPES,
     SECTIONS,
     ConfigError,
-    ModelConfig,
     RunConfig,
-    TrainingConfig,
     read_config_file,
     section_settings,
 )
+from keras_transformer.training.presets import PRESETS, RECIPES
+from keras_transformer.training.sections import ModelConfig, TrainingConfig
 
 FIELDS = [
     pytest.param(section, f, id=f"{section}.{f.name}")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from keras_transformer.models.distributed_fit import DistributedFit
-from keras_transformer.training.config import TrainingConfig
 from keras_transformer.training.distribution import STRATEGIES, distribute, make_strategy
+from keras_transformer.training.sections import TrainingConfig
 
 on_tensorflow = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="tf.distribute and our accumulation of gradients need TensorFlow"

@@ -1,0 +1,54 @@
+"""Values of settings that belong together: sizes of models, recipes of data sets, fine-tuning."""
+
+# Sizes: `base` and `big` are those of the paper (table 3), `tiny` is common for Multi30k. The mobile ones are students:
+# translating runs the encoder once and the decoder for every token, so a shallow decoder saves most of the time
+# ("Deep Encoder, Shallow Decoder", Kasai et al., 2021). They are pre-norm: a deep post-norm encoder learns
+# slowly at first ("Learning Deep Transformer Models for Machine Translation", Wang et al., 2019).
+PRESETS = {
+    "tiny": {"num_layers": 4, "num_heads": 4, "hidden_dim": 128, "intermediate_dim": 256, "dropout": 0.3},
+    "small": {"num_layers": 6, "num_heads": 4, "hidden_dim": 256, "intermediate_dim": 1024, "dropout": 0.2},
+    "base": {"num_layers": 6, "num_heads": 8, "hidden_dim": 512, "intermediate_dim": 2048, "dropout": 0.1},
+    "big": {"num_layers": 6, "num_heads": 16, "hidden_dim": 1024, "intermediate_dim": 4096, "dropout": 0.3},
+    "mobile": {
+        **{"num_layers": 6, "num_decoder_layers": 2, "num_heads": 4},
+        **{"hidden_dim": 128, "intermediate_dim": 256, "dropout": 0.1, "normalize_first": True},
+    },
+    "mobile-base": {
+        **{"num_layers": 6, "num_decoder_layers": 2, "num_heads": 8},
+        **{"hidden_dim": 256, "intermediate_dim": 1024, "dropout": 0.1, "normalize_first": True},
+    },
+}
+
+
+# The settings in which a data set differs from the defaults: small corpora need other steps and rates than the paper's
+# 4.5 million pairs. Learning rates are those of the tiny preset.
+RECIPES = {
+    "phrasebook": {
+        "epochs": 10,
+        "learning_rate": 3e-3,
+        "warmup_steps": 200,
+        "dropout": 0.1,
+        "tokens_per_batch": 2048,
+    },
+    "multi30k": {
+        "vocabulary_size": 5000,
+        "epochs": 75,
+        "learning_rate": 5e-3,
+        "warmup_steps": 2000,
+        "dropout": 0.15,
+        "ema_momentum": 0.999,
+        "subword_sampling": 0.5,
+        "tokens_per_batch": 4096,
+        "num_beams": 5,
+        "length_penalty": 1.0,  # On validation up to 0.5 BLEU better than 0.6, because hypotheses are too short.
+    },
+    "none": {},
+}
+
+
+# How fine-tuning differs from the defaults. A higher learning rate forgets more; see docs/training.md.
+FINE_TUNING = {"epochs": 5, "learning_rate": 5e-4, "warmup_steps": 100, "tokens_per_batch": 2048}
+
+
+# What a fine-tuned model may have of its own; the rest of its architecture and its vocabulary are given.
+OWN_TO_FINE_TUNING = ("dropout", "attention_dropout", "dtype")

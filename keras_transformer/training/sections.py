@@ -1,0 +1,341 @@
+"""The settings of a run in sections: frozen dataclasses that check their values."""
+
+import functools
+import math
+import os
+import re
+from dataclasses import dataclass
+
+from keras_transformer.settings import (
+    AT_LEAST_0,
+    AT_LEAST_1,
+    POSITIVE,
+    RATE,
+    SEED,
+    ConfigError,
+    Rule,
+    Settings,
+    changeable,
+    setting,
+)
+
+# Parts of a model that `freeze` can name.
+PARTS = ("embeddings", "encoder", "decoder")
+
+
+# Training texts of more bytes than this are tokenized into files instead of memory.
+LARGE_TEXT = 64 << 20
+
+
+# Settings that name the user's own texts. If they are given, they replace the data set.
+OWN_FILES = (
+    *("train", "train_source", "train_target", "val", "val_source", "val_target"),
+    *("test", "test_source", "test_target"),
+)
+
+
+# The settings of `keras_transformer.data.cleaning.Cleaner`.
+CLEANING = "source_language", "target_language", "max_characters", "max_character_ratio", "identify_languages"
+
+
+# Numbers of layers, separated by commas.
+LAYERS = Rule(lambda value: re.fullmatch(r"(\d+(,\d+)*)?", value), "numbers separated by commas, such as 0,2")
+
+
+_DIRECTION = re.compile("[A-Za-z]+(_[A-Za-z0-9]+)*-[A-Za-z]+(_[A-Za-z0-9]+)*")
+
+
+def directions(name, value):
+    """A tuple of directions, such as `("en-de", "de-en")`, from a list of them or of lists of them.
+
+    Raises:
+        ConfigError: one of them has another form, or comes twice.
+    """
+    found = [one for part in value for one in (part if isinstance(part, list | tuple) else [part])]
+    for one in found:
+        if not isinstance(one, str) or not _DIRECTION.fullmatch(one) or found.count(one) > 1:
+            raise ConfigError(
+                f"`{name}` must be different pairs of language codes, such as en-de en-fr zh_TW-en. Received: {one!r}."
+            )
+    return tuple(found)
+
+
+def corpora(name, value, others=("weight",)):
+    """A tuple of dictionaries with source, target, name, direction and others, from lists of words or dictionaries.
+
+    Raises:
+        ConfigError: a corpus has another form.
+    """
+    found, keys = [], ("source", "target", "name", "direction", *others)
+    for one in value:
+        try:
+            if not isinstance(one, dict):
+                source, target, *options = one
+                one = {"source": source, "target": target, **dict(option.split("=", 1) for option in options)}
+            one = {"name": None, "direction": None, **dict.fromkeys(others, 1.0), **one}
+            if one.keys() != set(keys):
+                raise ValueError(f"unknown: {', '.join(one.keys() - set(keys))}")
+            for other in others:
+                one[other] = float(one[other])
+                if not 0 < one[other] < math.inf:
+                    raise ValueError(f"{other} must be positive")
+            for side in ("source", "target"):
+                one[side] = os.path.abspath(one[side])
+            if one["direction"] is not None:
+                directions("direction", [one["direction"]])
+        except (TypeError, ValueError) as error:
+            options = " and ".join(["name=NAME", "direction=SOURCE-TARGET", *(f"{other}=W" for other in others)])
+            raise ConfigError(
+                f"`{name}` must be SOURCE TARGET, optionally followed by {options}. Received: {one!r} ({error})."
+            ) from error
+        found.append({key: one[key] for key in keys})
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class ModelConfig(Settings):
+    """The arguments of `keras_transformer.Transformer`; vocabulary sizes come from the tokenizers."""
+
+    num_layers: int = setting(4, "encoder blocks", AT_LEAST_1)
+    num_decoder_layers: int | None = setting(None, "decoder blocks (default: as many as encoder blocks)", AT_LEAST_1)
+    num_heads: int = setting(4, "attention heads; must divide --hidden-dim", AT_LEAST_1)
+    hidden_dim: int = setting(128, "width of the model", AT_LEAST_1)
+    intermediate_dim: int = setting(256, "width of the feed-forward sublayers", AT_LEAST_1)
+    dropout: float = setting(0.1, "rate in [0, 1) on embeddings and on every sublayer's output", RATE)
+    attention_dropout: float = setting(0.0, "rate in [0, 1) on the attention scores", RATE)
+    activation: str = setting("relu", "any Keras activation, for the feed-forward sublayers")
+    normalize_first: bool = setting(False, "pre-norm instead of the paper's post-norm")
+    layer_norm_epsilon: float = setting(1e-6, "added to the variance in layer normalisation", POSITIVE)
+    tie_embeddings: str = setting(
+        "all",
+        "which of the two embeddings and the output projection are one matrix (separate vocabularies: target)",
+        choices=("all", "target", "none"),
+    )
+    position_type: str = setting("sinusoidal", "kind of positions", choices=("sinusoidal", "learned"))
+    layout: str = setting(
+        "interleaved", "order of the sines and cosines of positions", choices=("interleaved", "concatenated")
+    )
+    max_wavelength: float = setting(10000.0, "largest wavelength of sinusoidal positions, divided by 2 pi", POSITIVE)
+    first_position: int = setting(0, "sinusoidal position of the first token", AT_LEAST_0)
+    scale_embeddings: bool = setting(True, "multiply token embeddings by the square root of the width")
+    output_bias: bool = setting(False, "a bias in the output projection")
+    source_language_token_id: int | None = setting(None, "see `Transformer`; only imported models have it", flag=False)
+    dtype: str = setting(
+        "float32", "dtype policy", choices=("float32", "mixed_bfloat16", "mixed_float16"), also=("--dtype-policy",)
+    )
+
+
+@dataclass(frozen=True)
+class DataConfig(Settings):
+    """Where the sentence pairs come from and how they become batches."""
+
+    dataset: str = setting(
+        "phrasebook",
+        "phrasebook: embedded; multi30k: downloaded, or read from --data-dir; none: only own files",
+        choices=("phrasebook", "multi30k", "none"),
+    )
+    data_dir: str | None = changeable(None, "folder with the Multi30k files (default: download and cache)", path=True)
+    variant: str = setting("", "Multi30k text: empty for raw, lc.norm.tok for the lower-cased, tokenised form")
+    test_set: str = changeable("test_2016_flickr", "Multi30k test set")
+    source_language: str = setting("en", "language code of the source, for Multi30k's file names and for whole texts")
+    target_language: str = setting("de", "language code of the target")
+    directions: tuple = setting(
+        (),
+        "directions of one model, such as en-de en-fr de-en; each of your own texts has direction= instead",
+        convert=directions,
+        metavar="SOURCE-TARGET",
+    )
+    train_source: str | None = changeable(None, "own training text, one sentence per line, plain or .gz", path=True)
+    train_target: str | None = changeable(None, "its translation, line by line", path=True)
+    val_source: str | None = changeable(None, "own validation text", path=True)
+    val_target: str | None = changeable(None, "its translation", path=True)
+    test_source: str | None = changeable(None, "own test text (default: the validation text)", path=True)
+    test_target: str | None = changeable(None, "its translation", path=True)
+    max_length: int = setting(128, "longest sentence, in tokens, the end token included", AT_LEAST_1)
+    general_source: str | None = changeable(
+        None, "general text that is mixed into every pass, so that fine-tuning does not forget", path=True
+    )
+    general_target: str | None = changeable(None, "its translation, line by line", path=True)
+    general_weight: float = setting(1.0, "pairs of the general text per own pair", POSITIVE)
+    general_test_source: str | None = changeable(None, "general test text, scored before and after training", path=True)
+    general_test_target: str | None = changeable(None, "its translation", path=True)
+    train: tuple = changeable(
+        (),
+        "SOURCE TARGET [name=NAME] [weight=W] [direction=en-de]: own training text, any number of times; a pass has W "
+        "times its pairs (default: 1)",
+        convert=corpora,
+        metavar="FILE",
+    )
+    val: tuple = changeable(
+        (),
+        "SOURCE TARGET [name=NAME] [direction=en-de]: own validation text, any number of times",
+        convert=functools.partial(corpora, others=()),
+        metavar="FILE",
+    )
+    test: tuple = changeable(
+        (),
+        "SOURCE TARGET [name=NAME] [direction=en-de]: own test text, any number of times",
+        convert=functools.partial(corpora, others=()),
+        metavar="FILE",
+    )
+    corpus_temperature: float = setting(
+        1.0,
+        "T of at least 1: the share of a corpus in a pass is its size to the power of 1 / T, so that small ones come "
+        "more often",
+        AT_LEAST_1,
+    )
+    clean: bool = setting(False, "leave out pairs that are probably no translations; see keras_transformer clean")
+    max_characters: int = setting(1000, "cleaning: longest line, in characters", AT_LEAST_1)
+    max_character_ratio: float = setting(
+        3.0, "cleaning: largest ratio of the two sides, in characters (plus 20 characters)", AT_LEAST_1
+    )
+    identify_languages: bool = setting(
+        False, "cleaning: leave out lines in another language; needs pip install lingua-language-detector"
+    )
+    over_long: str = setting("drop", "what to do with longer training pairs", choices=("drop", "cut"))
+    tokens_per_batch: int = setting(
+        4096, "padded target tokens of a batch; source tokens may be up to twice as many", AT_LEAST_1
+    )
+    cache_dir: str | None = changeable(
+        None,
+        "folder for the token ids of large training texts, which later runs use again (default: texts of more than "
+        f"{LARGE_TEXT >> 20} MiB in ~/.keras/keras_transformer, others in memory)",
+        path=True,
+    )
+    workers: int | None = changeable(
+        None,
+        "processes that make the batches and tokenize large texts (default: one per 4 cores; all cores)",
+        AT_LEAST_1,
+    )
+    bleu_tokenize: str | None = changeable(
+        None, "sacreBLEU's tokenizer (default: none for lc.norm.tok, which is tokenised; 13a for other text)"
+    )
+
+    def all_directions(self):
+        """The directions of the training texts, in order, such as `["en-de", "de-en"]`; empty for one without a tag."""
+        return list(dict.fromkeys([*self.directions, *(one["direction"] for one in self.train if one["direction"])]))
+
+    def target_languages(self):
+        """The target languages of these directions, in order; the first is the default of a translator."""
+        return list(dict.fromkeys(direction.split("-")[1] for direction in self.all_directions()))
+
+    def language_of_sources(self):
+        """The language code of the sources, for whole texts; None if several directions have different ones."""
+        sources = {direction.split("-")[0] for direction in self.all_directions()} or {self.source_language}
+        return sources.pop() if len(sources) == 1 else None
+
+    def sacrebleu_tokenizer(self):
+        """sacreBLEU's tokenizer for this text: tokenised text must not be split again."""
+        return self.bleu_tokenize or ("none" if self.variant == "lc.norm.tok" else "13a")
+
+
+@dataclass(frozen=True)
+class TokenizerConfig(Settings):
+    """How text becomes token ids."""
+
+    vocabulary_from: str | None = setting(
+        None, "run folder whose vocabulary this run takes: for ensembles, and for students of a teacher", path=True
+    )
+    tokenizer: str = setting("unigram", "kind of subword tokenizer", choices=("unigram", "bpe", "wordpiece"))
+    vocabulary_size: int | None = setting(
+        None, "token ids per vocabulary (default: 8,000, or fewer if the text has too few words)", AT_LEAST_1
+    )
+    separate_vocabularies: bool = setting(False, "one vocabulary per language instead of a shared one")
+    num_placeholders: int | None = setting(
+        None,
+        "tokens that stand for what must not change: addresses, {name}, numbers with units, emoji, terms of a glossary "
+        "(default: 8; none for wordpiece)",
+        AT_LEAST_0,
+        Rule(lambda value: value <= 99, "at most 99"),
+    )
+
+
+@dataclass(frozen=True)
+class TrainingConfig(Settings):
+    """The recipe; the values are those of section 5 of the paper, with exceptions for small corpora."""
+
+    init_from: str | None = setting(
+        None,
+        "fine-tune: run folder whose architecture, vocabulary, search settings and weights this run begins with",
+        path=True,
+    )
+    freeze: str = setting(
+        "",
+        "parts that are not trained, separated by commas: embeddings, encoder, decoder",
+        Rule(lambda value: not value or set(value.split(",")) < set(PARTS), f"some but not all of {', '.join(PARTS)}"),
+    )
+    layers_from: str | None = setting(
+        None,
+        "run folder with whose weights this run begins where shapes fit: embeddings, and blocks spread evenly over its "
+        "own",
+        path=True,
+    )
+    encoder_layers: str = setting(
+        "", "numbers of the encoder blocks of --layers-from, one for each block of this run, such as 0,2", LAYERS
+    )
+    decoder_layers: str = setting("", "the same for the decoder blocks", LAYERS)
+    teacher: str | None = setting(
+        None,
+        "word-level distillation: run folder of a model whose distribution over the tokens is learned, too",
+        path=True,
+    )
+    teacher_weight: float = setting(0.5, "weight in [0, 1) of the teacher's distribution in the loss", RATE)
+    epochs: int = changeable(30, "maximum number of passes over the training pairs", AT_LEAST_1)
+    steps_per_epoch: int | None = setting(
+        None,
+        "batches of an epoch, after which there is validation and a checkpoint (default: one pass)",
+        AT_LEAST_1,
+    )
+    checkpoint_steps: int | None = changeable(
+        None,
+        "save a checkpoint also every this many batches of an epoch (default: at the end of epochs)",
+        AT_LEAST_1,
+    )
+    checkpoint_minutes: float | None = changeable(
+        None,
+        "save a checkpoint also when the last one is this many minutes old (default: at the end of epochs)",
+        POSITIVE,
+    )
+    max_minutes: float | None = changeable(
+        None, "time limit; training stops after the epoch that reaches it (default: none)", POSITIVE
+    )
+    learning_rate: float | None = setting(
+        None,
+        "peak learning rate; recipes give the tiny preset's rate; wider presets scale it by 128 / hidden_dim, and more "
+        "than two --directions by 2 / their number (default: the paper's, (hidden_dim * warmup_steps)^-0.5)",
+        POSITIVE,
+    )
+    warmup_steps: int = setting(4000, "optimizer steps until the learning rate peaks", AT_LEAST_1)
+    label_smoothing: float = setting(0.1, "probability mass in [0, 1) spread over the vocabulary", RATE)
+    clip_norm: float | None = setting(1.0, "largest global norm of the gradient (0: no clipping)", AT_LEAST_0)
+    ema_momentum: float | None = setting(
+        None,
+        "validate and keep an exponential moving average of the weights, e.g. 0.998; 0 for none (default: the weights)",
+        RATE,
+    )
+    monitor: str = setting("val_loss", "metric that chooses the best epoch", choices=("val_loss", "val_bleu"))
+    patience: int | None = changeable(
+        None, "stop after this many epochs without improvement (default: never)", AT_LEAST_1
+    )
+    subword_sampling: float = setting(
+        0.0, "subword regularisation: alpha in (0, 1) of segmentations sampled in every pass; 0 for none", RATE
+    )
+    subword_sampling_passes: int | None = setting(
+        None,
+        "passes with sampled segmentations; later passes use those of translation "
+        "(default: five eighths of --epochs; with --steps-per-epoch all)",
+        AT_LEAST_1,
+    )
+    placeholder_share: float = setting(
+        0.1, "share in [0, 1) of the training pairs in which words become placeholders, drawn in every pass", RATE
+    )
+    strategy: str = changeable(
+        "auto",
+        "devices: one, mirrored (all of this machine), multi_worker (TF_CONFIG or Slurm), auto (what is available)",
+        choices=("auto", "one", "mirrored", "multi_worker"),
+    )
+    gradient_accumulation_steps: int = changeable(
+        1, "parts that a batch is split into, with one update for all: saves memory", AT_LEAST_1
+    )
+    jit_compile: bool = changeable(False, "compile the training step with XLA, once for every batch shape")
+    seed: int = setting(0, "seed of weights, dropout, batch order and tokenizer sampling", SEED)
