@@ -22,9 +22,10 @@ def phrases(split="train"):
 def own_files(folder, **changes):
     """Flags for training on small own files; `changes` replaces the content of some."""
     flags = []
-    for name in ("train_source", "train_target", "val_source", "val_target"):
-        content = changes.get(name, b"a small dog\na small cat\na big dog\n" * 20)
-        flags += [f"--{name.replace('_', '-')}", str(write(folder / name, content))]
+    for split in ("train", "val"):
+        names = [f"{split}_source", f"{split}_target"]
+        contents = [changes.get(name, b"a small dog\na small cat\na big dog\n" * 20) for name in names]
+        flags += [f"--{split}", *(str(write(folder / name, x)) for name, x in zip(names, contents, strict=True))]
     return flags
 
 
@@ -38,8 +39,7 @@ def files(folder, **splits):
     """Flags for texts written to `folder`: a list of pairs by the name of the split."""
     flags = []
     for split, pairs in splits.items():
-        for name, path in zip(("source", "target"), side_by_side(folder, split, pairs), strict=True):
-            flags += [f"--{split.replace('_', '-')}-{name}", path]
+        flags += [f"--{split.replace('_', '-')}", *side_by_side(folder, split, pairs)]
     return flags
 
 

@@ -79,7 +79,7 @@ def configure(flags, file, run_dir=None, resume=False):
         other.check_trained(for_vocabulary=name == "vocabulary_from")
     init, vocabulary, layers = (others[name].config() if name in others else None for name in OTHER_RUNS[:3])
     config = RunConfig.make(flags, file, init, vocabulary, layers)
-    own = "own" if config.data.train_source or config.data.train else config.data.dataset
+    own = "own" if config.data.train else config.data.dataset
     run = Run(run_dir or Path("runs", f"{own}-{config.preset}"))
     if resume:
         run.check_resumable()

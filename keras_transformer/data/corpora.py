@@ -139,12 +139,11 @@ def load_corpus(data):
     """
     general = {}
     for name in ("general", "general_test"):
-        paths = getattr(data, f"{name}_source"), getattr(data, f"{name}_target")
-        if any(paths) != all(paths):
-            flags = " and ".join(f"--{name.replace('_', '-')}-{side}" for side in ("source", "target"))
-            raise DataError(f"{flags} must be given together. Received: source={paths[0]}, target={paths[1]}.")
-        if all(paths):
-            general[name] = (parallel_files if name == "general" else read_parallel)(*paths)
+        if len(texts := getattr(data, name)) > 1:
+            raise DataError(f"--{name.replace('_', '-')} names one text. Received: {len(texts)}. Join the files.")
+        for text in texts:
+            files = text["source"], text["target"]
+            general[name] = (parallel_files if name == "general" else read_parallel)(*files)
     corpus = _splits(data)._replace(**general)
     if general and corpus.train[0].direction:
         raise DataError(
@@ -161,14 +160,12 @@ def one_test_set(data, target_language):
 
 
 def _splits(data):
-    splits = ("train", "val", "test")
-    own = {split: (getattr(data, f"{split}_source"), getattr(data, f"{split}_target")) for split in splits}
-    if any(getattr(data, split) or any(own[split]) for split in splits):
-        return _own_texts(data, own)
+    if data.train or data.val or data.test:
+        return _own_texts(data)
     if data.dataset == "none":
         raise DataError(
             "This run has no data set of its own, because its model was imported. Received: dataset='none'. Name the "
-            "text: --source and --reference to score, --text to draw, --train-source and the like to train."
+            "text: --source and --reference to score, --text to draw, --train and --val to train."
         )
     load = functools.partial(_multi30k, data) if data.dataset == "multi30k" else _phrasebook
     if data.dataset == "phrasebook":
@@ -196,20 +193,14 @@ def _splits(data):
     return Corpus(*(list(itertools.chain.from_iterable(texts)) for texts in zip(*corpora, strict=True)))
 
 
-def _own_texts(data, own):
-    """The `Corpus` of the user's own files; `own` has a pair of paths for each split, which may be None."""
-    texts = {}
-    for split, paths in own.items():
-        named = getattr(data, split)
-        needed = split != "test" and not named
-        if any(paths) != all(paths) or (needed and not all(paths)):
-            raise DataError(
-                "Own files come in pairs, for training and for validation: --train-source, --train-target (or "
-                "--train SOURCE TARGET), --val-source, --val-target (or --val SOURCE TARGET). "
-                f"Received for {split}: source={paths[0]}, target={paths[1]}."
-            )
-        texts[split] = [parallel_files(*paths)] if all(paths) else []
-        texts[split] += map(corpus_text, named)
+def _own_texts(data):
+    """The `Corpus` of the user's own files."""
+    texts = {split: [corpus_text(text) for text in getattr(data, split)] for split in ("train", "val", "test")}
+    if missing := [f"--{split} SOURCE TARGET" for split in ("train", "val") if not texts[split]]:
+        raise DataError(
+            "Own text is needed for training and for validation: --train SOURCE TARGET and --val SOURCE TARGET. "
+            f"Missing: {' and '.join(missing)}."
+        )
     everything = list(itertools.chain.from_iterable(texts.values()))
     for split in ("val", "test"):
         names = list(map(str, texts[split]))

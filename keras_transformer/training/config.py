@@ -86,7 +86,7 @@ class RunConfig:
                 need.
         """
         file = _said(file or {}, init)
-        if "dataset" in settings and not settings.keys() & {"train", "train_source", "train_target"}:
+        if "dataset" in settings and "train" not in settings:
             file = {key: value for key, value in file.items() if key not in OWN_FILES}
         given = {**file, **settings}
         if vocabulary is not None:
@@ -281,7 +281,7 @@ def _completed(settings, init=None):
         return {**recipe, **_inherited(init), **settings}
     preset = one_of("preset", settings.get("preset", "tiny"), PRESETS)
     dataset = one_of("dataset", settings.get("dataset", "phrasebook"), RECIPES)
-    own = any(settings.get(name) for name in ("train", "train_source", "train_target"))  # There is no recipe for these.
+    own = settings.get("train")  # There is no recipe for own text.
     completed = {**PRESETS[preset], **({} if own else _recipe(dataset, preset, settings)), **settings}
     if completed.get("separate_vocabularies"):
         completed.setdefault("tie_embeddings", "target")
@@ -369,6 +369,10 @@ def _flat(path, content):
         else:
             flat[key] = value
     flat = {_RENAMED.get(key, key): value for key, value in flat.items()}
+    for name in (*OWN_FILES, "general", "general_test"):  # Older runs have settings for each side.
+        sides = [flat.pop(f"{name}_{side}", None) for side in ("source", "target")]
+        if all(sides):
+            flat[name] = [sides, *flat.get(name, ())]
     try:
         _sections(flat)
     except ConfigError as error:

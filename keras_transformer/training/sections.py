@@ -28,12 +28,7 @@ LARGE_TEXT = 64 << 20
 
 
 # Settings that name the user's own texts. If they are given, they replace the data set.
-OWN_FILES = (
-    *("train", "train_source", "train_target", "val", "val_source", "val_target"),
-    *("test", "test_source", "test_target"),
-)
-
-
+OWN_FILES = ("train", "val", "test")
 # The settings of `keras_transformer.data.cleaning.Cleaner`.
 CLEANING = "source_language", "target_language", "max_characters", "max_character_ratio", "identify_languages"
 
@@ -145,20 +140,8 @@ class DataConfig(Settings):
         convert=directions,
         metavar="SOURCE-TARGET",
     )
-    train_source: str | None = changeable(None, "own training text, one sentence per line, plain or .gz", path=True)
-    train_target: str | None = changeable(None, "its translation, line by line", path=True)
-    val_source: str | None = changeable(None, "own validation text", path=True)
-    val_target: str | None = changeable(None, "its translation", path=True)
-    test_source: str | None = changeable(None, "own test text (default: the validation text)", path=True)
-    test_target: str | None = changeable(None, "its translation", path=True)
     max_length: int = setting(128, "longest sentence, in tokens, the end token included", AT_LEAST_1)
-    general_source: str | None = changeable(
-        None, "general text that is mixed into every pass, so that fine-tuning does not forget", path=True
-    )
-    general_target: str | None = changeable(None, "its translation, line by line", path=True)
     general_weight: float = setting(1.0, "pairs of the general text per own pair", POSITIVE)
-    general_test_source: str | None = changeable(None, "general test text, scored before and after training", path=True)
-    general_test_target: str | None = changeable(None, "its translation", path=True)
     train: tuple = changeable(
         (),
         "SOURCE TARGET [name=NAME] [weight=W] [direction=en-de]: own training text, any number of times; a pass has W "
@@ -174,7 +157,19 @@ class DataConfig(Settings):
     )
     test: tuple = changeable(
         (),
-        "SOURCE TARGET [name=NAME] [direction=en-de]: own test text, any number of times",
+        "SOURCE TARGET [name=NAME] [direction=en-de]: own test text, any number of times (default: --val)",
+        convert=functools.partial(corpora, others=()),
+        metavar="FILE",
+    )
+    general: tuple = changeable(
+        (),
+        "SOURCE TARGET: general text that is mixed into every pass, so that fine-tuning does not forget",
+        convert=functools.partial(corpora, others=()),
+        metavar="FILE",
+    )
+    general_test: tuple = changeable(
+        (),
+        "SOURCE TARGET: general test text, scored before and after training",
         convert=functools.partial(corpora, others=()),
         metavar="FILE",
     )

@@ -309,15 +309,14 @@ class Distillation:
 
     def _corpus(self):
         """The teacher's own `Corpus`, or None if it has none and none is needed."""
-        own = self.flags.keys() & {"val", "val_source"}
         try:
             return load_corpus(self.config.data)
         except DataError as error:
-            if self.arguments.source and own:
+            if self.arguments.source and "val" in self.flags:
                 return None
             raise DataError(
-                f"The text of the teacher {self.teachers[0]} cannot be read: {error} Or name other text: --source, "
-                "--val-source and --val-target."
+                f"The text of the teacher {self.teachers[0]} cannot be read: {error} Or name other text: --source "
+                "and --val."
             ) from error
 
     def _has_references(self):
@@ -388,7 +387,7 @@ class Distillation:
                 [*self.text.paths("real"), "name=real", f"weight={self.arguments.real_weight}", *end]
             )
         for split in ("val", "test"):
-            if self.corpus and not flags.keys() & {split, f"{split}_source"}:
+            if self.corpus and split not in flags:
                 corpora[split] = [[*self.text.paths(split), f"name={split}", *end]]
         corpora["train"] += self.more_text
         settings |= {**corpora, "bleu_tokenize": self.config.data.sacrebleu_tokenizer()}

@@ -334,7 +334,12 @@ def test_a_run_goes_on_with_other_settings_where_they_make_no_other_run(small, t
     # All epochs are done: it is scored again. The same text under another name is the same run, another text is not.
     other = tmp_path / "other"
     other.write_bytes((small.folder / "train_source").read_bytes())
-    assert train_keras.main([*flags, "--num-beams", "2", "--train-source", str(other), "--no-export"]) == 0
+    assert (
+        train_keras.main(
+            [*flags, "--num-beams", "2", "--train", str(other), str(small.folder / "train_target"), "--no-export"]
+        )
+        == 0
+    )
     assert "after training" in capsys.readouterr().out
     assert json.loads((run_dir / "config.json").read_text())["decoding"]["num_beams"] == 2
     assert (run_dir / "log.csv").read_bytes() == rows

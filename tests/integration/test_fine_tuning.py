@@ -105,9 +105,9 @@ def test_what_does_not_fit_the_weights_is_an_error(golden, tmp_path, capsys, fla
     assert re.search(message, capsys.readouterr().err)
 
 
-def test_general_text_comes_in_pairs(tmp_path):
-    config = RunConfig.make({"general_source": "x"})
-    with pytest.raises(DataError, match="--general-source and --general-target must be given together"):
+def test_general_text_is_one(tmp_path):
+    config = RunConfig.make({"general_test": [["a", "b"], ["c", "d"]]})
+    with pytest.raises(DataError, match=r"--general-test names one text\. Received: 2\. Join the files"):
         load_corpus(config.data)
     with pytest.raises(ConfigError, match="`general_weight` must be positive"):
         RunConfig.make({"general_weight": 0.0})

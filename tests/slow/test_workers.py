@@ -24,10 +24,12 @@ FLAGS = """--num-layers 1 --num-heads 1 --hidden-dim 8 --intermediate-dim 8 --nu
 def files(tmp_path):
     """Flags that name a small corpus, whose sentences have different lengths."""
     flags = []
-    for name in ("train_source", "train_target", "val_source", "val_target"):
-        path = tmp_path / name
-        path.write_text("a small dog\na cat\na big dog and a small cat\n" * (20 if "train" in name else 1))
-        flags += [f"--{name.replace('_', '-')}", path]
+    for split in ("train", "val"):
+        flags.append(f"--{split}")
+        for side in ("source", "target"):
+            path = tmp_path / f"{split}_{side}"
+            path.write_text("a small dog\na cat\na big dog and a small cat\n" * (20 if split == "train" else 1))
+            flags.append(path)
     return flags
 
 

@@ -93,8 +93,8 @@ def old_run(folder):
         (["--hidden-dim", "10", "--num-heads", "3"], "`hidden_dim` must be divisible by `num_heads`"),
         (["--hidden-dim", "9", "--num-heads", "3"], "`hidden_dim` must be an even number"),
         (["--activation", "rele"], "rele"),
-        (["--train-source", "a.en"], "Own files come in pairs"),
-        (["--train-target", "none"], "/none: No such file"),
+        (["--train", "a.en"], "`train` must be SOURCE TARGET, optionally followed by name=NAME"),
+        (["--train", "none", "none"], "/none: No such file"),
         (["--num-beams", "0"], "`num_beams` must be at least 1"),
         (["--config", "missing.json"], "Cannot read the config file missing.json"),
         (["--vocabulary-size", "100000"], "`vocabulary_size` is too large for this text"),
@@ -112,7 +112,7 @@ def old_run(folder):
 )
 def test_flags_that_cannot_be_and_the_run_that_was_to_be_replaced(tmp_path, capsys, flags, message):
     run_dir = old_run(tmp_path / "run")
-    files = [] if {"--dataset", "--train-source"} & set(flags) else own_files(tmp_path)
+    files = [] if {"--dataset"} & set(flags) else own_files(tmp_path)
     with pytest.raises(SystemExit, match="2"):
         train_keras.main([*files, *flags, "--run-dir", str(run_dir), "--overwrite"])
     assert message in capsys.readouterr().err

@@ -12,7 +12,7 @@ from trainings import made_phrasebook
 
 from keras_transformer.data import corpora as datasets
 from keras_transformer.data.corpora import DataError, ParallelText, load_corpus, multi30k, parallel_files, read_parallel
-from keras_transformer.training.sections import DataConfig
+from keras_transformer.training.sections import DataConfig, corpora
 
 # Pairs.
 
@@ -87,11 +87,9 @@ def test_the_phrasebook_is_the_default():
 @pytest.fixture
 def own(tmp_path):
     """Settings for own files: train, val and test, each one pair that names its split."""
-    settings = {}
-    for split in ("train", "val", "test"):
-        for side in ("source", "target"):
-            settings[f"{split}_{side}"] = str(write(tmp_path / f"{split}.{side}", f"{split} {side}\n"))
-    return settings
+    splits, sides = ("train", "val", "test"), ("source", "target")
+    files = {split: [write(tmp_path / f"{split}.{side}", f"{split} {side}\n") for side in sides] for split in splits}
+    return {split: corpora(split, [paths], others=("weight",)[split != "train" :]) for split, paths in files.items()}
 
 
 def test_own_files_are_three_splits(own):
@@ -111,22 +109,11 @@ def test_without_a_test_split_validation_is_it(own):
     assert corpus.validation[0].pairs == [("val source", "val target")]
 
 
-@pytest.mark.parametrize(
-    ("missing", "split"),
-    [
-        (["train_source"], "train"),
-        (["train_target"], "train"),
-        (["val_target"], "val"),
-        (["test_source"], "test"),
-        (["val_source", "val_target"], "val"),
-        (["train_source", "train_target"], "train"),
-        (["train_source", "train_target", "val_source", "val_target"], "train"),
-    ],
-    ids=" ".join,
-)
-def test_own_files_come_in_pairs(own, missing, split):
+@pytest.mark.parametrize("missing", [["train"], ["val"], ["train", "val"]], ids=" ".join)
+def test_own_files_are_for_training_and_for_validation(own, missing):
     settings = {name: path for name, path in own.items() if name not in missing}
-    with pytest.raises(DataError, match=f"Own files come in pairs.*--train-source.*Received for {split}: source="):
+    names = " and ".join(f"--{split} SOURCE TARGET" for split in missing)
+    with pytest.raises(DataError, match=rf"Own text is needed for training and for validation.*Missing: {names}\.$"):
         load_corpus(DataConfig(**settings))
 
 

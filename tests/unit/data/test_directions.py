@@ -97,7 +97,7 @@ def entry(paths, direction=None, **more):
 def test_directions_that_do_not_go_together_are_an_error(own, train, val, others, message):
     settings = {"train": [entry(own, train, weight=1.0)], "val": [entry(own, val)], **others}
     if settings.pop("general", None):
-        settings |= {"general_source": own[0], "general_target": own[1]}
+        settings |= {"general": [own[:2]]}
     with pytest.raises(DataError, match=message):
         load_corpus(RunConfig.make(settings).data)
 

@@ -79,7 +79,7 @@ def test_the_default_is_the_tiny_preset_on_the_phrasebook():
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_preset_wins_over_defaults(preset):
-    config = RunConfig.make({"preset": preset, "train_source": "a", "train_target": "b"})
+    config = RunConfig.make({"preset": preset, "train": [["a", "b"]]})
     sizes = dataclasses.asdict(config.model)
     assert config.preset == preset
     assert {name: sizes[name] for name in PRESETS[preset]} == PRESETS[preset]
@@ -123,7 +123,7 @@ def test_many_directions_have_a_lower_learning_rate():
 
 
 def test_own_files_have_no_recipe():
-    config = RunConfig.make({"train_source": "a", "train_target": "b"})
+    config = RunConfig.make({"train": [["a", "b"]]})
     assert config.training == TrainingConfig()
     assert config.model.dropout == PRESETS["tiny"]["dropout"]
 
@@ -173,12 +173,25 @@ def test_a_part_of_a_config_wins_over_the_recipe_of_a_data_set_that_is_named(tmp
 
 
 def test_a_data_set_that_is_named_replaces_the_texts_of_a_run_with_own_ones(tmp_path):
-    own = RunConfig.make({"train_source": "a", "train_target": "b", "val_source": "c", "val_target": "d"})
+    own = RunConfig.make({"train": [["a", "b"]], "val": [["c", "d"]]})
     file = read_config_file(write(tmp_path / "config.json", own.to_dict()))
     assert RunConfig.make({"dataset": "multi30k"}, file) == RunConfig.make({"dataset": "multi30k"})
-    other = RunConfig.make({"train_source": "e"}, file)
-    paths = os.path.abspath("e"), os.path.abspath("b")
-    assert (other.data.train_source, other.data.train_target, other.training) == (*paths, TrainingConfig())
+    other = RunConfig.make({"train": [["e", "f"]]}, file)
+    assert (other.data.train[0]["source"], other.training) == (os.path.abspath("e"), TrainingConfig())
+    assert other.data.val == own.data.val
+
+
+def test_texts_of_older_runs_have_a_setting_for_each_side(tmp_path):
+    content = RunConfig().to_dict()
+    for name in ("train", "val", "general", "general_test"):
+        del content["data"][name]
+        content["data"] |= {f"{name}_source": f"/{name}.en", f"{name}_target": f"/{name}.de"}
+    content["data"] |= {"test_source": None, "test_target": None}
+    data = RunConfig.of_file(write(tmp_path / "config.json", content)).data
+    assert data.train[0]["source"] == "/train.en" and data.train[0]["weight"] == 1.0
+    assert [data.val[0]["target"], data.general[0]["source"], data.general_test[0]["target"], data.test] == [
+        *("/val.de", "/general.en", "/general_test.de", ()),
+    ]
 
 
 def test_a_run_that_begins_with_blocks_of_another_takes_their_normalisation():
@@ -326,7 +339,7 @@ def test_a_flag_sets_its_field_alone(section, f):
     assert type(flags[flat_name(f)]) is kind(section, f)
     changed = RunConfig.make(flags).flat()
     assert changed[flat_name(f)] == value
-    if flat_name(f) not in ("dataset", "train_source", "train_target"):  # These three also choose the recipe.
+    if flat_name(f) != "dataset":  # It also chooses the recipe.
         unchanged = RunConfig.make({}).flat()
         follows = {"subword_sampling_passes"} if flat_name(f) == "subword_sampling" else set()
         assert {name for name in changed if changed[name] != unchanged[name]} <= {flat_name(f)} | follows
@@ -433,7 +446,7 @@ def test_an_integer_is_taken_for_a_real_number(name):
     [
         {},
         {"preset": "base", "dataset": "multi30k", "normalize_first": True, "learning_rate": 1},
-        {"train_source": "a b.en", "train_target": "ä.de", "patience": 3, "vocabulary_size": None, "dropout": 0.3},
+        {"train": [["a b.en", "ä.de"]], "patience": 3, "vocabulary_size": None, "dropout": 0.3},
     ],
 )
 def test_config_json_gives_the_same_config_back(tmp_path, settings):
