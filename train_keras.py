@@ -1,4 +1,4 @@
-"""Trains a translator: `python train_keras.py` uses the embedded corpus, `--help` shows all settings.
+"""Trains a translator: `python train_keras.py` uses the embedded corpus, `--help all` shows all settings.
 
 Read `train` from top to bottom: it is the whole recipe, made of ordinary Keras parts. Copy what you need.
 """

@@ -20,15 +20,16 @@ class FlagParser(argparse.ArgumentParser):
     """A parser whose errors are one line: a list of a hundred flags would hide them.
 
     Args:
+        all_flags: the flags that show all flags. Defaults to `--help`.
         known_only: whether a flag that it does not know is an error, which names the flag that was probably meant.
             Defaults to True.
         **kwargs: see `argparse.ArgumentParser`.
     """
 
-    def __init__(self, *args, known_only=True, **kwargs):
+    def __init__(self, *args, all_flags="--help", known_only=True, **kwargs):
         # `--max-length` is not short for `--max-length-ratio`.
         super().__init__(*args, allow_abbrev=False, **kwargs)
-        self.known_only = known_only
+        self.all_flags, self.known_only = all_flags, known_only
 
     def parse_known_args(self, args=None, namespace=None):
         found, unknown = super().parse_known_args(args, namespace)
@@ -41,16 +42,17 @@ class FlagParser(argparse.ArgumentParser):
 
     def error(self, message):
         stop = "" if message.endswith((".", "?")) else "."
-        self.exit(2, f"error: {message}{stop} All flags: {self.prog} --help\n")
+        self.exit(2, f"error: {message}{stop} All flags: {self.prog} {self.all_flags}\n")
 
 
-def add_flags(parser, *sections, only=None):
+def add_flags(parser, *sections, only=None, shown=None):
     """Adds one flag per field of the named sections, grouped; flags that are not given are not in the parsed result.
 
     Args:
         parser: an `argparse.ArgumentParser`.
         sections: names in `SECTIONS`.
         only: names of settings. Defaults to None, all.
+        shown: names of settings whose flags `--help` shows. Defaults to None, all.
     """
     for name in sections:
         group = parser.add_argument_group(f"{name} settings")
@@ -59,12 +61,14 @@ def add_flags(parser, *sections, only=None):
             if not f.metadata["flag"] or (only is not None and dest not in only):
                 continue
             flags = ["--" + dest.replace("_", "-"), *f.metadata["also"]]
-            text = f.metadata["help"]
+            text = f.metadata["help"] if shown is None or dest in shown else argparse.SUPPRESS
             kwargs = {"dest": dest, "default": argparse.SUPPRESS}
             if bool in kinds:
                 group.add_argument(*flags, action=argparse.BooleanOptionalAction, help=text, **kwargs)
                 continue
-            if f.default not in (None, "", ()):
+            if text is argparse.SUPPRESS:
+                pass
+            elif f.default not in (None, "", ()):
                 text += f" (default: {f.default}{_changed_by(dest)})"
             elif _changed_by(dest):
                 text = f"{text[:-1]}{_changed_by(dest)})"  # These help texts end with "(default: ...)".

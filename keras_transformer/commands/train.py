@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import shlex
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from keras_transformer.training.config import CHANGEABLE, ConfigError, RunConfig
 from keras_transformer.training.presets import PRESETS
 from keras_transformer.training.run import Run
 
+# The settings that `--help` shows; `--help all` shows all.
+COMMON = ("dataset", "train", "val", "test", "directions", "vocabulary_size", "epochs", "tokens_per_batch")
+COMMON += ("dropout", "num_beams")
 # Settings that name a trained run.
 OTHER_RUNS = ("init_from", "vocabulary_from", "layers_from", "teacher")
 
@@ -36,12 +40,18 @@ def makes_the_run_folder(strategy):
 
 def parse(argv):
     """The `Run`, its `RunConfig`, and whether to resume, to overwrite and to export."""
+    argv = sys.argv[1:] if argv is None else argv
+    short = bool({"-h", "--help"} & set(argv)) and "all" not in argv
     parser = FlagParser(
         prog="python -m keras_transformer train",
+        all_flags="--help all",
         usage="%(prog)s [FLAGS]",
         description="Trains a translator, scores it on held-out sentences and exports a SavedModel. Without flags: "
         "on the embedded corpus, in a few minutes.",
-        epilog="Priority of settings: a flag overrides --config, then come the data set's recipe, the preset and the "
+        epilog="These are the flags that most people use; `--help all` shows the other "
+        f"{len(RunConfig().flat()) - len(COMMON)}, and which of them override which."
+        if short
+        else "Priority of settings: a flag overrides --config, then come the data set's recipe, the preset and the "
         "default. `--config RUN/config.json --dataset NAME` (or --preset NAME) keeps what was chosen for that run; "
         "settings that came from its recipe or preset are taken from the new ones. With --resume, the run's own "
         "settings are used. These may be changed: "
@@ -53,8 +63,9 @@ def parse(argv):
     parser.add_argument("--config", metavar="FILE", help="JSON file of settings, such as the config.json of a run")
     parser.add_argument("--resume", action="store_true", help="continue the run in the run folder, exactly")
     parser.add_argument("--overwrite", action="store_true", help="replace the run in the run folder")
-    parser.add_argument("--no-export", action="store_true", help="write no SavedModel at the end")
-    add_flags(parser, "data", "tokenizer", "model", "training", "decoding")
+    help = argparse.SUPPRESS if short else "write no SavedModel at the end"
+    parser.add_argument("--no-export", action="store_true", help=help)
+    add_flags(parser, "data", "tokenizer", "model", "training", "decoding", shown=COMMON if short else None)
     flags = vars(parser.parse_args(argv))
     names = ("run_dir", "config", "resume", "overwrite", "no_export")
     run_dir, file, resume, overwrite, no_export = (flags.pop(name) for name in names)

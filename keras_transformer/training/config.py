@@ -258,7 +258,7 @@ def _sections(flat):
         sections[name] = section(**section_settings(name, flat))
         flat = {key: value for key, value in flat.items() if key not in map(flat_name, dataclasses.fields(section))}
     if flat:
-        raise ConfigError(f"No such setting: {', '.join(sorted(flat))}. `--help` lists all of them.")
+        raise ConfigError(f"No such setting: {', '.join(sorted(flat))}. `--help all` lists all of them.")
     return sections
 
 

@@ -74,7 +74,7 @@ def test_command_lines_of_the_pages_have_flags_that_exist(capsys):
     ):
         words = {"train_keras.py": ["train"], "import opus-mt": ["import"]}.get(command, command.split())
         with pytest.raises(SystemExit, match="0"):
-            main([*words, "--help"])
+            main([*words, "--help", *(["all"] if words == ["train"] else [])])
         known[command] = set(re.findall(r"--[a-z0-9-]+", capsys.readouterr().out))
     shown = 0
     lines = "".join(page.read_text(encoding="utf-8") for page in PAGES).replace("\\\n", " ").splitlines()

@@ -86,7 +86,7 @@ def old_run(folder):
         (["--epochs", "x"], "invalid int value: 'x'"),
         (
             ["--no-such-flag"],
-            "error: unrecognized arguments: --no-such-flag. All flags: python -m keras_transformer train --help",
+            "error: unrecognized arguments: --no-such-flag. All flags: python -m keras_transformer train --help all",
         ),
         (["--epochz=3"], "error: unrecognized arguments: --epochz=3. Did you mean --epochs? All flags: "),
         (["--dropout", "1.5"], "`dropout` must be in [0, 1). Received: 1.5"),
@@ -298,3 +298,15 @@ def test_no_error_no_output(capsys):
         settings = DataConfig()
     assert settings.dataset == "phrasebook"
     assert capsys.readouterr() == ("", "")
+
+
+def test_help_of_training_shows_fifteen_flags_and_on_request_all(capsys):
+    shown = {}
+    for argv in (["--help"], ["--help", "all"]):
+        with pytest.raises(SystemExit, match="0"):
+            train_keras.main(argv)
+        text = capsys.readouterr().out
+        shown[len(argv)] = set(re.findall(r"^  (--[a-z][\w-]*)", text, re.MULTILINE))
+        assert "`--help all` shows the other" in " ".join(text.split()) or len(argv) == 2
+    assert len(shown[1]) == 15 and {"--train", "--val", "--epochs", "--run-dir"} <= shown[1] < shown[2]
+    assert len(shown[2]) > 90

@@ -504,7 +504,7 @@ def test_a_file_must_be_utf8(tmp_path):
 
 
 def test_an_unknown_setting_is_named():
-    with pytest.raises(ConfigError, match=r"No such setting: d_model, epoch. `--help` lists all of them"):
+    with pytest.raises(ConfigError, match=r"No such setting: d_model, epoch. `--help all` lists all of them"):
         RunConfig.make({"epoch": 3, "d_model": 4, "epochs": 3})
 
 
