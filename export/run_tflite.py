@@ -13,8 +13,27 @@ import json
 import sys
 import threading
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+
+
+class Sentence(NamedTuple):
+    """A text as the model gets it.
+
+    Attributes:
+        ids: token ids, cut, without the end token; the tag of the target language first, if there are tags.
+        text: the text with placeholders.
+        parts: what the placeholders stand for, "" for those that were cut.
+        unchanged: the text, if there is nothing in it to translate, else None.
+        truncated: whether the text had more tokens, and only its beginning is translated.
+    """
+
+    ids: list
+    text: str
+    parts: list
+    unchanged: str | None
+    truncated: bool
 
 
 class TFLiteTranslator:
@@ -80,58 +99,55 @@ class TFLiteTranslator:
             self._tokenizers = processors[0], processors[-1]
         return self._tokenizers
 
-    def translate(self, text, beam=True):
-        """Pairs (translation, score) of one text, best first; only one pair with greedy search."""
-        source, target = self.tokenizers()
-        text, parts = self._protected(text)
-        ids = self._tagged(source.encode(text))[: self.settings["source_length"] - 1]
-        if not parts:
-            return [(self._decoded(target, row), score) for row, score in self.translate_ids(ids, beam)]
-        placeholders = _beside("placeholders")
-        if not placeholders.has_words(text):
-            return [(placeholders.restored(text, parts), 0.0)]
-        numbers = {self.settings["end_token_id"] + 1 + i: part for i, part in enumerate(parts)}
-        parts = [part if i in ids else "" for i, part in numbers.items()]  # The rest was cut.
-        hypotheses = self.translate_ids(ids, beam)
-        hypotheses = [(self._decoded(target, row), score) for row, score in hypotheses]
-        return [(placeholders.restored(one, parts, source=text), score) for one, score in hypotheses]
+    def encode(self, text):
+        """The `Sentence` of a text.
 
-    def _tagged(self, token_ids):
-        """Token ids with the target-language tag before them; an empty list stays empty."""
-        return self._tag + token_ids if token_ids else []
-
-    def _decoded(self, target, token_ids):
-        special = {self.settings[f"{name}_token_id"] for name in ("pad", "start", "end")}
-        return target.decode([i for i in token_ids if i not in special])
-
-    def _protected(self, text):
-        """The text with placeholders, and what they stand for."""
+        Raises:
+            ValueError: the text has half of a surrogate pair.
+        """
         try:
             text.encode()
         except UnicodeEncodeError as error:
             raise ValueError(f"The text must be Unicode, without lone surrogates. Received: {text[:40]!r}.") from error
-        count = self.settings.get("num_placeholders", 0)
-        return _beside("placeholders").protect(text, count) if count else (text, ())
+        parts, unchanged, count = (), None, self.settings.get("num_placeholders", 0)
+        if count:
+            text, parts = _beside("placeholders").protect(text, count)
+            if parts and not _beside("placeholders").has_words(text):
+                unchanged = _beside("placeholders").restored(text, parts)
+        ids, most = self.tokenizers()[0].encode(text), self.settings["source_length"] - 1
+        ids = self._tag + ids if ids else []
+        first = self.settings["end_token_id"] + 1
+        parts = [part if first + i in ids[:most] else "" for i, part in enumerate(parts)]  # The rest is cut.
+        return Sentence(ids[:most], text, parts, unchanged, len(ids) > most and unchanged is None)
+
+    def decode(self, token_ids, sentence):
+        """The translation of a `Sentence` from its token ids."""
+        special = {self.settings[f"{name}_token_id"] for name in ("pad", "start", "end")}
+        text = self.tokenizers()[1].decode([i for i in token_ids if i not in special])
+        if not sentence.parts:
+            return text
+        return _beside("placeholders").restored(text, sentence.parts, source=sentence.text)
+
+    def translate(self, text, beam=True):
+        """Pairs (translation, score) of one text, best first; only one pair with greedy search."""
+        sentence = self.encode(text)
+        if sentence.unchanged is not None:
+            return [(sentence.unchanged, 0.0)]
+        return [(self.decode(row, sentence), score) for row, score in self.translate_ids(sentence.ids, beam)]
 
     def translate_document(self, text, beam=True):
         """The translation of a whole text, sentence by sentence; line breaks and bullets are kept."""
         sentences = _beside("sentences")
 
         def fits(plain):
-            rows = [self.tokenizers()[0].encode(self._protected(sentence)[0]) for sentence in plain]
-            return [len(ids) + bool(self.settings["languages"]) < self.settings["source_length"] for ids in rows]
+            rows = [self.tokenizers()[0].encode(self.encode(text).text) for text in plain]
+            tag = bool(self.settings["languages"])  # Also with a tag before them.
+            return [len(ids) + tag < self.settings["source_length"] for ids in rows]
 
         parts = sentences.fitted(sentences.split(text, self.settings["source_language"]), fits)
         for i in range(1, len(parts), 2):
             parts[i] = sentences.without_marks(self.translate(sentences.plain(parts[i]), beam)[0][0])
         return sentences.joined(parts)
-
-    def is_cut(self, text):
-        """Whether a text has more tokens than the model takes, so that only its beginning is translated."""
-        text, parts = self._protected(text)
-        ids = self._tagged(self.tokenizers()[0].encode(text))
-        words = not parts or _beside("placeholders").has_words(text)
-        return words and len(ids) >= self.settings["source_length"]
 
     def translate_ids(self, token_ids, beam=True):
         """Pairs (token ids, score) of the token ids of one text, best first.
@@ -232,7 +248,7 @@ def main(argv=None):
             hypotheses = translator.translate(text, beam=not arguments.greedy)
             for translation, score in hypotheses if arguments.nbest else hypotheses[:1]:
                 print(f"{score:.4f}\t{translation}" if arguments.nbest else translation)
-            if translator.is_cut(text):
+            if translator.encode(text).truncated:
                 print(f"{text[:40]!r}... is too long: only its beginning was translated.", file=sys.stderr)
     except (ImportError, FileNotFoundError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)

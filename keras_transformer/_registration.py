@@ -15,7 +15,7 @@ import sys
 
 def _register():
     # They import every module with a registered class.
-    for module in ("models.transformer", "training.losses", "training.schedules"):
+    for module in ("models.transformer", "training.losses", "training.metrics", "training.schedules"):
         importlib.import_module(f"{__package__}.{module}")
 
 

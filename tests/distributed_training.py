@@ -19,7 +19,8 @@ from keras_transformer.models.transformer import Transformer
 from keras_transformer.training.checkpoints import to_numpy
 from keras_transformer.training.distribution import distribute, is_chief
 from keras_transformer.training.initialization import add_teacher
-from keras_transformer.training.losses import LabelSmoothedCrossEntropy, Perplexity
+from keras_transformer.training.losses import LabelSmoothedCrossEntropy
+from keras_transformer.training.metrics import Perplexity
 from keras_transformer.training.schedules import make_optimizer
 
 V, S, T = 23, 7, 9

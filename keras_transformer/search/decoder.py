@@ -1,15 +1,4 @@
-"""Greedy search, beam search and sampling over a decoder. This module imports no model.
-
-A *decoder* is any object with three parts. `Transformer.start_decoding` makes one; a test can make one from a table.
-
-- `cache`: the cache of the first step, any pytree of tensors. The first axis of each tensor is the sentences, alone or
-  merged with the axes after it, (B, ...) or (B * n, ...), so that a search can continue with some of the sentences.
-- `step(token_ids, cache, index, ancestors) -> (logits, cache)` reads the token at position `index` of every row, (R,),
-  and returns the logits of the next token, (R, V). Greedy search and sampling have one row per hypothesis, and
-  `ancestors` is None. Beam search has the K beams of a sentence in adjacent rows, R = B * K, and never moves cached
-  values: `ancestors` (B, K, L) gives, for each beam and each position up to `index`, the one of the sentence's K rows
-  that read the beam's token at this position.
-- `lengthen(cache, max_length) -> cache` makes room for `max_length` positions; a search in stages calls it.
+"""What a search reads and returns: a decoder, special ids, hypotheses; and the loop of all searches.
 
 The argument `settings` is a `keras_transformer.search.settings.SearchSettings`.
 
@@ -22,7 +11,7 @@ References: "Google's Neural Machine Translation System" (Wu et al., 2016), sect
 "CTRL" (Keskar et al., 2019), section 4.1, for the repetition penalty.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import keras
 from keras import ops
@@ -33,6 +22,38 @@ IMPOSSIBLE = -1e9
 
 # Scores of hypotheses are above this, scores of empty places below. Exports write it into their metadata.
 NO_HYPOTHESIS = IMPOSSIBLE / 10
+
+
+class Decoder(Protocol):
+    """What a search reads. `Transformer.start_decoding` makes one; a test can make one from a table.
+
+    Attributes:
+        cache: the cache of the first step, any pytree of tensors. The first axis of each tensor is the sentences, alone
+            or merged with the axes after it, (B, ...) or (B * n, ...), so that a search can continue with some of the
+            sentences.
+    """
+
+    cache: Any
+
+    def step(self, token_ids: Any, cache: Any, index: Any, ancestors: Any) -> tuple[Any, Any]:
+        """Reads the token at position `index` of every row.
+
+        Greedy search and sampling have one row per hypothesis, and `ancestors` is None. Beam search has the K beams of
+        a sentence in adjacent rows, R = B * K, and never moves cached values.
+
+        Args:
+            token_ids: (R,).
+            ancestors: (B, K, L), for each beam and each position up to `index`, the one of the sentence's K rows that
+                read the beam's token at this position; or None.
+
+        Returns:
+            The logits of the next token, (R, V), and the cache.
+        """
+        ...
+
+    def lengthen(self, cache: Any, max_length: int) -> Any:
+        """The cache with room for `max_length` positions; a search in stages calls it."""
+        ...
 
 
 class Hypotheses(NamedTuple):

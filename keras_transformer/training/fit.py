@@ -11,7 +11,8 @@ from keras_transformer.training.callbacks import TimeLeft
 from keras_transformer.training.checkpoints import RunCheckpoint, save_model
 from keras_transformer.training.distribution import agree, barrier, is_chief
 from keras_transformer.training.initialization import add_teacher, copy_weights
-from keras_transformer.training.losses import LabelSmoothedCrossEntropy, Perplexity, TokenAccuracy
+from keras_transformer.training.losses import LabelSmoothedCrossEntropy
+from keras_transformer.training.metrics import Perplexity, TokenAccuracy
 from keras_transformer.training.run import Run
 from keras_transformer.training.schedules import make_optimizer, make_schedule
 

@@ -69,12 +69,12 @@ class LabelSmoothedCrossEntropy(_TokenLoss):
         self.label_smoothing = label_smoothing
 
     def call(self, y_true, y_pred):
-        logits, labels, _ = _flat(y_true, y_pred)
+        logits, labels, _ = flat(y_true, y_pred)
 
         @ops.custom_gradient
         def loss(logits):
-            exponentials, total, log_total = _softmax_parts(logits)
-            loss = log_total - (1 - self.label_smoothing) * _pick(logits, labels)
+            exponentials, total, log_total = softmax_parts(logits)
+            loss = log_total - (1 - self.label_smoothing) * pick(logits, labels)
             if self.label_smoothing:
                 loss = loss - self.label_smoothing * ops.mean(logits, axis=-1)
 
@@ -131,7 +131,7 @@ class TeacherCrossEntropy(_TokenLoss):
 # The loss and the metrics use the same operations on the same logits, so that compilers compute equal ones only once.
 
 
-def _flat(y_true, y_pred, sample_weight=None):
+def flat(y_true, y_pred, sample_weight=None):
     """Logits (B * T, V) in at least float32, labels (B * T,) and weights (B * T,) or None."""
     sizes = [tuple(y_true.shape), tuple(y_pred.shape[:-1])]
     if len(sizes[0]) == len(sizes[1]) + 1 and sizes[0][-1] == 1:  # Keras gives labels a last axis in some cases.
@@ -170,63 +170,19 @@ def _known(labels, vocabulary_size):
     return labels == inside, inside
 
 
-def _pick(logits, labels):
+def pick(logits, labels):
     """logits[i, labels[i]]: (M, V), (M,) -> (M,); NaN for a label outside the vocabulary."""
     known, indices = _known(labels, logits.shape[-1])
     return ops.where(known, ops.squeeze(ops.take_along_axis(logits, indices[:, None], axis=1), axis=1), np.nan)
 
 
-def _largest(logits):
+def largest_logit(logits):
     return ops.max(logits, axis=-1, keepdims=True)
 
 
-def _softmax_parts(logits):
+def softmax_parts(logits):
     """exp(z - max z) (M, V), its sums (M,), and log(sum(exp(z))) (M,)."""
-    largest = _largest(logits)
+    largest = largest_logit(logits)
     exponentials = ops.exp(logits - largest)
     total = ops.sum(exponentials, axis=-1)
     return exponentials, total, ops.squeeze(largest, axis=-1) + ops.log(total)
-
-
-@keras.saving.register_keras_serializable(package="keras_transformer")
-class Perplexity(keras.metrics.Mean):
-    """exp of the mean cross-entropy, without label smoothing. Pass it as a *weighted* metric.
-
-    Example:
-        >>> metric = Perplexity()
-        >>> metric.update_state(np.array([[1, 2]]), np.zeros((1, 2, 4)), sample_weight=np.array([[1.0, 0.0]]))
-        >>> round(float(metric.result()), 3)
-        4.0
-    """
-
-    def __init__(self, name="perplexity", **kwargs):
-        super().__init__(name=name, **kwargs)
-
-    def update_state(self, y_true, y_pred, sample_weight=None):
-        logits, labels, weights = _flat(y_true, y_pred, sample_weight)
-        *_, log_total = _softmax_parts(logits)
-        super().update_state(log_total - _pick(logits, labels), sample_weight=weights)
-
-    def result(self):
-        return ops.exp(super().result())
-
-
-@keras.saving.register_keras_serializable(package="keras_transformer")
-class TokenAccuracy(keras.metrics.Mean):
-    """The share of labels whose token is the most probable one, ties included. Pass it as a *weighted* metric.
-
-    Example:
-        >>> metric = TokenAccuracy()
-        >>> metric.update_state(np.array([[1, 2]]), np.array([[[0.0, 5.0, 1.0], [0.0, 5.0, 1.0]]]))
-        >>> float(metric.result())
-        0.5
-    """
-
-    def __init__(self, name="token_accuracy", **kwargs):
-        super().__init__(name=name, **kwargs)
-
-    def update_state(self, y_true, y_pred, sample_weight=None):
-        logits, labels, weights = _flat(y_true, y_pred, sample_weight)
-        # The loss needs the largest logit anyway. Keras' argmax would read all logits six times.
-        hits = _pick(logits, labels) >= ops.squeeze(_largest(logits), axis=-1)
-        super().update_state(ops.cast(hits, "float32"), sample_weight=weights)

@@ -13,7 +13,8 @@ from arrays import seed_weights
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.training import checkpoints
 from keras_transformer.training import run as runs
-from keras_transformer.training.losses import LabelSmoothedCrossEntropy, Perplexity
+from keras_transformer.training.losses import LabelSmoothedCrossEntropy
+from keras_transformer.training.metrics import Perplexity
 from keras_transformer.training.run import Run
 from keras_transformer.training.schedules import InverseSquareRootSchedule, make_optimizer
 

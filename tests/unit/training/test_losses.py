@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.training.losses import LabelSmoothedCrossEntropy, Perplexity, TokenAccuracy
+from keras_transformer.training.losses import LabelSmoothedCrossEntropy
+from keras_transformer.training.metrics import Perplexity, TokenAccuracy
 
 B, T, V = 3, 5, 11
 

@@ -9,7 +9,8 @@ from keras_transformer.models.distributed_fit import DistributedFit
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.training import checkpoints
 from keras_transformer.training.callbacks import TimeLeft
-from keras_transformer.training.losses import LabelSmoothedCrossEntropy, Perplexity, TokenAccuracy
+from keras_transformer.training.losses import LabelSmoothedCrossEntropy
+from keras_transformer.training.metrics import Perplexity, TokenAccuracy
 from keras_transformer.training.schedules import InverseSquareRootSchedule, make_optimizer, paper_learning_rate
 
 B, T, V = 3, 5, 11
