@@ -71,9 +71,9 @@ def main():
         row(f"{name}: without the glossary", translator.translate(sources), references, terms)
         with_terms = []
         for source, words in zip(sources, chosen, strict=True):
-            translator.glossary = Glossary({word: glossary[word] for word in words})
+            translator.find.glossary = Glossary({word: glossary[word] for word in words})
             with_terms += [translator.translate([source])[0]]
-        translator.glossary = None
+        translator.find.glossary = None
         row(f"{name}: with it", with_terms, references, terms)
 
 

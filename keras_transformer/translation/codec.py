@@ -52,6 +52,19 @@ class Codec:
         self.num_placeholders = min(source_tokenizer.num_placeholders, target_tokenizer.num_placeholders)
         source_tokenizer.tag(target_language)  # Raises an error if there is no such language.
 
+    def check_sizes(self, model):
+        """Raises a ValueError unless the vocabularies of the tokenizers have the sizes of the model's."""
+        for side, tokenizer, size in (
+            ("source", self.source_tokenizer, model.vocabulary_size),
+            ("target", self.target_tokenizer, model.target_vocabulary_size),
+        ):
+            if tokenizer.vocabulary_size != size:
+                raise ValueError(
+                    f"The {side} tokenizer and the model must have the same vocabulary. Received: a tokenizer with "
+                    f"{tokenizer.vocabulary_size} ids, a model with {size}. Use the tokenizer that the model was "
+                    "trained with."
+                )
+
     @property
     def tokenizers(self):
         """A list with the shared tokenizer, or with those of source and target."""

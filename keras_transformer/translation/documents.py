@@ -44,7 +44,7 @@ def _spans(parts):
 
 def translate_markup(translator, function, text, kwargs):
     """Translates with `markup.translate_html` or `markup.translate_xml`."""
-    if translator.glossary:
+    if translator.find.glossary:
         raise ValueError("Markup is translated without a glossary. Received: a translator with one. Leave it out.")
     check_arguments(kwargs)
     check_text(text)

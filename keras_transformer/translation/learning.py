@@ -29,7 +29,8 @@ def judged_words(translator, sources, references, target_language=None):
     """Log probabilities of the words of all translations, and whether each word is right: two lists."""
     rule = "each reference translates its source"
     sources, references = check_pairs(sources, references, ("sources", "references"), rule)
-    sentences, rows = translator.hypotheses(sources, translator.settings, target_language=target_language)
+    shared = {"target_language": target_language, "shortlist": translator.shortlist}
+    sentences, rows = translator.find(sources, translator.settings, **shared)
     translations = [row[0] for row in rows]
     log_probs, right = [], []
     words = translator.scorer.words(sentences, translations)

@@ -78,6 +78,13 @@ class Scorer:
             for source, ids, part, array in zip(source_ids, target_ids, parts, arrays, strict=True)
         ]
 
+    def add_attention(self, sentences, results):
+        """Lists of `Translation`s of sentences with the attention of each."""
+        pairs = [(x, one) for x, row in zip(sentences, results, strict=True) for one in row if one.token_ids]
+        columns = [x for x, _ in pairs], [one.token_ids for _, one in pairs], [one.parts for _, one in pairs]
+        attention = iter(self.attention(*columns))
+        return [[x._replace(attention=next(attention)) if x.token_ids else x for x in row] for row in results]
+
     def words(self, sentences, translations):
         """For each `Translation` its words with their log probabilities; see `confidence.word_log_probs`."""
         places = [i for i, translation in enumerate(translations) if translation.token_ids]

@@ -12,14 +12,13 @@ from keras_transformer.search.settings import SearchSettings
 from keras_transformer.settings import one_of
 from keras_transformer.text import markup
 from keras_transformer.text.glossary import Glossary
-from keras_transformer.text.placeholders import lost
 from keras_transformer.training.run import Run
 from keras_transformer.translation import documents
 from keras_transformer.translation.batched_search import BatchedSearch
 from keras_transformer.translation.codec import Codec, check_texts
 from keras_transformer.translation.learning import add_confidence, check_calibrated, check_shortlist
-from keras_transformer.translation.results import Translation
 from keras_transformer.translation.scorer import Scorer
+from keras_transformer.translation.text_search import TextSearch
 
 # Number of texts that `stream` translates together: enough for batches of texts with similar lengths.
 CHUNK_SIZE = 2048
@@ -55,7 +54,8 @@ class Translator:
 
     Attributes:
         codec: `keras_transformer.translation.codec.Codec`: texts to token ids, and back.
-        search: `keras_transformer.translation.batched_search.BatchedSearch`.
+        search: `keras_transformer.translation.batched_search.BatchedSearch`: token ids to token ids.
+        find: `keras_transformer.translation.text_search.TextSearch`: texts to texts, also with a glossary.
         scorer: `keras_transformer.translation.scorer.Scorer`: probabilities and alignments of given translations.
         calibration: `keras_transformer.text.confidence.Calibration`, or None; see
             `keras_transformer.translation.learning.calibrate`.
@@ -90,23 +90,10 @@ class Translator:
         self.scorer = Scorer(model, self.codec)
         self.source_language = source_language
         self.settings = SearchSettings().replace(**settings)
-        self.glossary = glossary if isinstance(glossary, Glossary | None) else Glossary(glossary)
+        terms = glossary if isinstance(glossary, Glossary | None) else Glossary(glossary)
+        self.find = TextSearch(self.codec, self.search, terms)
         self.shortlist = self.calibration = self.run = None
-        if self.glossary and not self.codec.num_placeholders:
-            raise ValueError(
-                "A glossary needs a vocabulary with placeholders, which stand for its terms in the model. Received: a "
-                "tokenizer without them. Train with placeholders (--num-placeholders 8)."
-            )
-        for side, tokenizer, size in (
-            ("source", tokenizers[0], model.vocabulary_size),
-            ("target", tokenizers[1], model.target_vocabulary_size),
-        ):
-            if tokenizer.vocabulary_size != size:
-                raise ValueError(
-                    f"The {side} tokenizer and the model must have the same vocabulary. Received: a tokenizer with "
-                    f"{tokenizer.vocabulary_size} ids, a model with {size}. Use the tokenizer that the model was "
-                    "trained with."
-                )
+        self.codec.check_sizes(model)
 
     @classmethod
     def load(cls, folder, **kwargs):
@@ -185,12 +172,9 @@ class Translator:
             if isinstance(prefixes, str) or len(prefixes) != len(texts):
                 raise ValueError(f"`prefixes` must be a list with one entry per text. Received: {prefixes!r}.")
             prefixes = check_texts("prefixes", [prefix or "" for prefix in prefixes])
-        sentences, results = self.hypotheses(texts, settings, num_hypotheses, prefixes, target_language)
+        sentences, results = self.find(texts, settings, num_hypotheses, prefixes, target_language, self.shortlist)
         if return_attention:
-            flat = [(ids, one) for ids, row in zip(sentences, results, strict=True) for one in row if one.token_ids]
-            columns = [x for x, _ in flat], [one.token_ids for _, one in flat], [one.parts for _, one in flat]
-            found = iter(self.scorer.attention(*columns))
-            results = [[x._replace(attention=next(found)) if x.token_ids else x for x in row] for row in results]
+            results = self.scorer.add_attention(sentences, results)
         if return_confidence:
             results = add_confidence(self, sentences, results)
         if not (return_scores or return_attention or return_confidence):
@@ -199,47 +183,6 @@ class Translator:
             documents.warn_of_lost((row[0] for row in results), self.codec.num_placeholders)
             results = [[hypothesis.text for hypothesis in row] for row in results]
         return results if num_hypotheses > 1 else [row[0] for row in results]
-
-    def hypotheses(self, texts, settings, num_hypotheses=1, prefixes=None, target_language=None):
-        """The `keras_transformer.translation.codec.Sentence` of each text, and a list of its `Translation`s."""
-        languages = self.codec.languages(target_language, len(texts))
-        found = self._hypotheses(texts, settings, num_hypotheses, prefixes, languages, [None] * len(texts))
-        # Terms whose translations are missing become placeholders. If others are missing then, all terms do.
-        for all_terms in (False, True) if self.glossary else ():
-            missing = [self.glossary.lacking(text, row[0].text) for text, (_, row) in zip(texts, found, strict=True)]
-            places = [i for i, terms in enumerate(missing) if terms]
-            glossaries = [self.glossary if all_terms else missing[i] for i in places]
-            some = [[column[i] for i in places] for column in (texts, prefixes or texts, languages)]
-            again = self._hypotheses(some[0], settings, num_hypotheses, prefixes and some[1], some[2], glossaries)
-            for i, one in zip(places, again, strict=True):
-                found[i] = one
-        return [sentence for sentence, _ in found], [row for _, row in found]
-
-    def _hypotheses(self, texts, settings, num_hypotheses, prefixes, languages, glossaries):
-        """A list of (`Sentence`, list of `Translation`s); each text has its own language and glossary, or None."""
-        sentences = self.codec.encode(texts, languages, glossaries)
-        forced = prefixes and self.codec.encode_prefixes(prefixes, sentences)
-        rows = self.search(sentences, settings, num_hypotheses, forced, self.shortlist)
-        flat = [(sentence, one) for sentence, row in zip(sentences, rows, strict=True) for one in row]
-        decoded = iter(self.codec.decode([one.token_ids for _, one in flat], [sentence for sentence, _ in flat]))
-        results = []
-        for text, glossary, sentence, row in zip(texts, glossaries, sentences, rows, strict=True):
-            parts, translations = sentence.present_parts, [Translation(sentence.unchanged or "", 0.0)]
-            if row:
-                new = [(next(decoded), one) for one in row]
-                translations = [
-                    Translation(
-                        translation,
-                        score,
-                        token_ids,
-                        truncated=sentence.truncated,
-                        parts=parts,
-                        lost=parts and lost(text, translation, glossary),
-                    )
-                    for translation, (token_ids, score) in new
-                ]
-            results.append((sentence, translations))
-        return results
 
     def stream(self, texts, chunk_size=CHUNK_SIZE, **kwargs):
         """Translates any number of texts in constant memory and keeps their order.

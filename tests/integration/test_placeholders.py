@@ -12,7 +12,7 @@ def test_terms_that_are_there_anyway_change_nothing(golden):
     translator = Translator(golden.model, golden.tokenizer, jit_compile=False, glossary=one)
     (wanted,) = one.values()
     for text, old, new in zip(golden.texts, before, translator.translate(golden.texts), strict=True):
-        lacks = translator.glossary.lacking(text, old)
+        lacks = translator.find.glossary.lacking(text, old)
         assert new == old if lacks is None else wanted in new.split()
     glossary = Glossary({"coat": "Mantel", "Dr. Ross": "Dr. Roß"})
     assert glossary.lacking("A coat, a coat.", "Ein Mantel, Mantelträger.").terms == {"coat": "Mantel"}
