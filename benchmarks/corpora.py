@@ -108,7 +108,8 @@ def tokenizer_of(arguments):
 
 
 def store_of(arguments):
-    from keras_transformer.data.encoding import COMPLETE, EncodedPairs
+    from keras_transformer.data.encoding import COMPLETE
+    from keras_transformer.data.storage import EncodedPairs
 
     return EncodedPairs.open(next((arguments.folder / "cache").glob(f"*/{COMPLETE}")).parent)
 
@@ -173,7 +174,7 @@ def read(arguments):
 def train(arguments):
     import keras
 
-    from keras_transformer.data.encoding import EncodedPairs, Ragged
+    from keras_transformer.data.storage import EncodedPairs, Ragged
     from keras_transformer.models.transformer import Transformer
     from keras_transformer.training.losses import LabelSmoothedCrossEntropy
     from keras_transformer.training.presets import PRESETS

@@ -26,7 +26,7 @@ from keras_transformer.search.next_token import forbid
 from keras_transformer.search.search import placeholders_of, search
 from keras_transformer.search.settings import LENGTH_MARGIN
 from keras_transformer.text import placeholders
-from keras_transformer.text.markup import INLINE, KEPT, OPAQUE
+from keras_transformer.text.markup_tree import INLINE, KEPT, OPAQUE
 from keras_transformer.text.sentences import specification
 from keras_transformer.text.special_ids import (
     END_TOKEN_ID,

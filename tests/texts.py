@@ -9,7 +9,7 @@ import random
 import re
 from pathlib import Path
 
-from keras_transformer.text.markup import Aligned
+from keras_transformer.text.markup_alignment import Aligned
 
 
 def write(path, content, compress=False):

@@ -24,7 +24,8 @@ def run(arguments):
     """Writes the pairs of two files that are probably translations of each other, and prints a report."""
     from keras_transformer.data.cleaning import Cleaner, clean_files
     from keras_transformer.data.corpora import parallel_files
-    from keras_transformer.data.encoding import Progress, report
+    from keras_transformer.data.encoding import Progress
+    from keras_transformer.data.storage import report
     from keras_transformer.training.sections import DataConfig
 
     names = *CLEANING, "workers"

@@ -93,7 +93,7 @@ def _translate_document(arguments):
     from tqdm import tqdm
 
     from keras_transformer.text.lines import Problems, problem_of, read_text
-    from keras_transformer.text.markup import declared_encoding
+    from keras_transformer.text.markup_tree import declared_encoding
 
     others = {"--scores": arguments.scores, "--alignments": arguments.alignments, "--prefix": arguments.prefix}
     others["--confidence"] = arguments.confidence

@@ -15,15 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_transformer.data.encoding import (
-    EncodedPairs,
-    ahead,
-    encode_pairs,
-    in_background,
-    lengths_of,
-    num_placeholders,
-)
+from keras_transformer.data.encoding import encode_pairs, num_placeholders
 from keras_transformer.data.masking import mask_words
+from keras_transformer.data.storage import EncodedPairs, lengths_of
+from keras_transformer.data.workers import ahead, in_background
 from keras_transformer.text.special_ids import END_TOKEN_ID, PAD_TOKEN_ID, UNKNOWN_TOKEN_ID, shifted_right
 
 __all__ = ["EncodedPairs", "TokenBatches", "Variation", "encode_pairs", "make_batches", "plan_batches"]

@@ -14,7 +14,9 @@ from itertools import islice
 import numpy as np
 import regex
 
-from keras_transformer.data.encoding import EMPTY, LINES_PER_BLOCK, in_background, left_out_by, none_left
+from keras_transformer.data.encoding import EMPTY, LINES_PER_BLOCK
+from keras_transformer.data.storage import left_out_by, none_left
+from keras_transformer.data.workers import in_background
 from keras_transformer.files import output_file
 
 DUPLICATE = "that were there before"

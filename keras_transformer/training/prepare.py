@@ -8,8 +8,9 @@ from typing import NamedTuple
 from keras_transformer.data.batches import Variation, make_batches, pairs_per_pass
 from keras_transformer.data.cleaning import Cleaner
 from keras_transformer.data.corpora import Corpus, load_corpus
-from keras_transformer.data.encoding import EncodedPairs, Progress, encode_pairs, encoded_in, report
+from keras_transformer.data.encoding import Progress, encode_pairs, encoded_in
 from keras_transformer.data.masking import word_pairs
+from keras_transformer.data.storage import EncodedPairs, report
 from keras_transformer.training.distribution import barrier, is_chief
 from keras_transformer.training.run import Run
 from keras_transformer.training.sections import LARGE_TEXT

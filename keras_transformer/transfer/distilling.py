@@ -21,217 +21,17 @@ import hashlib
 import itertools
 import json
 import math
-import os
-import time
-from pathlib import Path
-from typing import NamedTuple
-
-import numpy as np
 
 from keras_transformer.data.cleaning import Cleaner
 from keras_transformer.data.corpora import FileLines, load_corpus
-from keras_transformer.data.encoding import EMPTY, left_out_by, report
-from keras_transformer.files import FileError, locked, output_file, sha256, write_json
-from keras_transformer.search.search import has_loop
+from keras_transformer.data.storage import report
+from keras_transformer.files import sha256
 from keras_transformer.settings import one_of
 from keras_transformer.text.lines import DataError, stream_lines
-from keras_transformer.text.special_ids import END_TOKEN_ID
-from keras_transformer.training.config import ConfigError, read_json
+from keras_transformer.training.config import ConfigError
 from keras_transformer.training.presets import PRESETS
 from keras_transformer.training.run import Run
-
-# Lines per chunk; a kill loses at most one chunk.
-CHUNK_SIZE = 1024
-# With this many lines, XLA saves more time than compiling all shapes takes: on two cores, half a minute to a minute.
-XLA_PAYS_FROM = 16384
-# What the source of a back-translated pair begins with.
-TAG = "<BT>"
-SELECTIONS = ("best", "chrf", "bleu", "all")
-# What can be wrong with a translation.
-TRUNCATED, UNFINISHED, LOOP, WORST = "from a source that was cut", "without an end", "with a loop", "with a low score"
-
-
-class Hypothesis(NamedTuple):
-    """A translation of the teacher.
-
-    Attributes:
-        text: a string.
-        score: the mean log probability of its tokens.
-        problem: what is wrong with it, or None.
-    """
-
-    text: str
-    score: float
-    problem: str | None = None
-
-
-class TeacherText:
-    """A folder of a teacher's translations, which is written line by line and continued after a kill.
-
-    Args:
-        folder: its path.
-        settings: a dictionary of what decides the translations. A folder that was begun with others is not continued.
-
-    Attributes:
-        pairs_folder: where `select` and `copy` write. May be set to a folder in which nothing else is.
-
-    Raises:
-        ConfigError: the folder was begun with other settings.
-        FileError: the folder has other content.
-    """
-
-    def __init__(self, folder, settings):
-        self.folder, self.settings = Path(folder), json.loads(json.dumps(settings))
-        self.pairs_folder = self.folder / "pairs"
-        self.hypotheses = self.folder / "hypotheses.jsonl"
-        self.check()
-
-    def is_translated(self):
-        """Whether all lines are translated."""
-        return self.hypotheses.is_file()
-
-    def check(self):
-        """Raises an error unless the folder is free, or was begun with the same settings."""
-        marks = self.folder / "settings.json"
-        if self.folder.exists() and not marks.is_file() and (not self.folder.is_dir() or any(self.folder.iterdir())):
-            raise FileError(
-                f"{self.folder} has other content than a teacher's translations. Choose another --text-dir."
-            )
-        old = read_json(marks) if marks.is_file() else self.settings
-        others = sorted(name for name in {*old, *self.settings} if old.get(name) != self.settings.get(name))
-        if others:
-            raise ConfigError(
-                f"{self.folder} was begun with other settings, and a half of each is no corpus. Received: "
-                + ", ".join(f"{name}={self.settings.get(name)!r} (begun with {old.get(name)!r})" for name in others)
-                + ". Choose another --text-dir, or delete that folder."
-            )
-
-    def write(self, translate, lines):
-        """Translates the lines that are not yet translated; prints how far it is.
-
-        Args:
-            translate: a function of a list of strings, and of the number of lines before them, that returns a list of
-                lists of `Hypothesis`.
-            lines: an iterable of strings, all lines of the text.
-        """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        part = self.folder / "hypotheses.jsonl.part"
-        with locked(self.folder):
-            write_json(self.folder / "settings.json", self.settings)
-            with open(part, "ab+") as file:
-                done = count = _whole_chunks(file)
-                if done:
-                    print(f"{self.folder}: {done:,} lines are translated already", flush=True)
-                lines, began = itertools.islice(lines, done, None), time.monotonic()
-                printed = began
-                while chunk := list(itertools.islice(lines, CHUNK_SIZE)):
-                    for row in translate(chunk, count):
-                        file.write((json.dumps(row, ensure_ascii=False) + "\n").encode())
-                    file.flush()
-                    count, now = count + len(chunk), time.monotonic()
-                    if now - printed > 10:
-                        printed, speed = now, (count - done) / (now - began)
-                        print(f"{self.folder}: {count:,} lines translated, {speed:,.0f} a second", flush=True)
-                os.fsync(file.fileno())
-            part.rename(self.hypotheses)
-
-    def __iter__(self):
-        """For each line of the text, its list of `Hypothesis`."""
-        with open(self.hypotheses, encoding="utf-8") as file:
-            for line in file:
-                yield [Hypothesis(*one) for one in json.loads(line)]
-
-    def select(self, pairs, how="best", drop_worst=0.0, cleaner=None, backward=False):
-        """Chooses the pairs to train with and writes them to `train.source` and `train.target`.
-
-        Args:
-            pairs: an iterable of (line of the text, reference or "").
-            how: `"best"`: the hypothesis with the best score; `"chrf"` or `"bleu"`: the one nearest to the reference,
-                by that score of the sentence; `"all"`: all hypotheses. Defaults to `"best"`.
-            drop_worst: the share of the hypotheses to leave out, those with the lowest mean log probability. Defaults
-                to 0.
-            cleaner: a `keras_transformer.data.cleaning.Cleaner` for further rules. Defaults to None.
-            backward: whether the lines are the targets, and the hypotheses sources with `TAG`. Defaults to False.
-
-        Returns:
-            The number of pairs, and `encoding.LeftOut` by reason.
-        """
-        choose, lowest, left_out = _chooser(how), -np.inf, {}
-        if drop_worst:
-            lowest = np.quantile([one.score for row in self for one in row], drop_worst)
-
-        def selected():
-            nonlocal left_out
-            for number, ((line, reference), row) in enumerate(zip(pairs, self, strict=True), 1):
-                kept = []
-                for one in choose(row, reference):
-                    pair = (one.text, line) if backward else (line, one.text)
-                    reason = EMPTY if not all(pair) else one.problem or (WORST if one.score < lowest else None)
-                    reason = reason or (cleaner and cleaner.reason(number, *pair))
-                    left_out = left_out_by([(reason, (number, pair))], left_out)
-                    if not reason:
-                        kept.append((f"{TAG} {one.text}", line) if backward else pair)
-                yield from dict.fromkeys(kept)  # Different tokens may be the same text.
-
-        return self.copy("train", selected()), left_out
-
-    def paths(self, split):
-        """The paths of the sources and of the targets of `"train"`, `"real"`, `"val"` or `"test"`, strings."""
-        return [str(self.pairs_folder / f"{split}.{side}") for side in ("source", "target")]
-
-    def copy(self, split, pairs):
-        """Writes pairs to the files of a split; returns their number."""
-        source_path, target_path = self.paths(split)
-        self.pairs_folder.mkdir(parents=True, exist_ok=True)
-        count = 0
-        with output_file(source_path) as sources, output_file(target_path) as targets:
-            for source, target in pairs:
-                print(source, file=sources)
-                print(target, file=targets)
-                count += 1
-        return count
-
-
-def teacher_function(translator, num_hypotheses, num_lines, target_language=None):
-    """The function that `TeacherText.write` needs, from a `Translator`. The same lines always give the same result."""
-    from keras_transformer.search.decoder import length_penalty_divisor
-
-    penalty = translator.settings.length_penalty, translator.settings.length_penalty_type
-    translator.search.jit_compile = num_lines >= XLA_PAYS_FROM  # Not "auto": then it would depend on what came before.
-
-    def hypothesis(one):
-        length = max(len(one.token_ids), 1)
-        problem = None
-        if one.truncated:
-            problem = TRUNCATED
-        elif one.token_ids and one.token_ids[-1] != END_TOKEN_ID:
-            problem = UNFINISHED
-        elif has_loop(one.token_ids):
-            problem = LOOP
-        score = one.score * length_penalty_divisor(float(length), *penalty) / length
-        return Hypothesis(one.text, round(score, 4), problem)
-
-    def translate(texts, begin):
-        found = translator.translate(
-            texts, num_hypotheses=num_hypotheses, return_scores=True, target_language=target_language
-        )
-        return [list(map(hypothesis, row if num_hypotheses > 1 else [row])) for row in found]
-
-    return translate
-
-
-def given_translations(path):
-    """The function that `TeacherText.write` needs, for translations that were made elsewhere: a line for each line."""
-    lines, place = stream_lines(path), 0
-
-    def translate(texts, begin):
-        nonlocal place
-        found = itertools.islice(lines, begin - place, begin - place + len(texts))
-        place = begin + len(texts)
-        return [[Hypothesis(text, 0.0)] for text in found]
-
-    return translate
-
+from keras_transformer.transfer.teacher_text import TeacherText, given_translations, teacher_function
 
 # What a student has of its teacher, unless a flag says otherwise.
 TAKEN = (
@@ -240,6 +40,8 @@ TAKEN = (
     *("subword_sampling", "placeholder_share", "seed"),
     *("num_beams", "length_penalty", "length_penalty_type", "max_length_ratio", "no_repeat_ngram_size"),
 )
+
+
 # Settings that give a student a vocabulary of its own.
 OWN_VOCABULARY = {"tokenizer", "vocabulary_size", "separate_vocabularies", "num_placeholders", "vocabulary_from"}
 
@@ -442,35 +244,3 @@ class Distillation:
             if found is not None:
                 self.text.copy(name, (pair[::-1] for pair in found) if self.backward else found)
         return [f"{self.text.folder}: {count:,} pairs of the teacher", *report(left_out)]
-
-
-def _chooser(how):
-    """A function of hypotheses and their reference that returns those to keep."""
-    one_of("select", how, SELECTIONS)
-    if how == "all":
-        return lambda row, reference: row
-    if how == "best":
-        return lambda row, reference: row[:1]
-    import sacrebleu
-
-    metric = sacrebleu.CHRF() if how == "chrf" else sacrebleu.BLEU(effective_order=True)
-
-    def nearest(row, reference):
-        if not reference or len(row) < 2:
-            return row[:1]
-        # The first of equal ones: it has the best score.
-        return [max(row, key=lambda one: metric.sentence_score(one.text, [reference]).score)]
-
-    return nearest
-
-
-def _whole_chunks(file):
-    """The number of lines in whole chunks of a file; what follows is cut off: a kill may have broken it."""
-    file.seek(0)
-    lines = end = size = 0
-    for count, line in enumerate(file, 1):
-        size += len(line)
-        if count % CHUNK_SIZE == 0 and line.endswith(b"\n"):
-            lines, end = count, size
-    file.truncate(end)
-    return lines

@@ -8,7 +8,7 @@ import reprlib
 import warnings
 
 from keras_transformer.text import sentences
-from keras_transformer.text.markup import CONTROL, Aligned
+from keras_transformer.text.markup_alignment import CONTROL, Aligned
 from keras_transformer.text.placeholders import restored
 from keras_transformer.translation.codec import check_unicode
 from keras_transformer.translation.results import SentenceTranslation, TextTranslation
@@ -96,7 +96,7 @@ def warn_of_lost(translations, num_placeholders, stacklevel=3):
 
 
 def aligned_translations(translator, texts, **kwargs):
-    """`keras_transformer.text.markup.Aligned` translations of texts, by `Attention.alignment`; see `translate`."""
+    """`Aligned` translations of texts, by `Attention.alignment`, for `text.markup`; see `Translator.translate`."""
     target_language = kwargs.get("target_language")
     kwargs["return_attention"] = True
     parts = [split_text(translator, text) for text in texts]

@@ -16,8 +16,9 @@ from keras_transformer.export import ExportError
 from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.training.config import ConfigError, RunConfig
 from keras_transformer.training.run import Run
-from keras_transformer.transfer import distilling
-from keras_transformer.transfer.distilling import Distillation, teacher_function
+from keras_transformer.transfer import distilling, teacher_text
+from keras_transformer.transfer.distilling import Distillation
+from keras_transformer.transfer.teacher_text import teacher_function
 from keras_transformer.translation.translator import Translator
 
 
@@ -29,9 +30,9 @@ def test_the_teachers_function_gives_scores_and_problems(golden):
     assert rows[0][0].text == golden.translator.translate([text, ""])[0] and rows[0][0].problem is None
     (scored,) = golden.translator.score([text], [rows[0][0].text])
     assert abs(rows[0][0].score - np.mean(scored.token_log_probs)) < 1e-3
-    assert rows[1][0].text == "" and rows[2][0].problem == distilling.TRUNCATED
+    assert rows[1][0].text == "" and rows[2][0].problem == teacher_text.TRUNCATED
     short = teacher_function(Translator.load(golden.run_dir, jit_compile=False, num_beams=1, max_length=3), 1, 10)
-    assert short([text], 0)[0][0].problem == distilling.UNFINISHED
+    assert short([text], 0)[0][0].problem == teacher_text.UNFINISHED
 
 
 def distillation(*argv):

@@ -13,7 +13,8 @@ from trainings import phrases
 from keras_transformer.__main__ import main
 from keras_transformer.data.cleaning import Cleaner, clean_files
 from keras_transformer.data.corpora import ParallelText
-from keras_transformer.data.encoding import encode_pairs, encoded_in, left_out_by
+from keras_transformer.data.encoding import encode_pairs, encoded_in
+from keras_transformer.data.storage import left_out_by
 from keras_transformer.text.tokenizer import Tokenizer
 from keras_transformer.training.config import ConfigError, RunConfig
 

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from trainings import phrases
 
-from keras_transformer.data import encoding
+from keras_transformer.data import encoding, storage
 from keras_transformer.data.batches import Variation, make_batches, pairs_per_pass, plan_batches, split_evenly
 from keras_transformer.data.corpora import Corpus, ParallelText
-from keras_transformer.data.encoding import EncodedPairs, encode_pairs, encoded_in
+from keras_transformer.data.encoding import encode_pairs, encoded_in
+from keras_transformer.data.storage import EncodedPairs
 from keras_transformer.files import FileError
 from keras_transformer.text.special_ids import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID
 from keras_transformer.text.tokenizer import Tokenizer
@@ -435,7 +436,7 @@ def test_on_disk_are_the_same_ids_as_in_memory(with_gaps, tokenizer, tmp_path, m
 def test_a_killed_preparation_goes_on_where_it_was(with_gaps, tokenizer, tmp_path, monkeypatch, seconds):
     """What was written after the last record of the progress, or half-written, is written again."""
     monkeypatch.setattr(encoding, "LINES_PER_BLOCK", 7)
-    monkeypatch.setattr(encoding, "SECONDS_PER_RECORD", seconds)
+    monkeypatch.setattr(storage, "SECONDS_PER_RECORD", seconds)
 
     def killed():
         for number, pair in enumerate(with_gaps):
@@ -504,7 +505,7 @@ def test_another_process_may_be_tokenizing_the_same(text_pairs, tokenizer, tmp_p
 
 def test_a_full_disk_is_named_and_the_next_process_goes_on(with_gaps, tokenizer, tmp_path, monkeypatch):
     monkeypatch.setattr(encoding, "LINES_PER_BLOCK", 7)
-    monkeypatch.setattr(encoding, "SECONDS_PER_RECORD", 0)
+    monkeypatch.setattr(storage, "SECONDS_PER_RECORD", 0)
 
     class Small(io.FileIO):
         """A file on a disk that becomes full."""
@@ -515,7 +516,7 @@ def test_a_full_disk_is_named_and_the_next_process_goes_on(with_gaps, tokenizer,
             return super().write(values)
 
     with monkeypatch.context() as patch:
-        patch.setattr(encoding, "open", Small, raising=False)
+        patch.setattr(storage, "open", Small, raising=False)
         with pytest.raises(OSError, match="No space left on device") as error:
             encode_pairs(with_gaps, tokenizer, tokenizer, 64, folder=tmp_path / "a")
         assert error.value.filename == str(tmp_path / "a")

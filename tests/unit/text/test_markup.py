@@ -9,9 +9,10 @@ import html5lib
 import pytest
 from texts import HTML_WORDS, random_html, shuffled
 
-from keras_transformer.text import markup
+from keras_transformer.text import markup_tree
 from keras_transformer.text.lines import read_text
-from keras_transformer.text.markup import Aligned, translate_html, translate_xml
+from keras_transformer.text.markup import translate_html, translate_xml
+from keras_transformer.text.markup_alignment import Aligned
 
 
 def identity(texts):
@@ -206,16 +207,16 @@ META = '<meta http-equiv="Content-Type" content="text/html; charset={}">'
     ],
 )
 def test_the_declared_encoding_is_read_and_becomes_utf_8(html, codec):
-    assert markup.declared_encoding(html.encode(), True) == codec
+    assert markup_tree.declared_encoding(html.encode(), True) == codec
     found = translate_html(html, identity)
-    assert markup.declared_encoding(found.encode(), True) == "utf-8"
+    assert markup_tree.declared_encoding(found.encode(), True) == "utf-8"
     assert translate_html(found, identity) == found
 
 
 def test_encodings_of_files(tmp_path):
     def read(text, encoding, is_html=True):
         (tmp_path / "page").write_bytes(text.encode(encoding))
-        return read_text(tmp_path / "page", functools.partial(markup.declared_encoding, is_html=is_html))
+        return read_text(tmp_path / "page", functools.partial(markup_tree.declared_encoding, is_html=is_html))
 
     page = f"<!-- \u00fc\u20ac -->{META}\r\n<p>a</p>"
     assert read(page.format("latin1"), "cp1252") == page.format("latin1")

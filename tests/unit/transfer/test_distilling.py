@@ -7,8 +7,8 @@ import pytest
 from keras_transformer.data.cleaning import Cleaner
 from keras_transformer.files import FileError, locked
 from keras_transformer.training.config import ConfigError
-from keras_transformer.transfer import distilling
-from keras_transformer.transfer.distilling import Hypothesis, TeacherText, given_translations
+from keras_transformer.transfer import teacher_text
+from keras_transformer.transfer.teacher_text import Hypothesis, TeacherText, given_translations
 
 # The teacher's text.
 
@@ -19,7 +19,7 @@ def upper(texts, begin):
 
 
 def test_translations_go_on_after_a_kill_where_it_was(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(distilling, "CHUNK_SIZE", 4)
+    monkeypatch.setattr(teacher_text, "CHUNK_SIZE", 4)
     lines, asked = [f"line {i}" for i in range(14)], []
 
     def translate(texts, begin):
@@ -62,7 +62,7 @@ def test_a_folder_of_other_settings_or_content_is_kept(tmp_path):
 ROWS = [
     [Hypothesis("Ein Hund schläft.", -0.1), Hypothesis("Der Hund schläft.", -0.2)],
     [Hypothesis("", 0.0)],
-    [Hypothesis("Ein Haus steht da.", -0.5, distilling.LOOP), Hypothesis("Ein Haus steht hier.", -2.0)],
+    [Hypothesis("Ein Haus steht da.", -0.5, teacher_text.LOOP), Hypothesis("Ein Haus steht hier.", -2.0)],
     [Hypothesis("Ja!", -0.3)],
 ]
 LINES = [
