@@ -6,13 +6,14 @@ import shutil
 import numpy as np
 import pytest
 from keras import ops
-from trainings import phrases
+from trainings import phrases, side_by_side
 
 from keras_transformer.__main__ import main
 from keras_transformer.export.saved_model import export_saved_model, servable
 from keras_transformer.files import write_json
 from keras_transformer.text.special_ids import END_TOKEN_ID
 from keras_transformer.training.run import Run
+from keras_transformer.training.sections import corpora
 from keras_transformer.translation.learning import learn_shortlist
 from keras_transformer.translation.translator import Translator
 
@@ -52,12 +53,9 @@ def test_the_command_writes_it_into_the_run(golden, tmp_path, capsys):
     run = tmp_path / "run"
     shutil.copytree(golden.run_dir, run, ignore=shutil.ignore_patterns("export", "checkpoints"))
     config = Run(run).config()
-    files = {}
-    for side, name in enumerate(("source", "target")):  # Few pairs are learned from quickly.
-        files[f"train_{name}"] = str(tmp_path / name)
-        (tmp_path / name).write_text("".join(pair[side] + "\n" for pair in phrases()[:16]), encoding="utf-8")
+    train = corpora("train", [side_by_side(tmp_path, "few", phrases()[:16])])  # Few pairs are learned from quickly.
     config = dataclasses.replace(
-        config, data=dataclasses.replace(config.data, **files), decoding=config.decoding.replace(num_beams=1)
+        config, data=dataclasses.replace(config.data, train=train), decoding=config.decoding.replace(num_beams=1)
     )
     write_json(Run(run).config_file, config.to_dict())
     assert main(["shortlist", str(run)]) == 0
