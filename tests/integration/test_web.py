@@ -31,7 +31,7 @@ from keras_transformer.export.verify import ODD, SHARE, verify
 from keras_transformer.export.web import POLICY, SOURCES, built_page, export_web, server
 from keras_transformer.files import MANIFEST, FileError, new_folder
 from keras_transformer.models.transformer import Transformer
-from keras_transformer.text import markup, placeholders, sentencepiece_model, sentences
+from keras_transformer.text import markup, markup_tree, placeholders, sentencepiece_model, sentences
 from keras_transformer.text.confidence import Calibration
 from keras_transformer.text.tokenizer import Tokenizer
 from keras_transformer.training.run import Run
@@ -338,7 +338,11 @@ def test_markup_in_javascript_goes_where_it_goes_in_python(opened, tmp_path):
         await translateMarkup(body, kinds, ["en", "de_AT"], async (texts) => texts.map((text) => answers[i][text]));
         return body.innerHTML;
     }))"""
-    kinds = {"inline": sorted(markup.INLINE), "opaque": sorted(markup.OPAQUE), "kept": sorted(markup.KEPT)}
+    kinds = {
+        "inline": sorted(markup_tree.INLINE),
+        "opaque": sorted(markup_tree.OPAQUE),
+        "kept": sorted(markup_tree.KEPT),
+    }
     found = opened(tmp_path).evaluate(code, [kinds, fragments, answers])
     different = [i for i, (a, b) in enumerate(zip(found, wanted, strict=True)) if not same_tree(a, b)]
     assert [(fragments[i], found[i], wanted[i]) for i in different[:3]] == []
