@@ -47,7 +47,8 @@ def train(run, config, resume=False, export=True):
         nullcontext(run) if resume else run.set_up(is_chief(strategy), lambda: barrier(strategy)) as folder,
     ):
         chief = is_chief(strategy)
-        check_sizes(config)
+        if not resume:
+            check_sizes(config)
         keras.utils.set_random_seed(recipe.seed)
         text = read_text(folder, config, resume, strategy)
         model = compiled_model(config, text.tokenizers)

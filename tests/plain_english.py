@@ -20,7 +20,7 @@ PHRASES = {
 
 
 def main():
-    """Prints each place; the number of them, at most 1, is the exit status."""
+    """Prints each place. The exit status is 1 if there is one, else 0."""
     names = subprocess.run(["git", "ls-files", "*.py", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True)
     places = []
     for name in names.stdout.split():

@@ -54,11 +54,10 @@ def open_output(path):
     return contextlib.nullcontext(sys.stdout) if path is None else output_file(path)
 
 
-def both_or_none(arguments, *names):
+def both_or_none(arguments, first, second):
     """Raises an error if one of two flags is given without the other."""
-    first, second = (f"--{name}" for name in names)
-    if bool(vars(arguments)[names[0]]) != bool(vars(arguments)[names[1]]):
-        raise ValueError(f"{first} and {second} must be given together. Received: one of them.")
+    if bool(vars(arguments)[first]) != bool(vars(arguments)[second]):
+        raise ValueError(f"--{first} and --{second} must be given together. Received: one of them.")
 
 
 def add_search_flags(parser):

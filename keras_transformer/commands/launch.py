@@ -54,7 +54,7 @@ def run(arguments):
         try:
             time.sleep(0.1)
             stop = any(process.poll() for process in processes)
-        except KeyboardInterrupt:  # The workers are interrupted, too, and save what they have.
+        except KeyboardInterrupt:  # Ctrl-C also reaches the workers, and they save their state.
             stop = True
         if stop and deadline == math.inf:
             deadline = time.monotonic() + GRACE_SECONDS

@@ -1,7 +1,7 @@
 """From sentence pairs to token ids: in memory or, for large corpora, in a folder on disk.
 
 The ids of one side are concatenated in one array, with two bytes each if the vocabulary has at most 65,536
-ids. The arrays of a folder are mapped into memory: the system reads what a batch needs, and keeps what it has room for.
+ids. The arrays of a folder are memory-mapped: the system reads the parts that a batch needs, and caches them.
 So a corpus may be larger than the memory, and the same order of batches is possible as in memory.
 
 A folder is named by its content: texts, tokenizers and settings. It is written block by block, in the order of the

@@ -2,6 +2,7 @@
 
 from keras import ops
 
+from keras_transformer.layers.base import take_rows
 from keras_transformer.text.special_ids import PAD_TOKEN_ID
 
 
@@ -18,9 +19,7 @@ def token_log_probs(logits, labels, begins_with_tag=False):
         float32 (B, T), 0 for padding and tags.
     """
     logits = ops.cast(logits, "float32")
-    size = logits.shape[-1]
-    # From the flat logits: devices have no built-in operation that gathers in batches.
-    places = ops.reshape(labels, (-1,)) + ops.arange(ops.size(labels), dtype="int32") * size
-    chosen = ops.reshape(ops.take(ops.reshape(logits, (-1,)), places), ops.shape(labels))
+    rows, labels_of_rows = ops.reshape(logits, (-1, logits.shape[-1])), ops.reshape(labels, (-1, 1))
+    chosen = ops.reshape(take_rows(rows, labels_of_rows), ops.shape(labels))
     log_probs = ops.where(labels == PAD_TOKEN_ID, 0.0, chosen - ops.logsumexp(logits, axis=-1))
     return ops.pad(log_probs[:, 1:], [[0, 0], [1, 0]]) if begins_with_tag else log_probs

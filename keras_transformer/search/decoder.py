@@ -18,8 +18,6 @@ from keras import ops
 
 # The log probability of impossible tokens: not -inf, as -inf - -inf is NaN, but far below any sum of log probabilities.
 IMPOSSIBLE = -1e9
-
-
 # Scores of hypotheses are above this, scores of empty places below. Exports write it into their metadata.
 NO_HYPOTHESIS = IMPOSSIBLE / 10
 

@@ -11,8 +11,6 @@ from keras_transformer.search.decoder import IMPOSSIBLE
 
 # Size of the chunks in which `top_k` searches a vocabulary.
 CHUNK = 32
-
-
 # Up to about this many comparisons, comparing every value with every other one is faster than k passes.
 RANKING_PAYS_TO = 70_000
 

@@ -26,11 +26,8 @@ from keras_transformer.text.special_ids import (
 # Tokens that a translation may have beyond `max_length_ratio`, because the ratio varies most for short sources.
 LENGTH_MARGIN = 16
 
-
 # More has no use, and would need very large tables or graphs.
 AT_MOST_100 = Rule(lambda value: value <= 100, "at most 100")
-
-
 # Size of the n-grams that must not be repeated when the sentence is searched again.
 NGRAM_OF_LOOPS = 3
 

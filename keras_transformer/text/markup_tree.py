@@ -20,19 +20,13 @@ INLINE = _names(
     "a abbr acronym b bdi bdo big cite data del dfn em font i ins label mark nobr q s small span strike strong sub sup "
     "textpath time tspan tt u"
 )
-
-
 # Elements inside a sentence that are one piece of it. What is in them is translated on its own.
 OPAQUE = _names(
     "area audio base br button canvas code embed iframe img input kbd link map math meta meter noscript object output "
     "picture progress ruby samp script select style svg template textarea var video wbr"
 )
-
-
 # Elements whose text is not translated.
 KEPT = _names("code iframe kbd listing math noembed noframes plaintext pre ruby samp script style textarea var xmp")
-
-
 # Attributes of XML, and the value with which nothing in an element is translated. The second one is that of Android.
 KEPT_IN_XML = {
     "translate": "no",
@@ -41,82 +35,40 @@ KEPT_IN_XML = {
     "http://www.w3.org/2005/11/its}translate": "no",
     "http://www.w3.org/XML/1998/namespace}space": "preserve",
 }
-
-
 _LANG = "http://www.w3.org/XML/1998/namespace}lang"
-
-
 _LIKE_HTML = _names("http://www.w3.org/1999/xhtml http://www.w3.org/2000/svg http://www.w3.org/1998/Math/MathML")
-
 
 # More inline elements in each other are not taken as inline.
 MAX_DEPTH = 100
-
-
 CDATA = "#cdata"  # The name of the node of such a section.
-
-
 LINE_BREAK = "\n\n"  # For a `br`: it always ends a sentence.
-
 
 _ENTITY = r"&(?:#\d{1,9}|#x[0-9a-f]{1,8}|[a-z]\w{0,39});?"  # Bounded, because Python refuses to read long numbers.
 
-
 CHARACTER = re.compile(rf"\r\n|{_ENTITY}|.", re.IGNORECASE | re.DOTALL)
-
 
 # The syntax of HTML: https://html.spec.whatwg.org/multipage/parsing.html
 _S = " \t\n\f\r"
-
-
 _NAME, _EQUALS = rf"[^{_S}/>][^{_S}/>=]*+", f"[{_S}]*+=[{_S}]*+"
-
-
 _VALUE = rf""""[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|[^{_S}>"'][^{_S}>]*+|"""
-
-
 _ATTRIBUTE = re.compile(f"[{_S}/]*+({_NAME})(?:{_EQUALS}({_VALUE}))?+")
-
-
 _TAG = re.compile(
     f"<(/?)([a-z][^{_S}/>]*+)((?:[{_S}/]*+{_NAME}(?:{_EQUALS}(?:{_VALUE}))?+)*+)([{_S}/]*+)>", re.IGNORECASE
 )
-
-
 _COMMENT = re.compile(r"<!---?>|<!--.*?(?:--!?>|\Z)", re.DOTALL)
-
-
 _UNFINISHED = re.compile("</?[a-z]", re.IGNORECASE)
-
-
 _MARKUP = re.compile(r"<(?=[a-z/!?%])|\{%", re.IGNORECASE)
-
-
 _TEMPLATES = {"<?": "?>", "<%": "%>", "{%": "%}"}  # PHP and the like; a browser reads them as text or comments.
-
-
 # In a script, `<!-- <script> </script> -->` is text: that `</script>` does not end it.
 _SCRIPT = re.compile(rf"<!---?>|<!--|-->|</?script(?=[{_S}/>])", re.IGNORECASE)
-
-
 _SCRIPT_STATES = {(0, "<!--"): 1, (1, "-->"): 0, (1, "<script"): 2, (2, "-->"): 0, (2, "</script"): 1}
-
-
 _VOID = _names(
     "area base basefont bgsound br col embed frame hr image img input keygen link meta param source track wbr"
 )
-
-
 _RAW = _names("iframe noembed noframes plaintext script style textarea title xmp")  # No tags are in these.
-
-
 _HTML_IN_SVG = _names("annotation-xml desc foreignobject mi mn mo ms mtext title")
-
-
 _BLOCKS = """address article aside blockquote center details dialog dir div dl fieldset figcaption figure footer form h1
 h2 h3 h4 h5 h6 header hgroup hr main menu nav ol p pre search section summary table ul"""
-
-
 # The elements that the start of another one ends.
 _ENDED = {
     name: _names(ended)
@@ -132,21 +84,11 @@ _ENDED = {
     )
     for name in names.split()
 }
-
-
 # Encodings that browsers read as larger ones: https://encoding.spec.whatwg.org
 _LARGER = {"ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "gb2312": "gb18030", "gbk": "gb18030"}
-
-
 _LARGER |= {"shift_jis": "cp932", "euc_kr": "cp949", "tis-620": "cp874"}
-
-
 _ASCII = rb"+AGE- \x61 ~{!!~} <"  # What UTF-7, escapes and HZ read as something else.
-
-
 _XML_DECLARATION = re.compile(r"(\ufeff?\s*<\?xml\s[^>]*?\bencoding\s*=\s*[\"'])([^\"']*)")
-
-
 _CHARSET = re.compile(r"(charset\s*=\s*[\"']?)([^\s;\"']+)", re.IGNORECASE)
 
 

@@ -21,46 +21,27 @@ from typing import NamedTuple
 import regex
 
 PLACEHOLDER = r"⟦([0-9]{1,4})⟧"
-
-
 # Number of placeholders of a vocabulary.
 NUM_PLACEHOLDERS = 8
-
 
 # Marks: CUT stands before and after each kept part. A text that has these characters gets spaces instead.
 CUT, BEGIN, END = "\x01", "\x02", "\x03"
 
-
 _NOT_IN_ADDRESSES = ' \t\r\n\u00a0\u3000<>"“”„«»`{}'
-
-
 _UNITS = (
     "km/h|km²|km|cm²|cm|mm²|mm|µm|nm|m²|m³|m/s|kg|mg|µg|g|ml|dl|cl|hl|l|ms|min|kHz|MHz|GHz|Hz|kWh|kW|MW|mAh|"
     "kB|KB|MB|GB|TB|kbit|Mbit|°C|°F|°|%%?|‰|hPa|kJ|kcal|dB|px|€|\\$|£|¥|m"
 )
-
-
 _EMOJI = "\U0001f000-\U0001faff\u2600-\u27bf\u2b05-\u2b55\u231a-\u23ff"
-
-
 # Signs that are emoji if U+FE0F follows: arrows and the like.
 _SIGNS = "\u203c\u2049\u2122\u2139\u2194-\u2199\u21a9\u21aa\u24c2\u25aa-\u25c0\u25fb-\u25fe\u2934\u2935\u3030\u303d"
 
-
 # What belongs to the emoji before it: joiners, variants, the signs after a joiner, and the tags of a flag.
 _MORE = "\ufe0f\u200d\u20e3\u2194\u2195\U000e0020-\U000e007f"
-
-
 # Bounded repetitions, so that a long list of numbers or a message without an end does not take long.
 _NUMBER = "[0-9]+(?:[.,:/–-][0-9]+){0,5}"
-
-
 _BRACES = r"(?:[^{}]|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\})*"  # Pairs of braces, up to four deep.
-
-
 _FILE = r"[\p{L}\p{N}._@+~-]"
-
-
 KEPT = (
     PLACEHOLDER.replace("(", "(?:"),  # So that nobody can write a placeholder.
     f"[a-z][a-z0-9+.-]{{1,20}}://[^{_NOT_IN_ADDRESSES}]*[^{_NOT_IN_ADDRESSES}.,;:!?)\\]'…]",
@@ -91,11 +72,7 @@ KEPT = (
     rf"(?:~|\.\.?)?(?:/{_FILE}*[\p{{L}}\p{{N}}_-])+/?|[A-Z]:\\(?:{_FILE}|\\)*",
     f"(?:[0-9#*]\ufe0f?\u20e3|[{_SIGNS}]\ufe0f|[{_EMOJI}])(?:[{_EMOJI}{_MORE}]|[{_SIGNS}]\ufe0f|[0-9#*]\ufe0f?\u20e3)*",
 )
-
-
 NO_MARKS = (f"[{CUT}{BEGIN}{END}]", " ")
-
-
 RULES = (
     NO_MARKS,
     (f"({'|'.join(KEPT)})", f"{BEGIN}\\1{END}"),
@@ -105,30 +82,16 @@ RULES = (
     (f"([\\p{{L}}\\p{{N}}.…!?)}}>’”»*_%<-]|\\]){BEGIN}([~./][^{BEGIN}{END}]*){END}", "\\1\\2"),
     (f"[{BEGIN}{END}]", CUT),
 )
-
-
 # Every part that is kept has one of these. Most sentences have none, and this is found much faster.
 _MAY_BE_KEPT = f"[⟦@`<{{%#€$£¥0-9/\\\\\ufe0f\u20e3{_EMOJI}{CUT}{BEGIN}{END}]|www\\.|\\[\\["
-
-
 # A text of nothing but placeholders and signs is not translated: there are no words.
 NO_WORDS = r"[^\p{L}\p{N}]*"
-
-
 MARK_PLACEHOLDERS = (PLACEHOLDER, f"{CUT}\\1{CUT}")
-
-
 NO_PLACEHOLDERS = (PLACEHOLDER, "[\\1]")
-
-
 # A part gets a space where it would touch one of these and touched none in the source. Languages without spaces have
 # no letters of two cases.
 _CASED = r"\p{Lu}\p{Ll}\p{N}"
-
-
 TOUCHED = (f"[{_CASED}.…%⟧]", f"[{_CASED}⟦]")
-
-
 APART = (
     (f"{END}{BEGIN}", " "),
     (f"([{_CASED}.…%]){BEGIN}", "\\1 "),

@@ -16,48 +16,26 @@ import regex
 # Marks. A text that has these characters gets spaces instead. TAG stands for the ">>" of a language tag.
 CUT, BEGIN, END, WRAP, ITEM, TAG = "\x01", "\x02", "\x03", "\x04", "\x05", "\x06"
 
-
 TO_CUTS = (f"[{BEGIN}{END}]", CUT)
 
-
 SPACE = "[ \t\r\x04\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]"
-
-
 LETTER = r"\p{L}"
-
-
 # Line feed, vertical tab, form feed, next line, and the separators of lines and paragraphs.
 LINE_END = "[\n\v\f\x85\u2028\u2029]"
-
-
 IN_LINE = LINE_END.replace("[", "[^")
-
-
 # Ends of sentences before a space: Latin, Greek, Arabic, Devanagari, Armenian, Ethiopic, Burmese, Khmer.
 STOP = "[.!?…‼⁇⁈⁉‽;؟۔।॥։።፧።။៕]".replace(";", "\u037e")
 
-
 WIDE_STOP = "[。！？｡]"  # Chinese and Japanese put no space after them.
 
-
 CLOSE = "(?:[\"'”’“‘»«›‹)\\]}*_]|[\u00a0\u202f ]»)"
-
-
 WIDE_CLOSE = "[」』）”’》〉】]"
-
-
 OPEN = "[\"'“”„‚«»‹›‘’(\\[{*_¿¡–—-]"
-
-
 INITIAL = r"[\p{Ll}A-HJ-ZÀ-ÞĀ-ɏͰ-ϿЀ-ӿ]"  # Not I: "So did I. Then we left."
-
-
 BULLET = "(?:[-*+•‣◦⁃–—·▪●○■□✓✔]|#{1,6}|[0-9]{1,3}[.)]|[a-z]\\)|\\([0-9a-z]{1,3}\\))"
-
 
 # A line with at least this many characters is taken as wrapped: the next line continues it.
 WRAPPED_FROM = 50
-
 
 # Abbreviations that no sentence ends with. Single letters need no entry ("z. B.", "J. R. R. Tolkien").
 ABBREVIATIONS = (
@@ -73,20 +51,14 @@ ABBREVIATIONS = (
     # Spanish and Italian
     "Sra|Srta|Dra|Ud|Uds|Sig|Sigg|Dott|Avv|pág"
 )
-
-
 # Abbreviations that no sentence ends with if a number follows ("No. 5").
 BEFORE_NUMBERS = (
     "No|Nos|no|nos|Tel|tel|Nr|Nrn|nr|p|pp|pg|S|Bd|Art|art|Abs|Anm|Aufl|Jg|Zi|Ziff|n°|vol|núm|č|čl|odst|str|"
     "Jan|Feb|Apr|Aug|Sep|Sept|Oct|Okt|Nov|Dec|Dez"
 )
-
-
 # Languages whose ordinal numbers end with a full stop ("am 3. Mai"), in ISO 639-1 and 639-3.
 _ORDINALS = """cs da de et fi hr hu is lv nb nn no pl sk sl sr tr
 ces dan deu ekk est fin hrv hun isl lav lvs nob nno nor pol slk slv srp tur"""
-
-
 ORDINALS = frozenset(_ORDINALS.split())
 
 
@@ -143,25 +115,15 @@ def rules(language=None):
 
 # Before the rules: marks in a text become spaces. After them: line breaks in a sentence become spaces.
 NO_MARKS = ("[\x01-\x06]", " ")
-
-
 UNWRAP = ("[ \t\r]*\n[ \t\r>]*", " ")
-
-
 # Line breaks around the text give the rules a beginning and an end. Of what they make, these characters are cut off:
 # "\x01\n" at the beginning and "\n\n\x01" at the end.
 FRAME = ("\n", "\n\n")
-
-
 CUT_OFF = (2, 3)
-
 
 # Where a sentence that is too long is cut in two: after these characters, or at a space.
 CLAUSE_ENDS, WIDE_CLAUSE_ENDS, SPACES = ",;:–—)", "、，；：", " \t\r\n\u00a0\u3000"
-
-
 AFTER_CUT = (f"{CUT}([{SPACES}>]*)", f"{CUT}\\1{CUT}")
-
 
 # Joining: if nothing stood between two sentences, a space does, except after a Chinese or Japanese full stop.
 JOIN = (f"([^{BEGIN}。！？｡、，」』）]){END}{BEGIN}", f"\\1{END} {BEGIN}")

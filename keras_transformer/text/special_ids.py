@@ -1,8 +1,6 @@
 """Ids of the special tokens, the same for all tokenizers: 0 padding, 1 unknown, 2 start, 3 end, then placeholders."""
 
 PAD_TOKEN_ID, UNKNOWN_TOKEN_ID, START_TOKEN_ID, END_TOKEN_ID = range(4)
-
-
 FIRST_PLACEHOLDER_ID = END_TOKEN_ID + 1
 
 

@@ -26,7 +26,6 @@ KINDS = ("unigram", "bpe", "wordpiece")
 # Number of ids of a vocabulary without a given size. Small texts give fewer.
 AUTOMATIC_VOCABULARY_SIZE = 8000
 
-
 # The pieces of tags. Imported models find theirs in texts, after the space that SentencePiece puts at the beginning.
 LANGUAGE_TAG = re.compile(r"\u2581?>>([^<>\s]+)<<")
 

@@ -36,13 +36,10 @@ SECTIONS = {
     "training": TrainingConfig,
     "decoding": SearchSettings,
 }
-
-
 # What `--resume` may change.
 CHANGEABLE = {
     flat_name(f) for section in SECTIONS.values() for f in dataclasses.fields(section) if f.metadata["changeable"]
 }
-
 
 # Settings that have no effect without another one.
 DEPENDENT = {

@@ -19,7 +19,6 @@ PRESETS = {
     },
 }
 
-
 # The settings in which a data set differs from the defaults: small corpora need other steps and rates than the paper's
 # 4.5 million pairs. Learning rates are those of the tiny preset.
 RECIPES = {
@@ -44,11 +43,7 @@ RECIPES = {
     },
     "none": {},
 }
-
-
 # How fine-tuning differs from the defaults. A higher learning rate forgets more; see docs/training.md.
 FINE_TUNING = {"epochs": 5, "learning_rate": 5e-4, "warmup_steps": 100, "tokens_per_batch": 2048}
-
-
 # What a fine-tuned model may have of its own; the rest of its architecture and its vocabulary are given.
 OWN_TO_FINE_TUNING = ("dropout", "attention_dropout", "dtype")

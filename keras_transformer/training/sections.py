@@ -21,21 +21,15 @@ from keras_transformer.settings import (
 
 # Parts of a model that `freeze` can name.
 PARTS = ("embeddings", "encoder", "decoder")
-
-
 # Training texts of more bytes than this are tokenized into files instead of memory.
 LARGE_TEXT = 64 << 20
-
-
 # Settings that name the user's own texts. If they are given, they replace the data set.
 OWN_FILES = ("train", "val", "test")
 # The settings of `keras_transformer.data.cleaning.Cleaner`.
 CLEANING = "source_language", "target_language", "max_characters", "max_character_ratio", "identify_languages"
 
-
 # Numbers of layers, separated by commas.
 LAYERS = Rule(lambda value: re.fullmatch(r"(\d+(,\d+)*)?", value), "numbers separated by commas, such as 0,2")
-
 
 _DIRECTION = re.compile("[A-Za-z]+(_[A-Za-z0-9]+)*-[A-Za-z]+(_[A-Za-z0-9]+)*")
 
@@ -85,6 +79,11 @@ def corpora(name, value, others=("weight",)):
             ) from error
         found.append({key: one[key] for key in keys})
     return tuple(found)
+
+
+def _unweighted(help):
+    """The setting of texts that have no weights, because no training draws from them by size."""
+    return changeable((), help, convert=functools.partial(corpora, others=()), metavar="FILE")
 
 
 @dataclass(frozen=True)
@@ -149,30 +148,14 @@ class DataConfig(Settings):
         convert=corpora,
         metavar="FILE",
     )
-    val: tuple = changeable(
-        (),
-        "SOURCE TARGET [name=NAME] [direction=en-de]: own validation text, any number of times",
-        convert=functools.partial(corpora, others=()),
-        metavar="FILE",
+    val: tuple = _unweighted("SOURCE TARGET [name=NAME] [direction=en-de]: own validation text, any number of times")
+    test: tuple = _unweighted(
+        "SOURCE TARGET [name=NAME] [direction=en-de]: own test text, any number of times (default: --val)"
     )
-    test: tuple = changeable(
-        (),
-        "SOURCE TARGET [name=NAME] [direction=en-de]: own test text, any number of times (default: --val)",
-        convert=functools.partial(corpora, others=()),
-        metavar="FILE",
+    general: tuple = _unweighted(
+        "SOURCE TARGET: general text that is mixed into every pass, so that fine-tuning does not forget"
     )
-    general: tuple = changeable(
-        (),
-        "SOURCE TARGET: general text that is mixed into every pass, so that fine-tuning does not forget",
-        convert=functools.partial(corpora, others=()),
-        metavar="FILE",
-    )
-    general_test: tuple = changeable(
-        (),
-        "SOURCE TARGET: general test text, scored before and after training",
-        convert=functools.partial(corpora, others=()),
-        metavar="FILE",
-    )
+    general_test: tuple = _unweighted("SOURCE TARGET: general test text, scored before and after training")
     corpus_temperature: float = setting(
         1.0,
         "T of at least 1: the share of a corpus in a pass is its size to the power of 1 / T, so that small ones come "

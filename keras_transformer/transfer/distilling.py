@@ -40,8 +40,6 @@ TAKEN = (
     *("subword_sampling", "placeholder_share", "seed"),
     *("num_beams", "length_penalty", "length_penalty_type", "max_length_ratio", "no_repeat_ngram_size"),
 )
-
-
 # Settings that give a student a vocabulary of its own.
 OWN_VOCABULARY = {"tokenizer", "vocabulary_size", "separate_vocabularies", "num_placeholders", "vocabulary_from"}
 

@@ -26,11 +26,8 @@ TRUNCATED, UNFINISHED, LOOP, WORST = "from a source that was cut", "without an e
 
 # Lines per chunk; a kill loses at most one chunk.
 CHUNK_SIZE = 1024
-
-
 # With this many lines, XLA saves more time than compiling all shapes takes: on two cores, half a minute to a minute.
 XLA_PAYS_FROM = 16384
-
 
 SELECTIONS = ("best", "chrf", "bleu", "all")
 

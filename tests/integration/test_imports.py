@@ -36,6 +36,30 @@ def test_importing_loads_no_more_than_is_used():
     assert run("import sys\n" + "\n".join(code)) == ["[]"] * len(steps)
 
 
+def test_without_tensorflow_models_train_and_translate_on_jax():
+    """As where tensorflow-text does not exist: here the import of both is refused."""
+    code = """if True:
+        import sys
+
+        class Refused:
+            def find_spec(self, name, path=None, target=None):
+                if name.split(".")[0] in ("tensorflow", "tensorflow_text", "keras_nlp", "keras_hub"):
+                    raise ModuleNotFoundError(name)
+
+        sys.meta_path.insert(0, Refused())
+        import numpy as np
+        import keras_transformer as kt
+
+        tokenizer = kt.Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=17)
+        model = kt.Transformer(17, num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=8)
+        model.compile(loss=kt.LabelSmoothedCrossEntropy(0.1))
+        ids = np.array([[5, 6, 3], [7, 8, 3]], "int32")
+        model.fit({"encoder_token_ids": ids, "decoder_token_ids": ids}, ids, verbose=0)
+        print(len(kt.Translator(model, tokenizer, num_beams=2).translate(["a big cat", ""])))
+        """
+    assert run(code, KERAS_BACKEND="jax") == ["2"]
+
+
 def registered_classes():
     """What the source registers with Keras."""
     names = set()

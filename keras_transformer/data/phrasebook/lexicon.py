@@ -214,7 +214,6 @@ PERSONS = ("1s", "2s", "3s", "1p", "3p")
 PEOPLE = ("adult", "youth", "kin", "parent")
 PLACES = ("room", "home", "building", "nature", "town")
 
-
 # The rows of the tables above; ``stem`` is the infinitive without the separable ``prefix``.
 Noun = namedtuple("Noun", "en en_plural de gender de_plural kind")
 Adjective = namedtuple("Adjective", "en de kinds")
