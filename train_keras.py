@@ -56,7 +56,7 @@ def train(run, config, resume=False, export=True):
         done = begin(model, run, folder, config, checkpoint, resume, chief)
         batches, validation = batches_of(text, config, strategy)
     describe(model, config, batches, done, getattr(strategy, "num_replicas_in_sync", 1))
-    translator = Translator(model, *text.tokenizers, max_source_length=data.max_length, **vars(config.decoding))
+    translator = Translator(model, *text.tokenizers, max_source_length=data.max_length, **vars(config.search))
     if chief and recipe.init_from and not any(done):  # An untrained model has a BLEU of 0, and takes a minute for it.
         # Saved now: a resumed run cannot measure it again.
         run.save_scores(scores_of_tests(translator, text.corpus, config, "before training"))

@@ -270,7 +270,7 @@ def random_translator(preset, vocabulary_size, num_beams, length):
     array = keras.ops.convert_to_numpy(embeddings).copy()
     array[3] = 0.0
     embeddings.assign(array)
-    settings = {"num_beams": num_beams, "length_penalty": 0.0, "max_length": length}
+    settings = {"num_beams": num_beams, "length_penalty": 0.0, "max_target_length": length}
     return Translator(model, Ids(), jit_compile=True, **settings)
 
 
@@ -305,7 +305,7 @@ def tflite(translator, texts, quantize):
     from keras_transformer.export.run_tflite import TFLiteTranslator
     from keras_transformer.export.tflite import export_tflite
 
-    length = translator.settings.max_length or 64
+    length = translator.settings.max_target_length or 64
     with tempfile.TemporaryDirectory() as folder:
         lengths = {"source_length": length, "target_length": length}
         exported, _ = export_tflite(translator, Path(folder) / "tflite", quantize, **lengths)
@@ -336,7 +336,7 @@ def ctranslate2(translator, texts, mode, batch_size):
             intra_threads=max(1, CORES // batches),
         )
     source, target, settings = translator.source_tokenizer, translator.target_tokenizer, translator.settings
-    limits = {"max_decoding_length": settings.max_length} if settings.max_length else {}
+    limits = {"max_decoding_length": settings.max_target_length} if settings.max_target_length else {}
     ids_of = {piece: i for i, piece in enumerate(target.pieces(range(target.vocabulary_size)))}
     tag = source.tag(translator.codec.target_language)
 

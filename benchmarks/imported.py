@@ -242,7 +242,7 @@ def with_ctranslate2(arguments):
 def with_run(arguments, jit_compile):
     from keras_transformer.translation.translator import Translator
 
-    settings = {"num_beams": arguments.num_beams, "max_length": arguments.max_length, "jit_compile": jit_compile}
+    settings = {"num_beams": arguments.num_beams, "max_target_length": arguments.max_length, "jit_compile": jit_compile}
     translator = Translator.load(arguments.run, max_source_length=128, **settings)
     return translator.translate
 
@@ -261,7 +261,9 @@ def quantize(arguments):
 
     sources, references = read_lines(arguments.source), read_lines(arguments.reference)
     sources, references = sources[: arguments.sentences], references[: arguments.sentences]
-    translator = Translator.load(arguments.run, num_beams=arguments.num_beams, max_length=64, max_source_length=128)
+    translator = Translator.load(
+        arguments.run, num_beams=arguments.num_beams, max_target_length=64, max_source_length=128
+    )
     tied = translator.model
     model = Transformer.from_config({**tied.get_config(), "tie_embeddings": "none"})  # To round each matrix alone.
     for name in ("encoder_blocks", "decoder_blocks"):
@@ -293,7 +295,10 @@ def quantize(arguments):
     }
     parts["everything"] = [one for some in parts.values() for one in some]
     translator = Translator(
-        model, *translator.codec.tokenizers, max_source_length=128, **{**vars(translator.settings), "max_length": 64}
+        model,
+        *translator.codec.tokenizers,
+        max_source_length=128,
+        **{**vars(translator.settings), "max_target_length": 64},
     )
     first = None
     print(f"{'int8':26} {'BLEU':>6} {'same':>6}   ({len(sources)} sentences, {arguments.num_beams} beams)")

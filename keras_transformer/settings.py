@@ -18,6 +18,18 @@ class ConfigError(ValueError):
     """A setting that does not exist or has an invalid value."""
 
 
+# What can be chosen, for settings and for the arguments of layers and functions, which have the same values.
+POSITION_TYPES = ("sinusoidal", "learned")
+LAYOUTS = ("interleaved", "concatenated")
+TIE_EMBEDDINGS = ("all", "target", "none")
+TOKENIZER_KINDS = ("unigram", "bpe", "wordpiece")
+LONG_PAIRS = ("drop", "cut")
+MONITORS = ("val_loss", "val_bleu")
+STRATEGIES = ("auto", "one", "mirrored", "multi_worker")
+LENGTH_PENALTIES = ("gnmt", "power")
+SELECTIONS = ("best", "chrf", "bleu", "all")  # Of a teacher's translations.
+
+
 class Rule(NamedTuple):
     """A rule for a value; `None` is not checked.
 
@@ -43,7 +55,6 @@ def setting(
     *rules,
     choices=None,
     also=(),
-    flat=None,
     changeable=False,
     convert=None,
     metavar=None,
@@ -58,7 +69,6 @@ def setting(
         *rules: `Rule`s that a value must keep.
         choices: the allowed values. Defaults to all.
         also: other flags of the setting.
-        flat: the name of its flag, and its key in flat dictionaries of all sections. Defaults to the field's name.
         changeable: whether `--resume` may change it. Defaults to False: finished epochs depend on the value.
         convert: a function of the setting's name and a list, which returns a tuple; its flag can be given several
             times, with several words. Defaults to None.
@@ -67,7 +77,7 @@ def setting(
         path: whether it names a file or folder. Paths become absolute: a run may be read from another folder. Defaults
             to False.
     """
-    metadata = {"help": help, "rules": rules, "choices": choices, "also": also, "flat": flat, "changeable": changeable}
+    metadata = {"help": help, "rules": rules, "choices": choices, "also": also, "changeable": changeable}
     metadata |= {"convert": convert, "metavar": metavar, "flag": flag, "path": path}
     return dataclasses.field(default=default, metadata=metadata)
 
@@ -89,11 +99,6 @@ class Settings:
             object.__setattr__(self, f.name, checked(type(self), f, getattr(self, f.name)))
 
 
-def flat_name(f):
-    """The name of a field among the fields of all sections."""
-    return f.metadata["flat"] or f.name
-
-
 @functools.cache
 def allowed_types(section, field_name):
     """The types of a field's values."""
@@ -101,10 +106,9 @@ def allowed_types(section, field_name):
     return typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
 
 
-def checked(section, f, value, name=None):
+def checked(section, f, value):
     """`value` converted to the type of field `f` of a section. Raises a ConfigError that names the setting."""
-    name = name or f.name
-    allowed = allowed_types(section, f.name)
+    name, allowed = f.name, allowed_types(section, f.name)
     if f.metadata["convert"] and isinstance(value, list | tuple):
         return f.metadata["convert"](name, value)
     if isinstance(value, numbers.Real) and not isinstance(value, bool):  # Also NumPy's numbers.

@@ -213,5 +213,5 @@ def translator_of(imported, **settings):
         *imported.tokenizers,
         source_language=data.source_language,
         target_language=data.target_language,
-        **{**vars(imported.config.decoding), "max_length_ratio": 99.0, "max_length": 23, **settings},
+        **{**vars(imported.config.search), "max_length_ratio": 99.0, "max_target_length": 23, **settings},
     )

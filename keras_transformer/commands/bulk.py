@@ -60,7 +60,7 @@ def main(argv=None):
     parser.add_argument("--output", metavar="DIR", help="folder for the translations")
     preparing = "train", "cache_dir", "clean", *CLEANING
     add_flags(parser, "data", only=preparing)
-    add_flags(parser, "decoding")
+    add_flags(parser, "search")
     arguments, beam_arguments = parser.parse_known_args(argv)
     needed = ("train", "cache_dir") if "train" in arguments else ("input", "output")
     missing = [f"--{name.replace('_', '-')}" for name in needed if vars(arguments).get(name) is None]
@@ -70,7 +70,7 @@ def main(argv=None):
     if "train" in arguments:
         return _prepare(arguments, preparing, beam_arguments)
     with user_errors("All files in the output folder are complete."):
-        settings = section_settings("decoding", vars(arguments))
+        settings = section_settings("search", vars(arguments))
         if "target_language" in arguments:
             settings["target_language"] = arguments.target_language
         _check(arguments.input, arguments.output)

@@ -15,7 +15,7 @@ from keras_transformer.training.run import Run
 def load(arguments):
     """The translator of a run. A folder without a model and wrong settings are reported before TensorFlow is loaded."""
     Run(arguments.run).check_trained()
-    settings = section_settings("decoding", vars(arguments))
+    settings = section_settings("search", vars(arguments))
     if getattr(arguments, "target_language", None):
         settings["target_language"] = arguments.target_language
     if getattr(arguments, "glossary", None):
@@ -63,7 +63,7 @@ def both_or_none(arguments, first, second):
 def add_search_flags(parser):
     parser.usage = "%(prog)s RUN [FLAGS]"
     parser.add_argument("run", help="folder of a trained run, such as runs/phrasebook-tiny")
-    add_flags(parser, "decoding")
+    add_flags(parser, "search")
     add_language_flag(parser)
 
 

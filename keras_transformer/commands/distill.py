@@ -5,6 +5,7 @@ import os
 from keras_transformer.commands.common import positive
 from keras_transformer.commands.flags import add_flags
 from keras_transformer.commands.train import claimed, configure
+from keras_transformer.settings import SELECTIONS
 from keras_transformer.training.config import RunConfig
 from keras_transformer.training.presets import PRESETS
 
@@ -31,7 +32,7 @@ def add_arguments(parser):
     parser.add_argument("--num-hypotheses", type=positive, metavar="N", help="translations per line to select from")
     parser.add_argument(
         "--select",
-        choices=("best", "chrf", "bleu", "all"),
+        choices=SELECTIONS,
         help="which to train with: the most probable one, the nearest to the reference, or all (default: best; chrf "
         "with --num-hypotheses and references)",
     )
@@ -59,7 +60,7 @@ def add_arguments(parser):
     parser.add_argument("--resume", action="store_true", help="continue what was begun with the same flags")
     parser.add_argument("--overwrite", action="store_true", help="replace the run in the run folder")
     parser.add_argument("--no-export", action="store_true", help="write no exports and no report at the end")
-    add_flags(parser, "data", "tokenizer", "model", "training", "decoding")
+    add_flags(parser, "data", "tokenizer", "model", "training", "search")
 
 
 def run(arguments):

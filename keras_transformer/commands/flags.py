@@ -11,7 +11,7 @@ import signal
 import sys
 import types
 
-from keras_transformer.settings import allowed_types, flat_name
+from keras_transformer.settings import allowed_types
 from keras_transformer.training.config import SECTIONS
 from keras_transformer.training.presets import PRESETS, RECIPES
 
@@ -57,7 +57,7 @@ def add_flags(parser, *sections, only=None, shown=None):
     for name in sections:
         group = parser.add_argument_group(f"{name} settings")
         for f in dataclasses.fields(SECTIONS[name]):
-            dest, kinds = flat_name(f), allowed_types(SECTIONS[name], f.name)
+            dest, kinds = f.name, allowed_types(SECTIONS[name], f.name)
             if not f.metadata["flag"] or (only is not None and dest not in only):
                 continue
             flags = ["--" + dest.replace("_", "-"), *f.metadata["also"]]

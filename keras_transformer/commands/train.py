@@ -65,7 +65,7 @@ def parse(argv):
     parser.add_argument("--overwrite", action="store_true", help="replace the run in the run folder")
     help = argparse.SUPPRESS if short else "write no SavedModel at the end"
     parser.add_argument("--no-export", action="store_true", help=help)
-    add_flags(parser, "data", "tokenizer", "model", "training", "decoding", shown=COMMON if short else None)
+    add_flags(parser, "data", "tokenizer", "model", "training", "search", shown=COMMON if short else None)
     flags = vars(parser.parse_args(argv))
     names = ("run_dir", "config", "resume", "overwrite", "no_export")
     run_dir, file, resume, overwrite, no_export = (flags.pop(name) for name in names)
@@ -96,10 +96,10 @@ def configure(flags, file, run_dir=None, resume=False):
         run.check_resumable()
         config = run.config().resumed({**file, **flags})
     config.check(before_training=True)
-    if config.decoding.shortlist and not (resume and run.shortlist_file.is_file()):
+    if config.search.shortlist and not (resume and run.shortlist_file.is_file()):
         raise ConfigError(
             "`shortlist` needs alignments, which a trained model makes. "
-            f"Received: shortlist={config.decoding.shortlist}. Train without it; then try "
+            f"Received: shortlist={config.search.shortlist}. Train without it; then try "
             f"`python -m keras_transformer shortlist {quoted(run)}`, and this flag with --resume."
         )
     return run, config

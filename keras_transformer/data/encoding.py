@@ -28,6 +28,7 @@ from keras_transformer.data.storage import (
 )
 from keras_transformer.data.workers import in_background
 from keras_transformer.files import BusyError
+from keras_transformer.settings import LONG_PAIRS, one_of
 from keras_transformer.text.placeholders import protect_pair
 
 # Lines that a process tokenizes at once, and the seconds between two records of how far the work is.
@@ -75,8 +76,7 @@ def encode_pairs(
     Raises:
         ValueError: no pair is left, or `over_long` has another value.
     """
-    if over_long not in ("drop", "cut"):
-        raise ValueError(f"`over_long` must be 'drop' or 'cut'. Received: {over_long!r}.")
+    one_of("over_long", over_long, LONG_PAIRS)
     tokenizers = source_tokenizer, target_tokenizer
     if not all(isinstance(tokenizer, SentencePieceTokenizer) for tokenizer in tokenizers):
         workers = 1

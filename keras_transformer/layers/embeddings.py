@@ -8,9 +8,7 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.layers.base import positive_integer, rate
-
-LAYOUTS = ("interleaved", "concatenated")
-POSITION_TYPES = ("sinusoidal", "learned")
+from keras_transformer.settings import LAYOUTS, POSITION_TYPES, one_of
 
 
 def _check_sinusoids(hidden_dim, max_wavelength, layout):
@@ -22,8 +20,7 @@ def _check_sinusoids(hidden_dim, max_wavelength, layout):
         )
     if max_wavelength <= 0:
         raise ValueError(f"`max_wavelength` must be positive. Received: max_wavelength={max_wavelength}.")
-    if layout not in LAYOUTS:
-        raise ValueError(f"`layout` must be one of {LAYOUTS}. Received: layout={layout!r}.")
+    one_of("layout", layout, LAYOUTS)
 
 
 def _frequencies(hidden_dim, max_wavelength):
@@ -171,8 +168,7 @@ class PositionalEmbedding(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        if position_type not in POSITION_TYPES:
-            raise ValueError(f"`position_type` must be one of {POSITION_TYPES}. Received: {position_type!r}.")
+        one_of("position_type", position_type, POSITION_TYPES)
         if position_type == "learned" and max_length is None:
             raise ValueError(
                 "`max_length` must be given for learned positions: each position is a row of a table. "

@@ -3,6 +3,7 @@
 Reference: "Attention Is All You Need" (Vaswani et al., 2017), section 3 and figure 1.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import keras
@@ -14,6 +15,7 @@ from keras_transformer.layers.decoder_block import DecoderBlock
 from keras_transformer.layers.embeddings import PositionalEmbedding
 from keras_transformer.layers.encoder_block import EncoderBlock
 from keras_transformer.models.distributed_fit import DistributedFit
+from keras_transformer.settings import TIE_EMBEDDINGS, one_of
 
 
 class AttentionScores(NamedTuple):
@@ -30,7 +32,10 @@ class AttentionScores(NamedTuple):
     cross: list
 
 
-TIE_EMBEDDINGS = ("all", "target", "none")
+# Arguments of a `Transformer` that its layers take, too.
+OF_EMBEDDINGS = ("position_type", "max_length", "max_wavelength", "layout", "first_position", "dropout")
+OF_EMBEDDINGS += ("scale_embeddings", "output_bias")
+OF_BLOCKS = ("num_heads", "intermediate_dim", "dropout", "attention_dropout", "normalize_first", "layer_norm_epsilon")
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -118,36 +123,12 @@ class Transformer(DistributedFit, keras.Model):
         dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         num_decoder_layers = num_layers if num_decoder_layers is None else num_decoder_layers
         target_vocabulary_size = target_vocabulary_size or vocabulary_size
+        of_embeddings = {"hidden_dim": hidden_dim, "dtype": dtype, **{name: config[name] for name in OF_EMBEDDINGS}}
+        embedding = partial(PositionalEmbedding, **of_embeddings)
+        of_blocks = {**{name: config[name] for name in OF_BLOCKS}, "activation": activation, "dtype": dtype}
 
-        def embedding(vocabulary_size, tie_weights, output_bias, name):
-            return PositionalEmbedding(
-                vocabulary_size,
-                hidden_dim,
-                position_type=position_type,
-                max_length=max_length,
-                max_wavelength=max_wavelength,
-                layout=layout,
-                first_position=first_position,
-                dropout=dropout,
-                scale_embeddings=scale_embeddings,
-                tie_weights=tie_weights,
-                output_bias=output_bias,
-                dtype=dtype,
-                name=name,
-            )
-
-        def block(cls, name):
-            return cls(
-                num_heads,
-                intermediate_dim,
-                dropout=dropout,
-                attention_dropout=attention_dropout,
-                activation=activation,
-                normalize_first=normalize_first,
-                layer_norm_epsilon=layer_norm_epsilon,
-                dtype=dtype,
-                name=name,
-            )
+        def blocks(cls, number, name):
+            return [cls(name=f"{name}_block_{i}", **of_blocks) for i in range(number)]
 
         def final_norm(name):
             # With pre-norm the sum of all residuals is not normalised yet; with post-norm it is.
@@ -155,15 +136,14 @@ class Transformer(DistributedFit, keras.Model):
             return norm if normalize_first else None
 
         if tie_embeddings == "all":
-            encoder_embedding = decoder_embedding = embedding(vocabulary_size, True, output_bias, "embedding")
+            encoder_embedding = decoder_embedding = embedding(vocabulary_size, name="embedding")
         else:
-            encoder_embedding = embedding(vocabulary_size, True, False, "encoder_embedding")
             tied = tie_embeddings == "target"
-            decoder_embedding = embedding(target_vocabulary_size, tied, output_bias, "decoder_embedding")
-        encoder_blocks = [block(self.encoder_block_class, f"encoder_block_{i}") for i in range(num_layers)]
-        decoder_blocks = [block(self.decoder_block_class, f"decoder_block_{i}") for i in range(num_decoder_layers)]
+            encoder_embedding = embedding(vocabulary_size, output_bias=False, name="encoder_embedding")
+            decoder_embedding = embedding(target_vocabulary_size, tie_weights=tied, name="decoder_embedding")
+        encoder_blocks = blocks(self.encoder_block_class, num_layers, "encoder")
+        decoder_blocks = blocks(self.decoder_block_class, num_decoder_layers, "decoder")
         encoder_norm, decoder_norm = final_norm("encoder_norm"), final_norm("decoder_norm")
-
         encoder_token_ids = keras.Input((None,), dtype="int32", name="encoder_token_ids")
         decoder_token_ids = keras.Input((None,), dtype="int32", name="decoder_token_ids")
         encoder_sequence = encoder_embedding(_with_language(encoder_token_ids, source_language_token_id))
@@ -470,8 +450,7 @@ def _checked(config):
 
 
 def _check_ties(tie_embeddings, vocabulary_size, target_vocabulary_size):
-    if tie_embeddings not in TIE_EMBEDDINGS:
-        raise ValueError(f"`tie_embeddings` must be one of {TIE_EMBEDDINGS}. Received: {tie_embeddings!r}.")
+    one_of("tie_embeddings", tie_embeddings, TIE_EMBEDDINGS)
     if tie_embeddings == "all" and vocabulary_size != target_vocabulary_size:
         raise ValueError(
             "`tie_embeddings='all'` needs one vocabulary: source and target share a matrix. Received: "

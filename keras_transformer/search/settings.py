@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from keras_transformer.settings import (
     AT_LEAST_0,
     AT_LEAST_1,
+    LENGTH_PENALTIES,
     POSITIVE,
     SEED,
     ConfigError,
@@ -47,13 +48,12 @@ class SearchSettings(Settings):
     length_penalty_type: str = changeable(
         "gnmt",
         "gnmt: divide by ((5 + length) / 6)^penalty; power: by length^penalty, as Marian and transformers do",
-        choices=("gnmt", "power"),
+        choices=LENGTH_PENALTIES,
     )
-    max_length: int | None = changeable(
+    max_target_length: int | None = changeable(
         None,
         "maximum tokens of a translation, including the end token (default: only the ratio limits it)",
         AT_LEAST_1,
-        flat="decoding_max_length",
     )
     max_length_ratio: float = changeable(
         2.0,
@@ -89,7 +89,7 @@ class SearchSettings(Settings):
         "sampling: draw from the most probable tokens that together have this probability",
         Rule(lambda value: 0 < value <= 1, "in (0, 1]"),
     )
-    seed: int = changeable(0, "sampling: random seed", SEED, flat="sampling_seed")
+    sampling_seed: int = changeable(0, "sampling: random seed", SEED)
 
     def replace(self, **changes):
         """These settings with changes.
@@ -105,8 +105,10 @@ class SearchSettings(Settings):
         return dataclasses.replace(self, **changes) if changes else self
 
     def within(self, max_length):
-        """These settings with `max_length` lowered to the given limit, if it is lower; None is no limit."""
-        return self if max_length is None else self.replace(max_length=min(self.max_length or max_length, max_length))
+        """These settings with `max_target_length` at most `max_length`; None is no limit."""
+        if max_length is None:
+            return self
+        return self.replace(max_target_length=min(self.max_target_length or max_length, max_length))
 
     def limits(self, source_lengths):
         """The maximum number of tokens of each translation, by the number of tokens of its source.
@@ -122,11 +124,12 @@ class SearchSettings(Settings):
         import numpy as np
         from keras import ops
 
-        if isinstance(source_lengths, np.ndarray):  # For one number TensorFlow is slow.
-            limits = np.floor(self.max_length_ratio * source_lengths.astype("float32") + float(LENGTH_MARGIN))
-            return (limits if self.max_length is None else np.minimum(limits, self.max_length)).astype("int32")
-        limits = ops.floor(self.max_length_ratio * ops.cast(source_lengths, "float32") + float(LENGTH_MARGIN))
-        return ops.cast(limits if self.max_length is None else ops.minimum(limits, float(self.max_length)), "int32")
+        # For one number TensorFlow is slow.
+        library, cast = (np, np.ndarray.astype) if isinstance(source_lengths, np.ndarray) else (ops, ops.cast)
+        limits = library.floor(self.max_length_ratio * cast(source_lengths, "float32") + float(LENGTH_MARGIN))
+        if self.max_target_length is not None:
+            limits = library.minimum(limits, float(self.max_target_length))
+        return cast(limits, "int32")
 
     def check_num_hypotheses(self, num_hypotheses):
         """Raises a ConfigError unless a search gives this many translations; sampling gives any number."""

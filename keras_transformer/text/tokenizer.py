@@ -21,8 +21,8 @@ from random import Random
 from types import MappingProxyType
 
 from keras_transformer.files import output_file
+from keras_transformer.settings import TOKENIZER_KINDS
 
-KINDS = ("unigram", "bpe", "wordpiece")
 # Number of ids of a vocabulary without a given size. Small texts give fewer.
 AUTOMATIC_VOCABULARY_SIZE = 8000
 
@@ -42,7 +42,7 @@ class Tokenizer:
     bytes; and the class method `_load`, which makes a tokenizer from the path of such a file.
 
     Attributes:
-        kind: one of `KINDS`, or the name of your own kind.
+        kind: one of `keras_transformer.settings.TOKENIZER_KINDS`, or the name of your own kind.
         vocabulary_size: number of ids, including the four special ones.
         num_placeholders: number of placeholders among the ids. Defaults to 0.
         languages: a dict, the id of the tag of each target language. Defaults to an empty one.
@@ -70,7 +70,7 @@ class Tokenizer:
             texts: an iterable of strings; for a shared vocabulary, the sentences of both languages.
             vocabulary_size: number of ids, or `None` for 8,000, or fewer if the text is too small for that. WordPiece
                 may learn somewhat fewer than this number.
-            kind: one of `KINDS`. Defaults to `"unigram"`.
+            kind: one of `keras_transformer.settings.TOKENIZER_KINDS`. Defaults to `"unigram"`.
             seed: for the choice of sentences from a very large text. Defaults to 0.
             num_placeholders: number of placeholders, which belong to `vocabulary_size`; not for WordPiece, which splits
                 them. Defaults to 0.
@@ -83,8 +83,8 @@ class Tokenizer:
         Raises:
             TokenizerError: there is no text, or it does not fit `vocabulary_size`.
         """
-        if kind not in KINDS:
-            raise TokenizerError(f"`kind` of a tokenizer must be one of {KINDS}. Received: kind={kind!r}.")
+        if kind not in TOKENIZER_KINDS:
+            raise TokenizerError(f"`kind` of a tokenizer must be one of {TOKENIZER_KINDS}. Received: kind={kind!r}.")
         if vocabulary_size is not None and vocabulary_size < 8:
             raise TokenizerError(
                 "`vocabulary_size` must be at least 8: four ids are special, and words need pieces. "

@@ -11,6 +11,7 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.files import output_path
+from keras_transformer.settings import MONITORS, one_of
 
 
 class RunCheckpoint(keras.callbacks.Callback):
@@ -46,8 +47,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         super().__init__()
         self.every_steps, self.every_minutes = every_steps, every_minutes
         self.write, self.agree = write, agree or (lambda value: value)
-        if monitor not in ("val_loss", "val_bleu"):
-            raise ValueError(f"`monitor` must be 'val_loss' or 'val_bleu'. Received: monitor={monitor!r}.")
+        one_of("monitor", monitor, MONITORS)
         self.run, self.monitor = run, monitor
         self.patience, self.max_minutes = patience, max_minutes
         self.state = {"epoch": 0, "step": 0, "best": None, "best_epoch": None, "minutes": 0.0}

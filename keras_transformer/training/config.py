@@ -9,16 +9,12 @@ that is named on the command line also replaces the file's own texts.
 import dataclasses
 import json
 import math
+from collections import ChainMap
 from dataclasses import dataclass
 from pathlib import Path
 
 from keras_transformer.search.settings import SearchSettings
-from keras_transformer.settings import (
-    ConfigError,
-    checked,
-    flat_name,
-    one_of,
-)
+from keras_transformer.settings import ConfigError, checked, one_of
 from keras_transformer.training.presets import FINE_TUNING, OWN_TO_FINE_TUNING, PRESETS, RECIPES
 from keras_transformer.training.sections import (
     OWN_FILES,
@@ -34,12 +30,17 @@ SECTIONS = {
     "data": DataConfig,
     "tokenizer": TokenizerConfig,
     "training": TrainingConfig,
-    "decoding": SearchSettings,
+    "search": SearchSettings,
 }
+
+
+def _names(*sections):
+    """The names of the settings in these sections; a name is in one section only."""
+    return {f.name for section in sections for f in dataclasses.fields(SECTIONS[section])}
+
+
 # What `--resume` may change.
-CHANGEABLE = {
-    flat_name(f) for section in SECTIONS.values() for f in dataclasses.fields(section) if f.metadata["changeable"]
-}
+CHANGEABLE = {f.name for s in SECTIONS.values() for f in dataclasses.fields(s) if f.metadata["changeable"]}
 
 # Settings that have no effect without another one.
 DEPENDENT = {
@@ -65,7 +66,7 @@ class RunConfig:
     data: DataConfig = DataConfig()
     tokenizer: TokenizerConfig = TokenizerConfig()
     training: TrainingConfig = TrainingConfig()
-    decoding: SearchSettings = SearchSettings()
+    search: SearchSettings = SearchSettings()
 
     @classmethod
     def make(cls, settings, file=None, init=None, vocabulary=None, layers=None):
@@ -82,32 +83,29 @@ class RunConfig:
             ConfigError: a setting is invalid, or differs from what the weights of `init`, the vocabulary or the blocks
                 need.
         """
-        file = _said(file or {}, init)
+        file = _chosen(file or {}, init)
         if "dataset" in settings and "train" not in settings:
             file = {key: value for key, value in file.items() if key not in OWN_FILES}
-        given = {**file, **settings}
-        if vocabulary is not None:
-            given = {**vocabulary.of_vocabulary(), **given}
-        if layers is not None:  # With the same weights, pre-norm and post-norm blocks compute different things.
-            given = {"normalize_first": layers.model.normalize_first, **given}
-        config = cls.of_flat(_completed(given, init))
+        # With the same weights, pre-norm and post-norm blocks compute different things.
+        blocks = {"normalize_first": layers.model.normalize_first} if layers else {}
+        needed = {} if vocabulary is None else vocabulary.of_vocabulary()
+        config = cls.of_flat(_resolved(ChainMap(settings, file, blocks, needed), init))
         if init is not None:
             config.check_fits(init)
         if vocabulary is not None:
-            config.check_same(vocabulary, vocabulary.of_vocabulary(), "whose vocabulary it takes")
+            config.check_same(vocabulary, needed, "whose vocabulary it takes")
         if layers is not None:
-            config.check_same(layers, {"normalize_first"}, "whose blocks it begins with")
+            config.check_same(layers, blocks, "whose blocks it begins with")
         return config
 
     def of_vocabulary(self):
         """The flat settings of the vocabulary."""
-        names = {flat_name(f) for f in dataclasses.fields(TokenizerConfig)} - {"vocabulary_from"}
+        names = _names("tokenizer") - {"vocabulary_from"}
         return {name: value for name, value in self.flat().items() if name in names}
 
     def check_fits(self, init):
         """Raises a ConfigError unless the weights and the vocabulary of the run `init` fit this config."""
-        fixed = {flat_name(f) for name in ("model", "tokenizer") for f in dataclasses.fields(SECTIONS[name])}
-        fixed -= set(OWN_TO_FINE_TUNING) | {"vocabulary_from"}
+        fixed = _names("model", "tokenizer") - {*OWN_TO_FINE_TUNING, "vocabulary_from"}
         if init.model.position_type == "learned":
             fixed.add("max_length")
         self.check_same(init, fixed, "that is fine-tuned")
@@ -197,7 +195,7 @@ class RunConfig:
             ConfigError: the file is missing or is not what a run writes.
         """
         try:
-            content = read_json(path)
+            content = _read(path)
             missing = [name for name in SECTIONS if not isinstance(content.get(name), dict)]
             if missing or "preset" not in content:
                 raise ConfigError(
@@ -241,21 +239,16 @@ class RunConfig:
         """All settings in one dictionary, as `make` takes them."""
         flat = {"preset": self.preset}
         for name in SECTIONS:
-            section = getattr(self, name)
-            flat.update({flat_name(f): getattr(section, f.name) for f in dataclasses.fields(section)})
+            flat |= vars(getattr(self, name))
         return flat
 
 
 def _sections(flat):
     """The sections of a flat dictionary; each setting is checked by itself."""
-    flat = dict(flat)
-    one_of("preset", flat.pop("preset", "tiny"), PRESETS)
-    sections = {}
-    for name, section in SECTIONS.items():
-        sections[name] = section(**section_settings(name, flat))
-        flat = {key: value for key, value in flat.items() if key not in map(flat_name, dataclasses.fields(section))}
-    if flat:
-        raise ConfigError(f"No such setting: {', '.join(sorted(flat))}. `--help all` lists all of them.")
+    one_of("preset", flat.get("preset", "tiny"), PRESETS)
+    sections = {name: section(**section_settings(name, flat)) for name, section in SECTIONS.items()}
+    if unknown := flat.keys() - _names(*SECTIONS) - {"preset"}:
+        raise ConfigError(f"No such setting: {', '.join(sorted(unknown))}. `--help all` lists all of them.")
     return sections
 
 
@@ -266,61 +259,74 @@ def section_settings(name, flat):
         ConfigError: a value is invalid.
     """
     section = SECTIONS[name]
-    given = [f for f in dataclasses.fields(section) if flat_name(f) in flat]
-    return {f.name: checked(section, f, flat[flat_name(f)], flat_name(f)) for f in given}
+    return {f.name: checked(section, f, flat[f.name]) for f in dataclasses.fields(section) if f.name in flat}
 
 
-def _completed(settings, init=None):
-    """`settings`; those that are missing are taken from the preset and the recipe that they name, or from `init`."""
+# Where the settings come from that nobody chose. Each layer is a dictionary; the first that has a setting decides.
+
+
+def _resolved(chosen, init=None):
+    """All settings that differ from the fields' defaults, from those that were chosen and from the layers below."""
     if init is not None:
-        recipe = {**FINE_TUNING}
-        recipe["learning_rate"] *= PRESETS["tiny"]["hidden_dim"] / init.model.hidden_dim
-        return {**recipe, **_inherited(init), **settings}
-    preset = one_of("preset", settings.get("preset", "tiny"), PRESETS)
-    dataset = one_of("dataset", settings.get("dataset", "phrasebook"), RECIPES)
-    own = settings.get("train")  # There is no recipe for own text.
-    completed = {**PRESETS[preset], **({} if own else _recipe(dataset, preset, settings)), **settings}
-    if completed.get("separate_vocabularies"):
-        completed.setdefault("tie_embeddings", "target")
-    return completed
+        return ChainMap(chosen, _inherited(init), _fine_tuning(init))
+    return ChainMap(chosen, _recipe(chosen), _preset(chosen), _tied(chosen))
 
 
 def _inherited(init):
-    """The settings that fine-tuning takes from the run `init`."""
-    names = {flat_name(f) for name in ("model", "tokenizer", "decoding") for f in dataclasses.fields(SECTIONS[name])}
+    """What fine-tuning takes from the run `init`. The new run has its own tokenizer, and no shortlist yet."""
+    names = _names("model", "tokenizer", "search") - {"vocabulary_from", "shortlist"}
     names |= {"preset", "max_length", "source_language", "target_language", "bleu_tokenize"}
-    names -= {"vocabulary_from", "shortlist"}  # The new run has its own tokenizer, and no shortlist yet.
     return {name: value for name, value in init.flat().items() if name in names}
 
 
-def _recipe(dataset, preset, settings):
-    """The recipe of the data set, adapted to the preset and the tokenizer."""
-    recipe = dict(RECIPES[dataset])
-    # With Adam, wider models need smaller steps ("Tensor Programs V", Yang et al., 2022, table 3).
+def _fine_tuning(init):
+    return {**FINE_TUNING, "learning_rate": FINE_TUNING["learning_rate"] * _rate_of_width(init.model.hidden_dim)}
+
+
+def _recipe(chosen):
+    """The recipe of the data set, adapted to the preset, the directions and the tokenizer."""
+    recipe = dict(RECIPES[one_of("dataset", chosen.get("dataset", "phrasebook"), RECIPES)])
+    if chosen.get("train"):  # There is no recipe for own text.
+        return {}
     if "learning_rate" in recipe:
-        recipe["learning_rate"] *= PRESETS["tiny"]["hidden_dim"] / PRESETS[preset]["hidden_dim"]
+        recipe["learning_rate"] *= _rate_of_width(_preset(chosen)["hidden_dim"])
         # A batch has fewer pairs of each direction, so its gradient is noisier. With the rate of one direction, a model
         # of six did not learn to read its source; a model of two did.
-        recipe["learning_rate"] /= max(1, len(directions("directions", settings.get("directions") or ())) / 2)
-    if settings.get("tokenizer", "unigram") != "unigram":
+        recipe["learning_rate"] /= max(1, len(directions("directions", chosen.get("directions") or ())) / 2)
+    if chosen.get("tokenizer", "unigram") != "unigram":
         recipe.pop("subword_sampling", None)  # Other tokenizers have no probabilities of segmentations.
     return recipe
 
 
-def _said(file, init=None):
-    """The chosen settings of a file: if it names a preset and a data set, those that differ from what these give."""
+def _rate_of_width(hidden_dim):
+    """With Adam, wider models need smaller steps ("Tensor Programs V", Yang et al., 2022, table 3)."""
+    return PRESETS["tiny"]["hidden_dim"] / hidden_dim
+
+
+def _preset(chosen):
+    return PRESETS[one_of("preset", chosen.get("preset", "tiny"), PRESETS)]
+
+
+def _tied(chosen):
+    return {"tie_embeddings": "target"} if chosen.get("separate_vocabularies") else {}
+
+
+def _chosen(file, init=None):
+    """The chosen settings of a file: if it names a preset and a data set, those that differ from what these give.
+
+    A list of chosen names in config.json would not do: an edit of another value there would have no effect.
+    """
     if not {"preset", "dataset"} <= file.keys():
         return file
     if init is not None:
-        given = RunConfig.of_flat(_completed({}, init)).flat()
+        given = RunConfig.of_flat(_resolved({}, init)).flat()
         return {key: value for key, value in file.items() if key == "dataset" or value != given.get(key)}
     kept = {"preset", "dataset", "tokenizer", *OWN_FILES}  # The values of the other settings depend on these.
-    named = {key: value for key, value in file.items() if key in kept}
+    named = {key: file[key] for key in kept & file.keys()}
     drawn = {key: file[key] for key in ("epochs", "steps_per_epoch", "subword_sampling") if key in file}
-    given = RunConfig.of_flat(_completed(named)).flat()
-    given["subword_sampling_passes"] = RunConfig.of_flat(
-        _completed({**named, **drawn})
-    ).training.subword_sampling_passes
+    given = RunConfig.of_flat(_resolved(named)).flat()
+    of_epochs = RunConfig.of_flat(_resolved({**named, **drawn}))
+    given["subword_sampling_passes"] = of_epochs.training.subword_sampling_passes
     return {key: value for key, value in file.items() if key in kept or key not in given or value != given[key]}
 
 
@@ -330,7 +336,7 @@ def read_config_file(path):
     Raises:
         ConfigError: the file is missing, is not a JSON object, or has an unknown setting or an invalid value.
     """
-    return _flat(path, read_json(path))
+    return _flat(path, _read(path))
 
 
 def read_json(path):
@@ -353,18 +359,24 @@ def read_json(path):
     return content
 
 
-# Names of settings in the config.json of older runs.
+# Names of settings in the config.json of older runs, whose section of the search has its own.
 _RENAMED = {"accumulate": "gradient_accumulation_steps", "xla": "jit_compile"}
+_RENAMED_IN_DECODING = {"max_length": "max_target_length", "seed": "sampling_seed"}
+
+
+def _read(path):
+    """`read_json`; the section of the search in older runs gets its name of today."""
+    content = read_json(path)
+    if isinstance(content.get("decoding"), dict):
+        older = content.pop("decoding")
+        content["search"] = {_RENAMED_IN_DECODING.get(name, name): value for name, value in older.items()}
+    return content
 
 
 def _flat(path, content):
     flat = {}
     for key, value in content.items():
-        if key in SECTIONS and isinstance(value, dict):
-            names = {f.name: flat_name(f) for f in dataclasses.fields(SECTIONS[key])}
-            flat.update({names.get(name, name): setting for name, setting in value.items()})
-        else:
-            flat[key] = value
+        flat |= value if key in SECTIONS and isinstance(value, dict) else {key: value}
     flat = {_RENAMED.get(key, key): value for key, value in flat.items()}
     for name in (*OWN_FILES, "general", "general_test"):  # Older runs have settings for each side.
         sides = [flat.pop(f"{name}_{side}", None) for side in ("source", "target")]

@@ -12,8 +12,7 @@ from contextlib import contextmanager
 import keras
 
 from keras_transformer.models.distributed_fit import in_multi_worker_mode
-
-STRATEGIES = ("auto", "one", "mirrored", "multi_worker")
+from keras_transformer.settings import STRATEGIES, one_of
 
 
 def make_strategy(kind="auto"):
@@ -29,8 +28,7 @@ def make_strategy(kind="auto"):
     """
     import tensorflow as tf
 
-    if kind not in STRATEGIES:
-        raise ValueError(f"`strategy` must be one of {STRATEGIES}. Received: {kind!r}.")
+    one_of("strategy", kind, STRATEGIES)
     if kind == "auto":
         if "TF_CONFIG" in os.environ:
             kind = "multi_worker"

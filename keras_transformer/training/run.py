@@ -98,7 +98,7 @@ class Run:
 
         The content is checked, because many other programs write a file named `config.json`.
         """
-        marks = {"config.json": SECTIONS.keys(), "versions.json": {"keras", "sentencepiece"}}
+        marks = {"config.json": SECTIONS.keys() - {"search"}, "versions.json": {"keras", "sentencepiece"}}
         return any(keys <= _read(self.folder / name).keys() for name, keys in marks.items())
 
     def is_free(self):

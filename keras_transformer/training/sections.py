@@ -9,9 +9,16 @@ from dataclasses import dataclass
 from keras_transformer.settings import (
     AT_LEAST_0,
     AT_LEAST_1,
+    LAYOUTS,
+    LONG_PAIRS,
+    MONITORS,
+    POSITION_TYPES,
     POSITIVE,
     RATE,
     SEED,
+    STRATEGIES,
+    TIE_EMBEDDINGS,
+    TOKENIZER_KINDS,
     ConfigError,
     Rule,
     Settings,
@@ -103,12 +110,10 @@ class ModelConfig(Settings):
     tie_embeddings: str = setting(
         "all",
         "which of the two embeddings and the output projection are one matrix (separate vocabularies: target)",
-        choices=("all", "target", "none"),
+        choices=TIE_EMBEDDINGS,
     )
-    position_type: str = setting("sinusoidal", "kind of positions", choices=("sinusoidal", "learned"))
-    layout: str = setting(
-        "interleaved", "order of the sines and cosines of positions", choices=("interleaved", "concatenated")
-    )
+    position_type: str = setting("sinusoidal", "kind of positions", choices=POSITION_TYPES)
+    layout: str = setting("interleaved", "order of the sines and cosines of positions", choices=LAYOUTS)
     max_wavelength: float = setting(10000.0, "largest wavelength of sinusoidal positions, divided by 2 pi", POSITIVE)
     first_position: int = setting(0, "sinusoidal position of the first token", AT_LEAST_0)
     scale_embeddings: bool = setting(True, "multiply token embeddings by the square root of the width")
@@ -170,7 +175,7 @@ class DataConfig(Settings):
     identify_languages: bool = setting(
         False, "cleaning: leave out lines in another language; needs pip install lingua-language-detector"
     )
-    over_long: str = setting("drop", "what to do with longer training pairs", choices=("drop", "cut"))
+    over_long: str = setting("drop", "what to do with longer training pairs", choices=LONG_PAIRS)
     tokens_per_batch: int = setting(
         4096, "padded target tokens of a batch; source tokens may be up to twice as many", AT_LEAST_1
     )
@@ -214,7 +219,7 @@ class TokenizerConfig(Settings):
     vocabulary_from: str | None = setting(
         None, "run folder whose vocabulary this run takes: for ensembles, and for students of a teacher", path=True
     )
-    tokenizer: str = setting("unigram", "kind of subword tokenizer", choices=("unigram", "bpe", "wordpiece"))
+    tokenizer: str = setting("unigram", "kind of subword tokenizer", choices=TOKENIZER_KINDS)
     vocabulary_size: int | None = setting(
         None, "token ids per vocabulary (default: 8,000, or fewer if the text has too few words)", AT_LEAST_1
     )
@@ -291,7 +296,7 @@ class TrainingConfig(Settings):
         "validate and keep an exponential moving average of the weights, e.g. 0.998; 0 for none (default: the weights)",
         RATE,
     )
-    monitor: str = setting("val_loss", "metric that chooses the best epoch", choices=("val_loss", "val_bleu"))
+    monitor: str = setting("val_loss", "metric that chooses the best epoch", choices=MONITORS)
     patience: int | None = changeable(
         None, "stop after this many epochs without improvement (default: never)", AT_LEAST_1
     )
@@ -310,7 +315,7 @@ class TrainingConfig(Settings):
     strategy: str = changeable(
         "auto",
         "devices: one, mirrored (all of this machine), multi_worker (TF_CONFIG or Slurm), auto (what is available)",
-        choices=("auto", "one", "mirrored", "multi_worker"),
+        choices=STRATEGIES,
     )
     gradient_accumulation_steps: int = changeable(
         1, "parts that a batch is split into, with one update for all: saves memory", AT_LEAST_1

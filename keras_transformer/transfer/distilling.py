@@ -157,7 +157,7 @@ class Distillation:
 
     def _search(self):
         """The `SearchSettings` of the teacher."""
-        settings = self.config.decoding
+        settings = self.config.search
         beams = self.arguments.teacher_beams or settings.num_beams
         shortlist = settings.shortlist if len(self.teachers) == 1 else 0  # An ensemble has none.
         return settings.replace(num_beams=max(beams, self.num_hypotheses), sampling=False, shortlist=shortlist)

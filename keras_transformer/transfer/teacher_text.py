@@ -13,7 +13,7 @@ from keras_transformer.data.encoding import EMPTY
 from keras_transformer.data.storage import left_out_by
 from keras_transformer.files import FileError, locked, output_file, write_json
 from keras_transformer.search.search import has_loop
-from keras_transformer.settings import one_of
+from keras_transformer.settings import SELECTIONS, one_of
 from keras_transformer.text.lines import stream_lines
 from keras_transformer.text.special_ids import END_TOKEN_ID
 from keras_transformer.training.config import ConfigError, read_json
@@ -28,8 +28,6 @@ TRUNCATED, UNFINISHED, LOOP, WORST = "from a source that was cut", "without an e
 CHUNK_SIZE = 1024
 # With this many lines, XLA saves more time than compiling all shapes takes: on two cores, half a minute to a minute.
 XLA_PAYS_FROM = 16384
-
-SELECTIONS = ("best", "chrf", "bleu", "all")
 
 
 class Hypothesis(NamedTuple):

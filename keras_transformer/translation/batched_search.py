@@ -85,7 +85,7 @@ class BatchedSearch:
         rows = sorted(rows, key=lambda i: -len(sentences[i].ids))
         cut = list(batches(rows, jit_compile))
         # These settings only affect the inputs `uniforms` and `limits`, or the choice of the search.
-        shared = settings.replace(seed=0, max_length=None, max_length_ratio=0.0, avoid_loops=False)
+        shared = settings.replace(sampling_seed=0, max_target_length=None, max_length_ratio=0.0, avoid_loops=False)
         compiled_search = self._compiled(shared, num_hypotheses, shortlist if settings.shortlist else None)
         compile_after = COMPILE_AFTER if len(cut) > 1 else COMPILE_AFTER_IDLE
 
@@ -130,7 +130,7 @@ class BatchedSearch:
             inputs["uniforms"] = np.zeros((num_rows * copies, max_length), "float32")
             for place, i in enumerate(rows):  # A sample depends only on the seed and the sentence's place in the list.
                 for copy in range(copies):
-                    generator = np.random.default_rng([settings.seed, i, copy])
+                    generator = np.random.default_rng([settings.sampling_seed, i, copy])
                     inputs["uniforms"][place * copies + copy] = generator.random(max_length, "float32")
         return inputs, max_length
 

@@ -117,7 +117,7 @@ class Translator:
         data = {"max_source_length": config.data.max_length, "source_language": config.data.language_of_sources()}
         data["target_language"] = next(iter(config.data.target_languages()), None)
         model = Ensemble([one.model() for one in runs]) if others else run.model()
-        settings = {**vars(config.decoding), **({"shortlist": 0} if others else {})}  # An ensemble has none.
+        settings = {**vars(config.search), **({"shortlist": 0} if others else {})}  # An ensemble has none.
         translator = cls(model, *run.tokenizers(), **{**data, **settings, **kwargs})
         translator.run = run
         translator.calibration, translator.shortlist = (None, None) if others else (run.calibration(), run.shortlist())

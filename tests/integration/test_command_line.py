@@ -325,7 +325,7 @@ def test_a_run_goes_on_with_other_settings_where_they_make_no_other_run(small, t
     assert train_keras.main([*flags, "--num-beams", "3", "--epochs", "3", "--no-export"]) == 0
     assert "changed settings: epochs 2 -> 3, num_beams 1 -> 3" in capsys.readouterr().out
     config = json.loads((run_dir / "config.json").read_text())
-    assert (config["decoding"]["num_beams"], config["training"]["epochs"]) == (3, 3)
+    assert (config["search"]["num_beams"], config["training"]["epochs"]) == (3, 3)
     scores = json.loads((run_dir / "scores.json").read_text())
     assert list(scores) == ["after_training"]
     rows = (run_dir / "log.csv").read_bytes()
@@ -341,7 +341,7 @@ def test_a_run_goes_on_with_other_settings_where_they_make_no_other_run(small, t
         == 0
     )
     assert "after training" in capsys.readouterr().out
-    assert json.loads((run_dir / "config.json").read_text())["decoding"]["num_beams"] == 2
+    assert json.loads((run_dir / "config.json").read_text())["search"]["num_beams"] == 2
     assert (run_dir / "log.csv").read_bytes() == rows
     other.write_bytes(other.read_bytes().replace(b"dog", b"cow"))
     capsys.readouterr()

@@ -62,7 +62,7 @@ def test_a_run_keeps_its_calibration(golden, tmp_path, capsys):
     for path in golden.run_dir.iterdir():
         (run / path.name).symlink_to(path)
     config = Run(run).config()
-    config = dataclasses.replace(config, decoding=config.decoding.replace(num_beams=1))
+    config = dataclasses.replace(config, search=config.search.replace(num_beams=1))
     (run / "config.json").unlink()  # The link.
     write_json(run / "config.json", config.to_dict())
     assert golden.translator.calibration is None  # It was loaded from such a run.

@@ -23,7 +23,9 @@ from keras_transformer.translation.translator import Translator
 
 
 def test_the_teachers_function_gives_scores_and_problems(golden):
-    translator = Translator.load(golden.run_dir, jit_compile=False, num_beams=2, length_penalty=1.7, max_length=30)
+    translator = Translator.load(
+        golden.run_dir, jit_compile=False, num_beams=2, length_penalty=1.7, max_target_length=30
+    )
     translate = teacher_function(translator, 2, 10)
     text = golden.texts[0]
     rows = translate([text, "", "dog " * 200], 0)
@@ -31,7 +33,9 @@ def test_the_teachers_function_gives_scores_and_problems(golden):
     (scored,) = golden.translator.score([text], [rows[0][0].text])
     assert abs(rows[0][0].score - np.mean(scored.token_log_probs)) < 1e-3
     assert rows[1][0].text == "" and rows[2][0].problem == teacher_text.TRUNCATED
-    short = teacher_function(Translator.load(golden.run_dir, jit_compile=False, num_beams=1, max_length=3), 1, 10)
+    short = teacher_function(
+        Translator.load(golden.run_dir, jit_compile=False, num_beams=1, max_target_length=3), 1, 10
+    )
     assert short([text], 0)[0][0].problem == teacher_text.UNFINISHED
 
 
@@ -125,7 +129,7 @@ def test_distill_translates_selects_and_trains_a_student(golden, text, tmp_path,
     assert (config.model.num_layers, config.model.num_decoder_layers) == (2, 1)
     assert config.training.learning_rate == old.training.learning_rate  # The same width.
     assert config.training.warmup_steps == old.training.warmup_steps and config.training.epochs == 2
-    assert config.decoding.num_beams == old.decoding.num_beams
+    assert config.search.num_beams == old.search.num_beams
     assert (config.training.teacher, config.training.teacher_weight) == (str(golden.run_dir), 0.3)
     assert run.has_vocabulary_of(teacher) and config.tokenizer.vocabulary_from == str(golden.run_dir)
     folder = tmp_path / "run-text"

@@ -35,7 +35,7 @@ def test_the_saved_model_is_loaded_by_tensorflow(origin, servable):
 def small(texts=("a small dog", "a small cat", "a big dog")):
     tokenizer = Tokenizer.train(list(texts) * 9, vocabulary_size=17)
     model = Transformer(17, num_layers=1, num_heads=1, hidden_dim=4, intermediate_dim=5)
-    return Translator(model, tokenizer, num_beams=1, max_length=20)
+    return Translator(model, tokenizer, num_beams=1, max_target_length=20)
 
 
 def test_an_export_that_fails_leaves_nothing_behind(tmp_path):

@@ -35,7 +35,7 @@ def both(translator, folder, texts, num_beams, num_hypotheses=1):
         suppress_sequences=[[placeholder(i)] for i in range(translator.target_tokenizer.num_placeholders)],
         **settings,
     )
-    return translator.translate(texts, num_beams=num_beams, max_length=20, **settings), theirs
+    return translator.translate(texts, num_beams=num_beams, max_target_length=20, **settings), theirs
 
 
 def assert_same(translator, folder, texts, num_beams):

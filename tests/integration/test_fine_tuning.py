@@ -86,7 +86,7 @@ def test_a_run_in_training_gives_its_vocabulary_and_nothing_else(golden, tmp_pat
 def test_what_a_run_was_made_from_is_not_inherited():
     other = RunConfig.make({"vocabulary_from": "runs/x", "shortlist": 500, "num_beams": 2}, vocabulary=RunConfig())
     config = RunConfig.make({"init_from": "runs/y"}, init=other)
-    assert (config.tokenizer.vocabulary_from, config.decoding.shortlist, config.decoding.num_beams) == (None, 0, 2)
+    assert (config.tokenizer.vocabulary_from, config.search.shortlist, config.search.num_beams) == (None, 0, 2)
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def quiet_transformers():
 
 
 def translator_of(imported, **settings):
-    return Translator(imported.model, *imported.tokenizers, **{**vars(imported.config.decoding), **settings})
+    return Translator(imported.model, *imported.tokenizers, **{**vars(imported.config.search), **settings})
 
 
 def new_ids(space):
@@ -98,7 +98,7 @@ ONE_LAYER = {"encoder_layers": 1, "decoder_layers": 1}
 def test_translations_are_those_of_transformers(variant, tmp_path):
     model, tokenizer = transformers_folder(tmp_path / "model", **ONE_LAYER, **VARIANTS[variant])
     imported = importing.read("opus-mt", tmp_path / "model")
-    translator = translator_of(imported, max_length_ratio=99.0, max_length=23)
+    translator = translator_of(imported, max_length_ratio=99.0, max_target_length=23)
     batch = tokenizer(SOURCES, return_tensors="pt", padding=True)
     ids = new_ids(imported.spaces[1])
     for num_beams in (1, 4) if variant == "as OPUS-MT" else (4,):
@@ -187,7 +187,7 @@ def test_scores_and_translations_of_a_marian_release_are_those_of_ctranslate2(va
     model = type(imported.model).from_config({**config, "max_wavelength": 10000.0, "layer_norm_epsilon": 1e-5})
     model.set_weights(weights)
     imported = imported._replace(model=model)
-    translator = translator_of(imported, allow_unknown=True, max_length_ratio=99.0, max_length=22)
+    translator = translator_of(imported, allow_unknown=True, max_length_ratio=99.0, max_target_length=22)
     theirs = ctranslate2.Translator(str(tmp_path / "converted"))
     processor = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "model" / "source.spm"))
     pieces = [[piece if piece in tokens else "<unk>" for piece in processor.encode(x, out_type=str)] for x in SOURCES]
@@ -233,7 +233,7 @@ def test_learned_positions_of_marian(tmp_path):
         expected = imported.spaces[0].take(arrays["Wemb"])[[7, 9]] + arrays["Wpos"][:2]
     np.testing.assert_allclose(np.asarray(imported.model.encoder_embedding(np.array([[7, 9]])))[0], expected, atol=1e-6)
     assert imported.config.data.max_length == 50
-    assert len(translator_of(imported, max_length=5).translate(SOURCES, num_beams=1)) == len(SOURCES)
+    assert len(translator_of(imported, max_target_length=5).translate(SOURCES, num_beams=1)) == len(SOURCES)
 
 
 # Vocabularies

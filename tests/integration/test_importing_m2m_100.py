@@ -116,7 +116,7 @@ def test_the_first_id_of_a_source_is_the_tag_of_its_translation(imported, transl
 def test_scores_are_those_of_the_search(imported):
     """A tag costs nothing: it was not chosen."""
     for num_beams in (1, 3):
-        translator = translator_of(imported, num_beams=num_beams, length_penalty=0.0, max_length=9)
+        translator = translator_of(imported, num_beams=num_beams, length_penalty=0.0, max_target_length=9)
         found = translator.translate(SOURCES, return_scores=True, target_language="cs")
         rows = [list(one.token_ids) for one in found]
         inputs = {

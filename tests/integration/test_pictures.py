@@ -32,7 +32,7 @@ def small_pictures(monkeypatch):
 @pytest.fixture(scope="module")
 def short(golden):
     """A translator of the golden run that writes three tokens: the search has few steps."""
-    return Translator(golden.model, golden.tokenizer, max_length=3, jit_compile=False)
+    return Translator(golden.model, golden.tokenizer, max_target_length=3, jit_compile=False)
 
 
 def test_the_command_draws_a_picture_of_every_part(golden, small_pictures, tmp_path, capsys):

@@ -55,12 +55,12 @@ def test_the_command_writes_it_into_the_run(golden, tmp_path, capsys):
     config = Run(run).config()
     train = corpora("train", [side_by_side(tmp_path, "few", phrases()[:16])])  # Few pairs are learned from quickly.
     config = dataclasses.replace(
-        config, data=dataclasses.replace(config.data, train=train), decoding=config.decoding.replace(num_beams=1)
+        config, data=dataclasses.replace(config.data, train=train), search=config.search.replace(num_beams=1)
     )
     write_json(Run(run).config_file, config.to_dict())
     assert main(["shortlist", str(run)]) == 0
     assert "shortlist.npz: from 16 pairs. Use it with --shortlist 500" in capsys.readouterr().out
-    config = dataclasses.replace(config, decoding=config.decoding.replace(shortlist=150))
+    config = dataclasses.replace(config, search=config.search.replace(shortlist=150))
     write_json(Run(run).config_file, config.to_dict())
     assert Translator.load(run).settings.shortlist == 150 and Translator.load([run, run]).settings.shortlist == 0
     Run(run).shortlist_file.unlink()

@@ -61,9 +61,9 @@ def test_load_reads_all_files_of_a_run_folder(golden):
     assert loaded.settings == golden.translator.settings
     assert loaded.translate(golden.texts, num_beams=1) == golden.translator.translate(golden.texts, num_beams=1)
     config = json.loads((golden.run_dir / "config.json").read_text())
-    assert loaded.settings.length_penalty == config["decoding"]["length_penalty"]
-    settings = Translator.load(golden.run_dir, num_beams=2, max_length=7).settings
-    assert settings == SearchSettings(num_beams=2, length_penalty=0.6, max_length=7)
+    assert loaded.settings.length_penalty == config["search"]["length_penalty"]
+    settings = Translator.load(golden.run_dir, num_beams=2, max_target_length=7).settings
+    assert settings == SearchSettings(num_beams=2, length_penalty=0.6, max_target_length=7)
 
 
 def copy_of_run(golden, folder):

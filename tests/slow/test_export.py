@@ -18,7 +18,8 @@ from keras_transformer.export import ExportError
 from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.export.verify import verify_saved_model
 from keras_transformer.models.transformer import Transformer
-from keras_transformer.text.tokenizer import KINDS, Tokenizer
+from keras_transformer.settings import TOKENIZER_KINDS
+from keras_transformer.text.tokenizer import Tokenizer
 from keras_transformer.translation.compiled import BATCH_SIZES
 from keras_transformer.translation.translator import Translator
 
@@ -52,13 +53,13 @@ def test_a_c_program_translates(origin, servable, served, tmp_path):
     assert done.stdout.splitlines() == origin.translator.translate(origin.texts)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "unigram"])  # The golden run has that.
+@pytest.mark.parametrize("kind", [kind for kind in TOKENIZER_KINDS if kind != "unigram"])  # The golden run has that.
 def test_every_tokenizer_is_exported(kind, tmp_path):
     texts = [side for pair in phrases()[:150] for side in pair]
     tokenizer = Tokenizer.train(texts, vocabulary_size=None, kind=kind)
     keras.utils.set_random_seed(3)
     model = Transformer(tokenizer.vocabulary_size, num_layers=1, num_heads=2, hidden_dim=10, intermediate_dim=7)
-    translator = Translator(model, tokenizer, num_beams=2, max_length=9)
+    translator = Translator(model, tokenizer, num_beams=2, max_target_length=9)
     served = serve(export_saved_model(translator, tmp_path / "servable"), [*texts[:5], ""], tmp_path)
     assert_same(translator, served, [*texts[:5], ""])
 
@@ -78,7 +79,7 @@ def test_separate_vocabularies_and_learned_positions_are_exported(tmp_path):
 def small(texts=("a small dog", "a small cat", "a big dog")):
     tokenizer = Tokenizer.train(list(texts) * 9, vocabulary_size=17)
     model = Transformer(17, num_layers=1, num_heads=1, hidden_dim=4, intermediate_dim=5)
-    return Translator(model, tokenizer, num_beams=1, max_length=20)
+    return Translator(model, tokenizer, num_beams=1, max_target_length=20)
 
 
 def test_versions_count_up_and_are_replaced_only_on_request(tmp_path):

@@ -29,7 +29,7 @@ def test_an_exported_folder_is_verified_later(golden, exported, tmp_path, capsys
     assert capsys.readouterr().out == f"{exported} translates 100% of made-up sentences as Python does.\n"
     other = shutil.copytree(exported, tmp_path / "other")
     settings = json.loads((other / "translator.json").read_text())
-    settings["settings"]["max_length"] = 2  # Not what the file was made with.
+    settings["settings"]["max_target_length"] = 2  # Not what the file was made with.
     (other / "translator.json").write_text(json.dumps(settings))
     with pytest.raises(ExportError, match="does not give the translator's answers"):
         verify_tflite(other, golden.translator)

@@ -31,7 +31,7 @@ def wants(token_id):
     array = np.array(projection)
     array[:, token_id] = 2.0
     projection.assign(array)
-    return Translator(model, tokenizer, max_length=7)
+    return Translator(model, tokenizer, max_target_length=7)
 
 
 def test_no_export_writes_padding_unknown_or_start_tokens(tmp_path):

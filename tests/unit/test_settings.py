@@ -14,7 +14,6 @@ from keras_transformer.settings import (
     changeable,
     checked,
     documented,
-    flat_name,
     setting,
 )
 
@@ -27,7 +26,7 @@ class Cake(Settings):
     """What is baked."""
 
     layers: int | None = setting(2, "how many", AT_LEAST_1, EVEN)
-    sugar: float = changeable(0.5, "share of sugar", RATE, flat="cake_sugar")
+    sugar: float = changeable(0.5, "share of sugar", RATE)
     kind: str = setting("plum", "what is in it", choices=("plum", "apple"))
 
 
@@ -56,12 +55,11 @@ def test_none_needs_no_rule_and_an_integer_is_a_real_number():
     assert (cake.layers, cake.sugar, type(cake.sugar)) == (None, 0.0, float)
 
 
-def test_a_field_may_have_another_name_beside_other_sections():
+def test_a_value_is_checked_without_an_object():
     layers, sugar, _ = dataclasses.fields(Cake)
-    assert (flat_name(layers), flat_name(sugar)) == ("layers", "cake_sugar")
     assert (layers.metadata["changeable"], sugar.metadata["changeable"]) == (False, True)
-    with pytest.raises(ConfigError, match=r"`cake_sugar` must be in \[0, 1\)"):
-        checked(Cake, sugar, 2.0, flat_name(sugar))
+    with pytest.raises(ConfigError, match=r"`sugar` must be in \[0, 1\)"):
+        checked(Cake, sugar, 2.0)
 
 
 def test_the_docstring_says_what_the_fields_are():

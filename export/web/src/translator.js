@@ -83,7 +83,7 @@ export class Translator {
   async *steps(sourceIds) {
     const { start_token_id, end_token_id, target_length, length_margin, begins_with_tag, settings } = this.settings;
     const limit = Math.floor(settings.max_length_ratio * sourceIds.length + length_margin);
-    const most = Math.min(limit, settings.max_length ?? limit, target_length);
+    const most = Math.min(limit, settings.max_target_length ?? limit, target_length);
     const cross = await this.#run("encode", { token_ids: this.#sourceTensor(sourceIds) });
     let cache = {};
     try {

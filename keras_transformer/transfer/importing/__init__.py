@@ -205,7 +205,7 @@ def _config(original, tokenizers, separate):
             vocabulary_size=max(tokenizer.vocabulary_size for tokenizer in tokenizers),
             separate_vocabularies=separate,
         ),
-        decoding=SearchSettings(**original.search),
+        search=SearchSettings(**original.search),
     )
 
 
@@ -356,12 +356,12 @@ def report(imported):
         if different:
             found += "; not " + ", ".join(repr(text[:40]) for text in different[:3])
         lines.append(found)
-    settings = imported.config.decoding
+    settings = imported.config.search
     lines.append(
         f"search: num_beams={settings.num_beams}, length_penalty={settings.length_penalty} "
         f"({settings.length_penalty_type})"
     )
-    most = f", but at most {settings.max_length:,}" if settings.max_length else ""
+    most = f", but at most {settings.max_target_length:,}" if settings.max_target_length else ""
     lines.append(
         f"lengths: the first {imported.config.data.max_length:,} tokens of a source are read; a translation has at "
         f"most {settings.max_length_ratio} tokens per source token and {LENGTH_MARGIN} more{most}"
@@ -387,7 +387,7 @@ def trim_report(whole, trimmed, texts=None, count=100):
     from keras_transformer.translation.translator import Translator
 
     both = [
-        Translator(one.model, *one.tokenizers, max_source_length=128, jit_compile=False, **vars(one.config.decoding))
+        Translator(one.model, *one.tokenizers, max_source_length=128, jit_compile=False, **vars(one.config.search))
         for one in (whole, trimmed)
     ]
     sizes = [one.model.count_params() * 4 / 1e6 for one in (whole, trimmed)]
@@ -398,7 +398,7 @@ def trim_report(whole, trimmed, texts=None, count=100):
         ids = rng.integers(END_TOKEN_ID + 1, tokenizer.vocabulary_size, (count, 8))
         texts = tokenizer.detokenize(ids)
     texts = [text for text in texts if text.strip()][:count]
-    before, after = (translator.translate(texts, num_beams=1, max_length=64) for translator in both)
+    before, after = (translator.translate(texts, num_beams=1, max_target_length=64) for translator in both)
     same = np.mean([a == b for a, b in zip(before, after, strict=True)])
     return [
         f"trimmed: source {whole.model.vocabulary_size:,} -> {trimmed.model.vocabulary_size:,} ids, target "
@@ -413,7 +413,7 @@ def _step_seconds(translator, length=32):
     """Seconds of a step of greedy search for one short sentence, without XLA."""
     import time
 
-    settings = {"num_beams": 1, "min_length": length, "max_length": length, "max_length_ratio": float(length)}
+    settings = {"num_beams": 1, "min_length": length, "max_target_length": length, "max_length_ratio": float(length)}
     times = []
     for _ in range(4):  # The first one builds the graph.
         began = time.perf_counter()

@@ -210,7 +210,7 @@ def _search(path, generation, positions):
         "num_beams": generation.get("num_beams", 1),
         "length_penalty": generation.get("length_penalty", 1.0),
         "length_penalty_type": "power",
-        "max_length": min(lengths["max_new_tokens"] or (lengths["max_length"] or positions) - 1, positions - 1),
+        "max_target_length": min(lengths["max_new_tokens"] or (lengths["max_length"] or positions) - 1, positions - 1),
         "max_length_ratio": MAX_LENGTH_RATIO,
         "min_length": lengths["min_new_tokens"] + 1 if lengths["min_new_tokens"] else lengths["min_length"],
         "no_repeat_ngram_size": generation.get("no_repeat_ngram_size", 0),

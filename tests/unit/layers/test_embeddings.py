@@ -110,9 +110,9 @@ def test_max_wavelength_must_be_positive(max_wavelength):
 
 
 def test_layout_must_be_known():
-    with pytest.raises(ValueError, match=r"`layout` must be one of .*Received: layout='sines'"):
+    with pytest.raises(ValueError, match=r"`layout` must be one of .*Received: 'sines'"):
         positional_encoding(L, D, layout="sines")
-    with pytest.raises(ValueError, match=r"`layout` must be one of .*Received: layout='sines'"):
+    with pytest.raises(ValueError, match=r"`layout` must be one of .*Received: 'sines'"):
         make_layer(layout="sines")
 
 

@@ -15,7 +15,7 @@ WRONG = [
     ("shortlist", -1, "at least 0"),
     ("num_beams", 0, "at least 1"),
     ("num_beams", 257, "at most 256: each beam needs memory"),
-    ("max_length", 0, "at least 1"),
+    ("max_target_length", 0, "at least 1"),
     ("max_length_ratio", -1, "at least 0"),
     ("max_length_ratio", 1e30, "at most 100"),  # It would overflow the integers of the limits.
     ("min_length", -1, "at least 0"),
@@ -28,18 +28,18 @@ WRONG = [
     ("top_p", 1.5, r"in \(0, 1\]"),
     ("top_p", 0, r"in \(0, 1\]"),
     ("top_k", -1, "at least 0"),
-    ("seed", -1, r"between 0 and 2\^32 - 1"),
+    ("sampling_seed", -1, r"between 0 and 2\^32 - 1"),
     ("length_penalty", float("nan"), "a finite number"),
     ("num_beams", 2.5, "int"),
     ("num_beams", True, "int"),
     ("num_beams", None, "int"),
-    ("max_length", "7", "int or null"),
+    ("max_target_length", "7", "int or null"),
     ("max_length_ratio", None, "float"),
     ("length_penalty", "0.6", "float"),
     ("length_penalty_type", "log", r"one of \('gnmt', 'power'\)"),
     ("allow_unknown", 0, "bool"),
     ("sampling", 1, "bool"),
-    ("seed", 0.5, "int"),
+    ("sampling_seed", 0.5, "int"),
     ("top_p", "all", "float"),
 ]
 
@@ -107,21 +107,21 @@ def test_forbidden_tokens():
         ({}, [18, 22, 272]),
         ({"max_length_ratio": 1.7}, [17, 21, 233]),
         ({"max_length_ratio": 0}, [16, 16, 16]),
-        ({"max_length": 20}, [18, 20, 20]),
+        ({"max_target_length": 20}, [18, 20, 20]),
     ],
 )
 def test_limits_of_arrays(settings, expected):
-    """Sources of 1, 3 and 128 tokens. The limit is ratio * length, rounded down, plus 16, at most `max_length`."""
+    """Sources of 1, 3 and 128 tokens. The limit is ratio * length, rounded down, plus 16."""
     settings, lengths = SearchSettings(**settings), np.array([1, 3, 128])
     limits = settings.limits(lengths)
     assert (limits.dtype, limits.tolist()) == (np.int32, expected)
 
 
 def test_within_lowers_max_length():
-    settings = SearchSettings(max_length=20)
+    settings = SearchSettings(max_target_length=20)
     assert settings.within(None) is settings
-    assert [settings.within(length).max_length for length in (9, 30)] == [9, 20]
-    assert SearchSettings().within(30).max_length == 30
+    assert [settings.within(length).max_target_length for length in (9, 30)] == [9, 20]
+    assert SearchSettings().within(30).max_target_length == 30
 
 
 @pytest.mark.parametrize(

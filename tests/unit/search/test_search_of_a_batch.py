@@ -15,7 +15,9 @@ from keras_transformer.settings import ConfigError
 from keras_transformer.text.special_ids import START_TOKEN_ID
 
 
-@pytest.mark.parametrize("settings", [{}, {"max_length_ratio": 1.7}, {"max_length_ratio": 0}, {"max_length": 20}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"max_length_ratio": 1.7}, {"max_length_ratio": 0}, {"max_target_length": 20}]
+)
 def test_limits_of_tensors_are_those_of_arrays(settings):
     settings, lengths = SearchSettings(**settings), np.array([1, 3, 128], "int32")
     limits = settings.limits(ops.convert_to_tensor(lengths))

@@ -8,6 +8,7 @@ import pytest
 import sentencepiece
 from trainings import phrases
 
+from keras_transformer.settings import TOKENIZER_KINDS
 from keras_transformer.text import sentencepiece_tokenizer
 from keras_transformer.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from keras_transformer.text.special_ids import (
@@ -17,7 +18,7 @@ from keras_transformer.text.special_ids import (
     UNKNOWN_TOKEN_ID,
     shifted_right,
 )
-from keras_transformer.text.tokenizer import KINDS, Tokenizer, TokenizerError
+from keras_transformer.text.tokenizer import Tokenizer, TokenizerError
 from keras_transformer.text.wordpiece_tokenizer import WordPieceTokenizer
 
 SENTENCEPIECE = ("unigram", "bpe")
@@ -79,7 +80,7 @@ def trained(texts):
     }
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=TOKENIZER_KINDS)
 def tokenizer(request, trained):
     """A trained tokenizer as a new object, without any graph objects yet."""
     return fresh(trained[request.param])
@@ -155,7 +156,7 @@ def test_python_and_graph_give_the_same_texts_for_unusual_ids(trained, kind):
     assert from_graph(tokenizer, rows) == tokenizer.detokenize(rows)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TOKENIZER_KINDS)
 @pytest.mark.parametrize("method", ["tokenize", "detokenize"])
 def test_use_in_a_graph_leaves_a_tokenizer_usable_outside_and_in_another_graph(trained, kind, method):
     """Exporting a translator must not break it."""
@@ -234,7 +235,7 @@ def test_text_never_has_the_ids_of_padding_start_and_end(tokenizer):
     assert max(ids) < tokenizer.vocabulary_size
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TOKENIZER_KINDS)
 def test_special_symbols_in_the_training_text_are_ordinary_text(kind):
     """Text like `<s>` in the training text does not get the special ids."""
     texts = ["<s> a </s>", "[START] b [END]", "<pad> <unk> [PAD] [UNK]"]
@@ -290,7 +291,7 @@ def test_a_wordpiece_vocabulary_has_at_most_the_requested_size():
     assert 12 <= Tokenizer.train(SMALL, 24, "wordpiece").vocabulary_size <= 24
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TOKENIZER_KINDS)
 def test_an_automatic_size_is_smaller_for_small_texts(kind):
     tokenizer = Tokenizer.train(SMALL, None, kind)
     assert 12 < tokenizer.vocabulary_size < 60
@@ -305,7 +306,7 @@ def test_an_automatic_size_has_room_for_every_character(kind):
     assert Tokenizer.train(characters, None, kind).vocabulary_size > 9000
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TOKENIZER_KINDS)
 def test_training_is_deterministic(texts, kind, tmp_path):
     texts = SMALL if kind == "wordpiece" else texts
     first, second = (Tokenizer.train(texts, None, kind).save(tmp_path / name) for name in ("a", "b"))
@@ -354,7 +355,7 @@ def test_training_texts_may_be_an_iterator():
     assert Tokenizer.train(iter(SMALL)).model == Tokenizer.train(SMALL).model
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TOKENIZER_KINDS)
 def test_empty_lines_are_left_out(kind):
     assert (
         Tokenizer.train(["", " ", *SMALL, "\n"], None, kind)._serialized()
@@ -365,7 +366,7 @@ def test_empty_lines_are_left_out(kind):
 # Errors.
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TOKENIZER_KINDS)
 def test_the_error_for_a_too_large_size_names_a_possible_size(kind):
     message = (
         r"`vocabulary_size` is too large for this text: .*Received: vocabulary_size=1000 for 27 sentences\. Try \d+\."
@@ -389,7 +390,7 @@ def test_the_error_for_a_too_small_size_names_a_possible_size(kind, num_texts):
     assert Tokenizer.train(texts, possible, kind).vocabulary_size == possible
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TOKENIZER_KINDS)
 @pytest.mark.parametrize("size", [3, 0, -1])
 def test_a_size_without_room_for_pieces_is_refused(kind, size):
     with pytest.raises(
@@ -398,14 +399,14 @@ def test_a_size_without_room_for_pieces_is_refused(kind, size):
         Tokenizer.train(SMALL, size, kind)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TOKENIZER_KINDS)
 @pytest.mark.parametrize("texts", [[], [""], [" ", "\n\t"]])
 def test_there_must_be_text(kind, texts):
     with pytest.raises(TokenizerError, match="A tokenizer needs text to learn from"):
         Tokenizer.train(texts, None, kind)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TOKENIZER_KINDS)
 def test_text_of_control_characters_alone_is_refused(kind):
     with pytest.raises(TokenizerError, match=r"could not learn a vocabulary|needs text to learn from"):
         Tokenizer.train(["\x01", "\x02"], None, kind)
@@ -477,7 +478,7 @@ def test_a_tokenizer_without_a_suffix_is_not_saved(tmp_path):
         Unsaved().save(tmp_path / "mine")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TOKENIZER_KINDS)
 def test_one_string_is_not_a_list_of_texts(trained, kind):
     with pytest.raises(TypeError, match=r"`texts` must be a list of strings. Received: one string, 'a dog'. Pass \["):
         trained[kind].tokenize("a dog")

@@ -11,7 +11,6 @@ import typing
 import pytest
 
 from keras_transformer.commands.flags import FlagParser, add_flags
-from keras_transformer.settings import flat_name
 from keras_transformer.training.config import (
     CHANGEABLE,
     SECTIONS,
@@ -44,7 +43,7 @@ def kind(section, f):
 
 
 def flag(f):
-    return "--" + flat_name(f).replace("_", "-")
+    return "--" + f.name.replace("_", "-")
 
 
 def other_value(section, f):
@@ -221,19 +220,17 @@ def test_the_passes_with_drawn_segmentations_are_a_number_that_more_epochs_do_no
 def test_a_run_goes_on_with_other_settings_or_says_that_it_would_be_another(section, f):
     run = RunConfig.make({})
     _, value = other_value(section, f)
-    assert run.resumed({flat_name(f): run.flat()[flat_name(f)]}) == run
-    if flat_name(f) in CHANGEABLE:
-        assert run.resumed({flat_name(f): value}).flat() == {**run.flat(), flat_name(f): value}
+    assert run.resumed({f.name: run.flat()[f.name]}) == run
+    if f.name in CHANGEABLE:
+        assert run.resumed({f.name: value}).flat() == {**run.flat(), f.name: value}
         return
-    received = rf"{flat_name(f)}={value!r} \(the run has {run.flat()[flat_name(f)]!r}\)"
-    with pytest.raises(
-        ConfigError, match=f"`{flat_name(f)}` must stay as the run began.* Received: {received}. .*{flag(f)}"
-    ):
-        run.resumed({flat_name(f): value, "epochs": 99})
+    received = rf"{f.name}={value!r} \(the run has {run.flat()[f.name]!r}\)"
+    with pytest.raises(ConfigError, match=f"`{f.name}` must stay as the run began.* Received: {received}. .*{flag(f)}"):
+        run.resumed({f.name: value, "epochs": 99})
 
 
 def test_search_and_length_of_training_may_change_and_sizes_text_and_rates_may_not():
-    may_not = {flat_name(f) for _, f in (p.values for p in FIELDS)} - CHANGEABLE
+    may_not = {f.name for _, f in (p.values for p in FIELDS)} - CHANGEABLE
     assert {"num_beams", "length_penalty", "epochs", "patience", "max_minutes", "strategy", "data_dir"} <= CHANGEABLE
     assert {"hidden_dim", "dropout", "dataset", "tokenizer", "learning_rate", "seed", "tokens_per_batch"} <= may_not
     with pytest.raises(ConfigError, match=r"`preset` must stay .*preset='big' \(the run has 'tiny'\)"):
@@ -254,7 +251,7 @@ def changed_run(folder, section=None, **changes):
 def test_a_run_is_read_from_its_config(tmp_path):
     assert RunConfig.of_file(changed_run(tmp_path) / "config.json") == RunConfig.make({})
     assert RunConfig.of_file(changed_run(tmp_path, "data", max_length=17) / "config.json").data.max_length == 17
-    assert RunConfig.of_file(changed_run(tmp_path, "decoding", top_k=None) / "config.json") == RunConfig.make(
+    assert RunConfig.of_file(changed_run(tmp_path, "search", top_k=None) / "config.json") == RunConfig.make(
         {}
     )  # Of an older version.
 
@@ -263,14 +260,14 @@ def test_a_run_is_read_from_its_config(tmp_path):
     ("section", "changes", "message"),
     [
         (
-            "decoding",
+            "search",
             {"num_beams": 10**6},
             "`num_beams` must be at most 256: each beam needs memory.* Received: 1000000",
         ),
         ("data", {"max_length": "long"}, "`max_length` must be int. Received: 'long'"),
         ("model", {"width": 3}, "No such setting: width"),
         (None, {"tokenizer": None, "data": None}, "must have the sections of a run. Missing: data, tokenizer"),
-        (None, {"decoding": [1]}, "must have the sections of a run. Missing: decoding"),
+        (None, {"search": [1]}, "must have the sections of a run. Missing: search"),
         (None, {"preset": None}, "must have the sections of a run. Missing: preset"),
         ("tokenizer", {"separate_vocabularies": True}, "`tie_embeddings='all'` needs one vocabulary"),
     ],
@@ -298,23 +295,24 @@ def test_flags_that_are_not_given_stay_out():
     assert parse() == {}
 
 
-def test_a_section_of_a_file_has_the_names_of_its_fields_and_older_runs_the_long_ones(tmp_path):
-    """`max_length` and `seed` of a search have other names beside those of the data and the training."""
+def test_older_files_have_other_names_for_the_search_and_its_settings(tmp_path):
     content = {"decoding": {"max_length": 7, "seed": 5}, "data": {"max_length": 9}}
     flat = read_config_file(write(tmp_path / "c.json", content))
-    assert flat == {"decoding_max_length": 7, "sampling_seed": 5, "max_length": 9}
-    config = RunConfig.make(flat)
-    assert (config.decoding.max_length, config.decoding.seed, config.data.max_length) == (7, 5, 9)
-    assert config.to_dict()["decoding"] == vars(config.decoding)
-    older = {"decoding": {"decoding_max_length": 7, "sampling_seed": 5}, "data": {"max_length": 9}}
-    assert read_config_file(write(tmp_path / "c.json", older)) == flat
+    assert flat == {"max_target_length": 7, "sampling_seed": 5, "max_length": 9}
+    whole = RunConfig.make(flat).to_dict()
+    older = {**whole["search"], "max_length": 7, "seed": 5}
+    del older["max_target_length"], older["sampling_seed"]
+    write(
+        tmp_path / "c.json", {**{name: value for name, value in whole.items() if name != "search"}, "decoding": older}
+    )
+    assert RunConfig.of_file(tmp_path / "c.json") == RunConfig.make(flat)
 
 
 def test_flags_of_a_section_are_the_settings_of_its_class():
-    flags = {**parse("--decoding-max-length", "7", "--num-beams", "2", sections=("decoding",)), "run": "runs/x"}
-    assert section_settings("decoding", flags) == {"num_beams": 2, "max_length": 7}
-    with pytest.raises(ConfigError, match=r"`decoding_max_length` must be at least 1\. Received: 0"):
-        section_settings("decoding", {"decoding_max_length": 0})
+    flags = {**parse("--max-target-length", "7", "--num-beams", "2", sections=("search",)), "run": "runs/x"}
+    assert section_settings("search", flags) == {"num_beams": 2, "max_target_length": 7}
+    with pytest.raises(ConfigError, match=r"`max_target_length` must be at least 1\. Received: 0"):
+        section_settings("search", {"max_target_length": 0})
 
 
 # Flags are made from the fields.
@@ -335,26 +333,26 @@ def test_every_field_has_a_flag_with_a_help_text(section, f):
 def test_a_flag_sets_its_field_alone(section, f):
     text, value = other_value(section, f)
     flags = parse(flag(f), text)
-    assert flags == {flat_name(f): value}
-    assert type(flags[flat_name(f)]) is kind(section, f)
+    assert flags == {f.name: value}
+    assert type(flags[f.name]) is kind(section, f)
     changed = RunConfig.make(flags).flat()
-    assert changed[flat_name(f)] == value
-    if flat_name(f) != "dataset":  # It also chooses the recipe.
+    assert changed[f.name] == value
+    if f.name != "dataset":  # It also chooses the recipe.
         unchanged = RunConfig.make({}).flat()
-        follows = {"subword_sampling_passes"} if flat_name(f) == "subword_sampling" else set()
-        assert {name for name in changed if changed[name] != unchanged[name]} <= {flat_name(f)} | follows
+        follows = {"subword_sampling_passes"} if f.name == "subword_sampling" else set()
+        assert {name for name in changed if changed[name] != unchanged[name]} <= {f.name} | follows
 
 
 @pytest.mark.parametrize(("section", "f"), [param for param in FIELDS if kind(*param.values) is bool])
 def test_a_bool_flag_has_a_no_form(section, f):
-    assert parse(flag(f)) == {flat_name(f): True}
-    assert parse(flag(f).replace("--", "--no-", 1)) == {flat_name(f): False}
-    assert RunConfig.make(parse(flag(f)), {flat_name(f): False}).flat()[flat_name(f)] is True
-    assert RunConfig.make(parse(flag(f).replace("--", "--no-", 1)), {flat_name(f): True}).flat()[flat_name(f)] is False
+    assert parse(flag(f)) == {f.name: True}
+    assert parse(flag(f).replace("--", "--no-", 1)) == {f.name: False}
+    assert RunConfig.make(parse(flag(f)), {f.name: False}).flat()[f.name] is True
+    assert RunConfig.make(parse(flag(f).replace("--", "--no-", 1)), {f.name: True}).flat()[f.name] is False
 
 
 def test_there_are_bool_fields():
-    assert {flat_name(f) for section, f in (p.values for p in FIELDS) if kind(section, f) is bool} >= {
+    assert {f.name for section, f in (p.values for p in FIELDS) if kind(section, f) is bool} >= {
         "jit_compile",
         "normalize_first",
     }
@@ -388,7 +386,7 @@ def test_a_flag_with_a_bad_choice_is_refused_with_the_choices(capsys):
 
 def test_no_two_sections_share_a_field_name():
     """Flags, files and `make` are flat."""
-    names = [flat_name(param.values[1]) for param in FIELDS]
+    names = [param.values[1].name for param in FIELDS]
     assert len(names) == len(set(names))
     assert "preset" not in names
 
@@ -409,7 +407,7 @@ def test_model_fields_are_the_arguments_of_the_model():
 
 @pytest.mark.parametrize("layer", [*PRESETS.values(), *RECIPES.values()])
 def test_presets_and_recipes_name_only_settings(layer):
-    assert set(layer) <= {flat_name(param.values[1]) for param in FIELDS}
+    assert set(layer) <= {param.values[1].name for param in FIELDS}
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -548,15 +546,15 @@ def test_a_list_where_a_name_is_expected_is_refused(name, message, value):
     ("section", "f"), [param for param in FIELDS if param.values[1].metadata["choices"]]
 )  # fmt: skip
 def test_a_value_outside_the_choices_is_refused(section, f):
-    with pytest.raises(ConfigError, match=rf"`{flat_name(f)}` must be one of \(.*'{f.metadata['choices'][0]}'.*'bad'"):
-        RunConfig.make({flat_name(f): "bad"})
+    with pytest.raises(ConfigError, match=rf"`{f.name}` must be one of \(.*'{f.metadata['choices'][0]}'.*'bad'"):
+        RunConfig.make({f.name: "bad"})
 
 
 @pytest.mark.parametrize(
     "name",
     [
         *("num_layers", "num_decoder_layers", "num_heads", "hidden_dim", "intermediate_dim", "epochs", "warmup_steps"),
-        *("num_beams", "max_length", "tokens_per_batch", "patience", "decoding_max_length"),
+        *("num_beams", "max_length", "tokens_per_batch", "patience", "max_target_length"),
     ],
 )
 @pytest.mark.parametrize("value", [0, -1])
@@ -567,7 +565,7 @@ def test_counts_are_at_least_one(name, value):
 
 
 def test_beams_are_few_enough_for_memory():
-    assert RunConfig.make({"num_beams": 256}).decoding.num_beams == 256
+    assert RunConfig.make({"num_beams": 256}).search.num_beams == 256
     with pytest.raises(ConfigError, match=r"`num_beams` must be at most 256: each beam needs memory.* Received: 257"):
         RunConfig.make({"num_beams": 257})
 

@@ -8,18 +8,13 @@ import numpy as np
 import pytest
 
 from keras_transformer.models.distributed_fit import DistributedFit
-from keras_transformer.training.distribution import STRATEGIES, distribute, make_strategy
-from keras_transformer.training.sections import TrainingConfig
+from keras_transformer.training.distribution import distribute, make_strategy
 
 on_tensorflow = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="tf.distribute and our accumulation of gradients need TensorFlow"
 )
 
 # What a caller may ask for.
-
-
-def test_the_flag_has_the_strategies_of_the_library():
-    assert TrainingConfig.__dataclass_fields__["strategy"].metadata["choices"] == STRATEGIES
 
 
 def test_one_device_is_the_default(monkeypatch):

@@ -44,7 +44,7 @@ def test_a_part_that_a_translation_lacks_is_reported(translator):
         translator.translate_html(f"<p>{text}</p>")
 
 
-@pytest.mark.parametrize("settings", [{"num_beams": 1}, {"num_beams": 4}, {"sampling": True, "seed": 3}])
+@pytest.mark.parametrize("settings", [{"num_beams": 1}, {"num_beams": 4}, {"sampling": True, "sampling_seed": 3}])
 def test_a_translation_has_each_placeholder_once(translator, settings):
     texts = [
         "the dog {a} sees",
@@ -96,7 +96,7 @@ def test_greedy_search_is_beam_search_with_one_beam(translator):
     found = beam_search(
         decoder, 1, 40, settings, 1, special_ids=special, stages=[Stage(40)], required=placeholders_of(ids, 8)
     )
-    wanted = translator.translate(["the dog {a} sees {b}"], return_scores=True, num_beams=1, max_length=40)[0]
+    wanted = translator.translate(["the dog {a} sees {b}"], return_scores=True, num_beams=1, max_target_length=40)[0]
     row = keras.ops.convert_to_numpy(found.token_ids)[0, 0]
     assert tuple(int(i) for i in row if i) == wanted.token_ids
 

@@ -39,7 +39,7 @@ def wants():
     norm = model.decoder_blocks[-1].feed_forward_norm
     norm.gamma.assign(0.01 * np.ones(8))
     norm.beta.assign(np.ones(8))  # The last hidden state is about (1, ..., 1).
-    shared = Translator(model, tokenizer, max_length=7)  # What was compiled for one token is there for the next.
+    shared = Translator(model, tokenizer, max_target_length=7)  # What was compiled for one token is there for the next.
 
     def of(token_id):
         projection = np.random.default_rng(1).normal(scale=0.1, size=(8, 17))
@@ -74,13 +74,13 @@ def test_a_translation_that_repeats_itself_is_searched_again_on_every_backend():
     tokenizer = Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=17)
     model = Transformer(17, num_layers=1, num_heads=1, hidden_dim=4, intermediate_dim=5)
     model.set_weights([0.0 * weight for weight in model.get_weights()])  # All tokens are equally probable, ...
-    translator = Translator(model, tokenizer, num_beams=2, max_length=16, min_length=12, jit_compile=False)
+    translator = Translator(model, tokenizer, num_beams=2, max_target_length=16, min_length=12, jit_compile=False)
     before = translator.translate(texts, return_scores=True)
     after = translator.translate(texts, return_scores=True, avoid_loops=True)
     assert has_loop(before[0].token_ids) and not has_loop(after[0].token_ids)  # ... and the first one is repeated.
     assert after[0] == translator.translate(texts[:1], return_scores=True, no_repeat_ngram_size=3)[0]
     assert after[1:] == before[1:]  # The last source repeats itself, too.
-    assert translator.translate(texts[:1], avoid_loops=True, sampling=True, seed=1)  # Sampling is left alone.
+    assert translator.translate(texts[:1], avoid_loops=True, sampling=True, sampling_seed=1)  # Sampling is left alone.
 
 
 def test_a_folder_that_is_not_a_run_folder_is_an_error(tmp_path):
@@ -123,7 +123,7 @@ def tiny():
     seed_weights(2)
     tokenizer = Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=17)
     model = Transformer(17, num_layers=1, num_heads=1, hidden_dim=6, intermediate_dim=5)
-    return Translator(model, tokenizer, num_beams=1, max_length=11, jit_compile=False)
+    return Translator(model, tokenizer, num_beams=1, max_target_length=11, jit_compile=False)
 
 
 def another(tiny, **arguments):
@@ -182,8 +182,8 @@ def test_a_setting_that_does_not_exist_is_an_error(tiny):
 def test_settings_are_checked_in_the_constructor_and_in_each_call(tiny):
     with pytest.raises(ValueError, match=r"`num_beams` must be int\. Received: 2\.5"):
         another(tiny, num_beams=2.5)
-    with pytest.raises(ValueError, match="`max_length` must be at least 1"):
-        tiny.translate(["x"], max_length=0)
+    with pytest.raises(ValueError, match="`max_target_length` must be at least 1"):
+        tiny.translate(["x"], max_target_length=0)
     with pytest.raises(ConfigError, match=r"`jit_compile` must be one of \('auto', True, False\). Received: 'yes'"):
         another(tiny, jit_compile="yes")
 
@@ -205,7 +205,7 @@ def test_one_beam_is_greedy_search_whatever_the_length_penalty(tiny):
 
 
 def test_over_long_sources_are_cut_and_marked(tiny):
-    translator = another(tiny, max_source_length=6, max_length=5)
+    translator = another(tiny, max_source_length=6, max_target_length=5)
     with pytest.warns(UserWarning, match=r"1 of 2 texts have more .* the first is texts\[1\].*max_source_length=6"):
         first = translator.translate(["a", "a small dog " * 50])
     second = translator.translate(["", "a", "a small dog " * 20], return_scores=True)
@@ -215,7 +215,7 @@ def test_over_long_sources_are_cut_and_marked(tiny):
 
 
 def test_max_length_limits_the_translation(tiny):
-    for most, settings in ((11, {}), (3, {"max_length": 3})):  # That of the constructor, and that of the call.
+    for most, settings in ((11, {}), (3, {"max_target_length": 3})):  # That of the constructor, and that of the call.
         lengths = [len(found.token_ids) for found in tiny.translate(TEXTS, return_scores=True, **settings)]
         assert max(lengths) == most  # An untrained model rarely ends.
 
@@ -233,7 +233,7 @@ def test_learned_positions_limit_the_translation(tiny):
 def test_limits_are_per_sentence_and_relative_to_the_source(tiny):
     """In a batch with a long sentence, a short sentence has the same limit as alone."""
     texts = ["a", "a small dog " * 9, "a cat"]
-    found = tiny.translate(texts, return_scores=True, max_length=None, max_length_ratio=0.5)
+    found = tiny.translate(texts, return_scores=True, max_target_length=None, max_length_ratio=0.5)
     limits = [int(0.5 * (len(ids) + 1) + 16) for ids in tiny.source_tokenizer.tokenize(texts)]
     lengths = [len(translation.token_ids) for translation in found]
     assert all(length <= limit for length, limit in zip(lengths, limits, strict=True))
@@ -256,7 +256,7 @@ def test_a_sample_depends_only_on_the_seed_and_the_place_of_the_text(tiny):
     assert found == tiny.translate(TEXTS, **settings)
     for alone, together in zip(tiny.translate(TEXTS[:2], **settings), found, strict=False):
         assert [hypothesis.text for hypothesis in alone] == [hypothesis.text for hypothesis in together]
-    assert found != tiny.translate(TEXTS, **settings, seed=1)
+    assert found != tiny.translate(TEXTS, **settings, sampling_seed=1)
     for hypotheses in found:
         scores = [hypothesis.score for hypothesis in hypotheses]
         assert scores == sorted(scores, reverse=True)
@@ -297,14 +297,14 @@ def made(monkeypatch):
 
 def test_other_limits_do_not_compile_again(tiny, made):
     translator = another(tiny)
-    for settings in ({}, {"max_length_ratio": 1.5}, {"max_length": 9}, {"seed": 3}):
+    for settings in ({}, {"max_length_ratio": 1.5}, {"max_target_length": 9}, {"sampling_seed": 3}):
         translator.translate(TEXTS[:1], **settings)
     assert len(made) == 1
 
 
 def test_only_the_searches_that_were_used_last_are_kept(tiny, made, monkeypatch):
     monkeypatch.setattr(batched_search, "NUM_SEARCHES", 2)
-    translator = another(tiny, max_length=3)
+    translator = another(tiny, max_target_length=3)
     counts = []
     for penalty in (0.1, 0.2, 0.3, 0.3, 0.2, 0.1):
         translator.translate(TEXTS[:1], length_penalty=penalty)
@@ -323,12 +323,12 @@ def test_with_many_texts_a_shape_is_compiled_later_than_with_one_batch(tiny, mon
 
     monkeypatch.setattr(AutoCompiled, "__call__", call)
     assert Translator(tiny.model, tiny.source_tokenizer).search.jit_compile == "auto"
-    translator = another(tiny, jit_compile="auto", max_length=3)
+    translator = another(tiny, jit_compile="auto", max_target_length=3)
     for count, expected in ((1, COMPILE_AFTER_IDLE), (BATCH_SIZES[-1], COMPILE_AFTER_IDLE), (40, COMPILE_AFTER)):
         asked.clear()
         translator.translate((TEXTS * 40)[:count])
         assert set(asked) == {("auto", expected)}
-    translator = another(tiny, max_length=3)
+    translator = another(tiny, max_target_length=3)
     asked.clear()
     translator.translate(TEXTS[:1])
     assert {jit_compile for jit_compile, _ in asked} == {False}
@@ -347,7 +347,7 @@ def test_a_process_that_keeps_translating_becomes_fast_by_itself(tiny, made, mon
 
     monkeypatch.setattr(tf, "function", function)
     monkeypatch.setattr(batched_search, "COMPILE_AFTER_IDLE", 0.0)
-    translator = another(tiny, jit_compile="auto", max_length=7)
+    translator = another(tiny, jit_compile="auto", max_target_length=7)
     settings = {"num_hypotheses": 2, "return_scores": True, "num_beams": 2}
     (expected,) = translator.translate(TEXTS[:1], **settings)
     for _ in range(3):
@@ -377,7 +377,7 @@ def test_xla_compiles_a_bounded_number_of_shapes(tiny, monkeypatch, caplog):
         return made[-1]
 
     monkeypatch.setattr(tf, "function", function)
-    compiled = another(tiny, jit_compile=True, max_length=3)
+    compiled = another(tiny, jit_compile=True, max_target_length=3)
     for count in (1, 5, 8, 9):
         compiled.translate((TEXTS * 2)[:count])
     count = sum(one.experimental_get_tracing_count() for one in made)
