@@ -118,7 +118,7 @@ def prepare(arguments):
     from keras_transformer.data.encoding import encoded_in
     from keras_transformer.data.masking import word_pairs
     from keras_transformer.text.tokenizer import Tokenizer
-    from keras_transformer.training.run import some_pairs
+    from keras_transformer.training.prepare import some_pairs
 
     text, folder = text_of(arguments), arguments.folder
     if not (folder / "tokenizer.spm").exists():

@@ -16,7 +16,7 @@ def add_arguments(parser):
 def run(arguments):
     """Learns the shortlist of a run from alignments of its training text."""
     from keras_transformer.data.corpora import load_corpus, parallel_files
-    from keras_transformer.training.run import some_pairs
+    from keras_transformer.training.prepare import some_pairs
 
     both_or_none(arguments, "source", "target")
     arguments.shortlist = 0  # A run whose settings ask for one cannot be loaded without it.

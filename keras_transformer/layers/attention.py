@@ -103,6 +103,7 @@ class MultiHeadAttention(DenseLayers):
         self.num_heads = positive_integer("num_heads", num_heads)
         self.key_dim = positive_integer("key_dim", key_dim)
         self.value_dim = self.key_dim if value_dim is None else positive_integer("value_dim", value_dim)
+        self._dims = self.key_dim, self.key_dim, self.value_dim  # Of one head: of its query, key and value.
         self.dropout = rate("dropout", dropout)
         self.use_bias = use_bias
         if isinstance(output_shape, (tuple, list)) and len(output_shape) == 1:
@@ -163,7 +164,8 @@ class MultiHeadAttention(DenseLayers):
         use_causal_mask: bool = False,
         mask: Tensor | None = None,
     ):
-        self._check_call(query, value, key, query_mask, value_mask, key_mask, attention_mask, mask)
+        padding_masks = {"mask": mask, "query_mask": query_mask, "value_mask": value_mask, "key_mask": key_mask}
+        self._check_call(query, value, key, attention_mask=attention_mask, **padding_masks)
         value_mask = _both(value_mask, key_mask)  # Of keys and values.
         if value is None:
             # Keras fills `query_mask` with the mask that the tensor carries; an explicit `mask` replaces it.
@@ -202,41 +204,12 @@ class MultiHeadAttention(DenseLayers):
         carry_mask(output, query_mask)
         return (output, scores) if return_attention_scores else output
 
-    def _check_call(
-        self,
-        query,
-        value=None,
-        key=None,
-        query_mask=None,
-        value_mask=None,
-        key_mask=None,
-        attention_mask=None,
-        mask=None,
-        **_,
-    ):
+    def _check_call(self, query, value=None, key=None, **given):
         """Checks what `build` cannot: the masks, and every call after the first."""
-        kind, query_shape = _kind(value, key), shape_of(query)
-        self._check_sequences(query=query_shape, value=shape_of(value), key=shape_of(key))
+        kind, shapes = _kind(value, key), {"query": shape_of(query), "value": shape_of(value), "key": shape_of(key)}
+        self._check_sequences(**shapes)
         self._check_built_by(kind)
-        if value is not None and mask is not None:
-            raise ValueError(
-                "`mask` is for self-attention, `attention(x, mask=...)`: with several sequences it is unclear whose "
-                "padding it marks. Received: `mask` together with `value`. Use `value_mask` for the padding of the "
-                "values, `key_mask` for that of the keys, `query_mask` for that of the query."
-            )
-        value_shape = query_shape if value is None else shape_of(value)
-        key_shape = value_shape if key is None else shape_of(key)
-        if None not in (key_shape[1], value_shape[1]) and key_shape[1] != value_shape[1]:
-            raise ValueError(
-                "`key` and `value` must have the same length: each key has its value. "
-                f"Received: key of shape {tuple(key_shape)}, value of shape {tuple(value_shape)}."
-            )
-        masks.check_padding_mask("mask", mask, query_shape)
-        masks.check_padding_mask("query_mask", query_mask, query_shape)
-        masks.check_padding_mask("value_mask", value_mask, value_shape)
-        masks.check_padding_mask("key_mask", key_mask, key_shape)
-        batch, length = query_shape[:2]
-        masks.check_attention_mask("attention_mask", attention_mask, (batch, self.num_heads, length, key_shape[1]))
+        _check_masks(self.num_heads, given, *shapes.values())
 
     def _check_built_by(self, kind):
         if kind != self._built_by:
@@ -245,25 +218,12 @@ class MultiHeadAttention(DenseLayers):
                 f"Received: a call {kind}, or decoding that needs one. Create another layer for it."
             )
 
-    @property
-    def _dims(self):
-        """The widths of one head: of its query, key and value."""
-        return self.key_dim, self.key_dim, self.value_dim
-
-    def _parts(self, x, dims):
-        """(..., N * sum of dims) -> one (..., N * dim) for each."""
-        if len(dims) == 1:
-            return [x]
-        if len(set(dims)) == 1:
-            return ops.split(x, len(dims), axis=-1)
-        return ops.split(x, [self.num_heads * sum(dims[:i]) for i in range(1, len(dims))], axis=-1)
-
     def _to_heads(self, dense, x, dims, padding_mask=None):
         """(B, L, D) -> one (B, L, N, dim) for each of dims. They are zero where the padding mask (B, L) is False."""
         # The sizes are those of x: tf2onnx merges a reshape to sizes of the product with that in the product, wrongly.
         batch, length = ops.shape(x)[:2]
         x = masks.without_padding(dense(x), padding_mask)
-        parts = zip(self._parts(x, dims), dims, strict=True)
+        parts = zip(_parts(x, dims, self.num_heads), dims, strict=True)
         return [ops.reshape(part, (batch, length, self.num_heads, dim)) for part, dim in parts]
 
     def _attend(self, query, key, value, attention_mask, training):
@@ -323,7 +283,7 @@ class MultiHeadAttention(DenseLayers):
             (B * K, D) and the updated cache.
         """
         self._check_built_by(SELF)
-        query, key, value = self._split_heads(self.query_key_value_dense(query), self._dims, num_beams)
+        query, key, value = _split_heads(self.query_key_value_dense(query), self._dims, self.num_heads, num_beams)
         key = ops.swapaxes(key, 1, 2) if num_beams > 1 else ops.reshape(key, (-1, self.key_dim, 1))
         cache = cache.write(key, value, cache_update_index)
         return self._step(query, cache.keys, cache.values, mask_bias, num_beams), cache
@@ -341,22 +301,8 @@ class MultiHeadAttention(DenseLayers):
             (B * K, D).
         """
         self._check_built_by(CROSS)
-        (query,) = self._split_heads(self.query_dense(query), self._dims[:1], num_beams)
+        (query,) = _split_heads(self.query_dense(query), self._dims[:1], self.num_heads, num_beams)
         return self._step(query, key, value, mask_bias, num_beams)
-
-    def _split_heads(self, x, dims, num_beams):
-        """(B * K, N * sum of dims) -> one (B * N, K, dim) for each."""
-        count, num_heads = len(dims), self.num_heads
-        if num_beams > 1 and len(set(dims)) == 1:  # All parts at once: fewer operations.
-            x = ops.reshape(x, (-1, num_beams, count, num_heads, dims[0]))
-            x = ops.reshape(ops.transpose(x, (2, 0, 3, 1, 4)), (count, -1, num_beams, dims[0]))  # (., B * N, K, dim)
-            return ops.unstack(x, count, axis=0)
-        parts = list(zip(self._parts(x, dims), dims, strict=True))
-        if num_beams > 1:
-            parts = [
-                (ops.swapaxes(ops.reshape(part, (-1, num_beams, num_heads, dim)), 1, 2), dim) for part, dim in parts
-            ]
-        return [ops.reshape(part, (-1, num_beams, dim)) for part, dim in parts]
 
     def _step(self, query, key, value, mask_bias, num_beams):
         """(B * N, K, H) queries on (B * N, H, S) keys and (B * N, S, H) values -> (B * K, D)."""
@@ -368,17 +314,13 @@ class MultiHeadAttention(DenseLayers):
         return self.output_dense(ops.reshape(context, (-1, self.num_heads * self.value_dim)))
 
     def get_config(self):
+        names = "num_heads", "key_dim", "value_dim", "dropout", "use_bias", "seed"
         return {
             **super().get_config(),
-            "num_heads": self.num_heads,
-            "key_dim": self.key_dim,
-            "value_dim": self.value_dim,
-            "dropout": self.dropout,
-            "use_bias": self.use_bias,
+            **{name: getattr(self, name) for name in names},
             "output_shape": self._output_shape,
             "kernel_constraint": keras.constraints.serialize(self.kernel_constraint),
             "bias_constraint": keras.constraints.serialize(self.bias_constraint),
-            "seed": self.seed,
         }
 
 
@@ -394,6 +336,50 @@ def _kind(value, key):
             "Call `attention(query, value, key)`."
         )
     return SELF if value is None else CROSS if key is None else CROSS_WITH_KEY
+
+
+def _check_masks(num_heads, given, query_shape, value_shape, key_shape):
+    """Checks the masks among the arguments of a call, and that keys and values have the same length."""
+    if value_shape is not None and given.get("mask") is not None:
+        raise ValueError(
+            "`mask` is for self-attention, `attention(x, mask=...)`: with several sequences it is unclear whose "
+            "padding it marks. Received: `mask` together with `value`. Use `value_mask` for the padding of the "
+            "values, `key_mask` for that of the keys, `query_mask` for that of the query."
+        )
+    value_shape = query_shape if value_shape is None else value_shape
+    key_shape = value_shape if key_shape is None else key_shape
+    if None not in (key_shape[1], value_shape[1]) and key_shape[1] != value_shape[1]:
+        raise ValueError(
+            "`key` and `value` must have the same length: each key has its value. "
+            f"Received: key of shape {tuple(key_shape)}, value of shape {tuple(value_shape)}."
+        )
+    for name, shape in {"mask": query_shape, "query": query_shape, "value": value_shape, "key": key_shape}.items():
+        name = name if name == "mask" else f"{name}_mask"
+        masks.check_padding_mask(name, given.get(name), shape)
+    pairs = (query_shape[0], num_heads, query_shape[1], key_shape[1])
+    masks.check_attention_mask("attention_mask", given.get("attention_mask"), pairs)
+
+
+def _parts(x, dims, num_heads):
+    """(..., N * sum of dims) -> one (..., N * dim) for each."""
+    if len(dims) == 1:
+        return [x]
+    if len(set(dims)) == 1:
+        return ops.split(x, len(dims), axis=-1)
+    return ops.split(x, [num_heads * sum(dims[:i]) for i in range(1, len(dims))], axis=-1)
+
+
+def _split_heads(x, dims, num_heads, num_beams):
+    """(B * K, N * sum of dims) -> one (B * N, K, dim) for each."""
+    count = len(dims)
+    if num_beams > 1 and len(set(dims)) == 1:  # All parts at once: fewer operations.
+        x = ops.reshape(x, (-1, num_beams, count, num_heads, dims[0]))
+        x = ops.reshape(ops.transpose(x, (2, 0, 3, 1, 4)), (count, -1, num_beams, dims[0]))  # (., B * N, K, dim)
+        return ops.unstack(x, count, axis=0)
+    parts = list(zip(_parts(x, dims, num_heads), dims, strict=True))
+    if num_beams > 1:
+        parts = [(ops.swapaxes(ops.reshape(part, (-1, num_beams, num_heads, dim)), 1, 2), dim) for part, dim in parts]
+    return [ops.reshape(part, (-1, num_beams, dim)) for part, dim in parts]
 
 
 def _both(mask, other):

@@ -168,19 +168,9 @@ class PositionalEmbedding(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        one_of("position_type", position_type, POSITION_TYPES)
-        if position_type == "learned" and max_length is None:
-            raise ValueError(
-                "`max_length` must be given for learned positions: each position is a row of a table. "
-                f"Received: max_length={max_length}. Pass the largest length, or use position_type='sinusoidal'."
-            )
+        _check_position_type(position_type, max_length, first_position)
         if position_type == "sinusoidal":
             _check_sinusoids(hidden_dim, max_wavelength, layout)
-        if not isinstance(first_position, int) or first_position < 0 or (first_position and position_type == "learned"):
-            raise ValueError(
-                "`first_position` must be 0 or more, and is for sinusoidal positions: a table of learned ones begins "
-                f"with the first. Received: first_position={first_position!r}, position_type={position_type!r}."
-            )
         self.vocabulary_size = None if vocabulary_size is None else positive_integer("vocabulary_size", vocabulary_size)
         self.hidden_dim = positive_integer("hidden_dim", hidden_dim)
         self.position_type = position_type
@@ -233,56 +223,10 @@ class PositionalEmbedding(keras.layers.Layer):
     def __call__(self, token_ids, *args, positions=None, reverse=False, **kwargs):
         # Not in `call`: Keras computes the mask from the arguments given here, and casts floats before `call`.
         if not reverse and hasattr(token_ids, "shape"):
-            token_ids = self._checked(token_ids)
+            token_ids = _checked(token_ids, self.vocabulary_size, self.hidden_dim)
         if positions is not None:
-            kwargs["positions"] = self._checked_positions(positions)
+            kwargs["positions"] = _checked_positions(positions, self._table_length)
         return super().__call__(token_ids, *args, **kwargs, **({"reverse": True} if reverse else {}))
-
-    def _checked(self, inputs):
-        """Checks the inputs; returns token ids as integers, and features unchanged."""
-        if hasattr(inputs, "row_splits") or getattr(inputs, "ragged", False):
-            raise ValueError(
-                "All rows must have the same length: positions are added to a rectangle, and masks mark its padding. "
-                f"Received: a ragged tensor of shape {tuple(inputs.shape)}. Pad it: `token_ids.to_tensor()`."
-            )
-        dtype, shape = keras.backend.standardize_dtype(inputs.dtype), tuple(inputs.shape)
-        if self.vocabulary_size is None:
-            if len(shape) != 3 or shape[-1] != self.hidden_dim or not keras.backend.is_float_dtype(dtype):
-                raise ValueError(
-                    f"Without a vocabulary, positions are added to floats of shape (B, L, {self.hidden_dim}). "
-                    f"Received: shape={shape}, dtype={dtype}. For token ids pass `vocabulary_size`."
-                )
-            return inputs
-        if dtype in ("float16", "bfloat16"):
-            raise ValueError(
-                "Token ids must be integers: floats of half precision cannot represent all large ids. "
-                f"Received: dtype={dtype}. Declare the input with keras.Input(..., dtype='int32')."
-            )
-        if len(shape) != 2:
-            raise ValueError(
-                f"Token ids must have shape (B, L), one row per sentence. Received: shape={shape}. For features of "
-                "shape (B, L, D) pass vocabulary_size=None."
-            )
-        return ops.cast(inputs, "int32") if keras.backend.is_float_dtype(dtype) else inputs
-
-    def _checked_positions(self, positions):
-        """Checks explicit positions and returns them; their values are checked only in NumPy arrays and lists."""
-        if not hasattr(positions, "shape"):
-            positions = np.asarray(positions)
-        dtype = keras.backend.standardize_dtype(positions.dtype)
-        if "int" not in dtype or len(positions.shape) not in (1, 2):
-            raise ValueError(
-                "`positions` must be integers of shape (B, L) or (L,), one per token. "
-                f"Received: shape={tuple(positions.shape)}, dtype={dtype}."
-            )
-        if self.position_type == "learned" and isinstance(positions, np.ndarray) and positions.size:
-            least, last = int(positions.min()), int(positions.max())
-            if least < 0 or last >= self.max_length:
-                raise ValueError(
-                    "`positions` must be in [0, max_length) when positions are learned: each is a row of a table. "
-                    f"Received: positions from {least} to {last}, max_length={self.max_length}."
-                )
-        return positions
 
     def call(self, token_ids, start_index=0, positions=None, training=None, reverse=False):
         if reverse:
@@ -353,39 +297,22 @@ class PositionalEmbedding(keras.layers.Layer):
 
     def compute_output_spec(self, token_ids, start_index=0, positions=None, training=None, reverse=False):
         if not reverse:
-            self._check_length(token_ids.shape[1], start_index, positions)
+            _check_length(token_ids.shape[1], start_index, positions, self._table_length)
         dtype = self.variable_dtype if reverse else self.compute_dtype
         return keras.KerasTensor(self.compute_output_shape(token_ids.shape, reverse), dtype=dtype)
+
+    @property
+    def _table_length(self):
+        return self.max_length if self.position_type == "learned" else None
 
     @property
     def _sum_dtype(self):
         return keras.backend.result_type(self.compute_dtype, "float32")
 
-    def _check_length(self, length, start_index, positions):
-        """Raises a ValueError for invalid positions, as far as static shapes and Python integers show."""
-        if positions is not None:
-            if not isinstance(start_index, int) or start_index:
-                raise ValueError(
-                    "`positions` and `start_index` exclude each other: both give the positions of tokens. "
-                    f"Received: both, start_index={start_index}. Add it to the positions."
-                )
-            given = positions.shape[-1]
-            if length is not None and given is not None and given != length:
-                raise ValueError(
-                    f"`positions` must have one position per token. Received: {given} positions for {length} tokens."
-                )
-        elif self.position_type == "learned" and length is not None:
-            last = length + (start_index if isinstance(start_index, int) else 0)
-            if last > self.max_length:
-                raise ValueError(
-                    f"A sequence may not be longer than `max_length` when positions are learned. Received: {last} "
-                    f"positions, max_length={self.max_length}. Cut the text, or train with sinusoidal positions."
-                )
-
     def _positions(self, token_ids, start_index, positions):
         """The rows of the position table to add: (L, D), or (B, L, D) for positions (B, L)."""
         length, static_start = token_ids.shape[1], isinstance(start_index, int)
-        self._check_length(length, start_index, positions)
+        _check_length(length, start_index, positions, self._table_length)
         if positions is None:
             if self.position_type == "sinusoidal" and length is not None and static_start:
                 rows = np.arange(length) + self.first_position + start_index
@@ -417,23 +344,98 @@ class PositionalEmbedding(keras.layers.Layer):
         return ops.reshape(rows, (*ops.shape(angles)[:-1], self.hidden_dim))
 
     def get_config(self):
+        names = ("vocabulary_size", "hidden_dim", "position_type", "max_length", "max_wavelength", "layout", "dropout")
+        names += ("first_position", "pad_token_id", "scale_embeddings", "tie_weights", "output_bias")
         return {
             **super().get_config(),
-            "vocabulary_size": self.vocabulary_size,
-            "hidden_dim": self.hidden_dim,
-            "position_type": self.position_type,
-            "max_length": self.max_length,
-            "max_wavelength": self.max_wavelength,
-            "layout": self.layout,
-            "first_position": self.first_position,
-            "dropout": self.dropout,
-            "pad_token_id": self.pad_token_id,
-            "scale_embeddings": self.scale_embeddings,
-            "tie_weights": self.tie_weights,
-            "output_bias": self.output_bias,
+            **{name: getattr(self, name) for name in names},
             "embeddings_initializer": keras.initializers.serialize(self.embeddings_initializer),
             "embeddings_regularizer": keras.regularizers.serialize(self.embeddings_regularizer),
         }
+
+
+def _check_position_type(position_type, max_length, first_position):
+    one_of("position_type", position_type, POSITION_TYPES)
+    if position_type == "learned" and max_length is None:
+        raise ValueError(
+            "`max_length` must be given for learned positions: each position is a row of a table. "
+            f"Received: max_length={max_length}. Pass the largest length, or use position_type='sinusoidal'."
+        )
+    if not isinstance(first_position, int) or first_position < 0 or (first_position and position_type == "learned"):
+        raise ValueError(
+            "`first_position` must be 0 or more, and is for sinusoidal positions: a table of learned ones begins "
+            f"with the first. Received: first_position={first_position!r}, position_type={position_type!r}."
+        )
+
+
+def _checked(inputs, vocabulary_size, hidden_dim):
+    """Checks the inputs of a `PositionalEmbedding`; returns token ids as integers, and features unchanged."""
+    if hasattr(inputs, "row_splits") or getattr(inputs, "ragged", False):
+        raise ValueError(
+            "All rows must have the same length: positions are added to a rectangle, and masks mark its padding. "
+            f"Received: a ragged tensor of shape {tuple(inputs.shape)}. Pad it: `token_ids.to_tensor()`."
+        )
+    dtype, shape = keras.backend.standardize_dtype(inputs.dtype), tuple(inputs.shape)
+    if vocabulary_size is None:
+        if len(shape) != 3 or shape[-1] != hidden_dim or not keras.backend.is_float_dtype(dtype):
+            raise ValueError(
+                f"Without a vocabulary, positions are added to floats of shape (B, L, {hidden_dim}). "
+                f"Received: shape={shape}, dtype={dtype}. For token ids pass `vocabulary_size`."
+            )
+        return inputs
+    if dtype in ("float16", "bfloat16"):
+        raise ValueError(
+            "Token ids must be integers: floats of half precision cannot represent all large ids. "
+            f"Received: dtype={dtype}. Declare the input with keras.Input(..., dtype='int32')."
+        )
+    if len(shape) != 2:
+        raise ValueError(
+            f"Token ids must have shape (B, L), one row per sentence. Received: shape={shape}. For features of "
+            "shape (B, L, D) pass vocabulary_size=None."
+        )
+    return ops.cast(inputs, "int32") if keras.backend.is_float_dtype(dtype) else inputs
+
+
+def _checked_positions(positions, max_length):
+    """Checks explicit positions and returns them; NumPy arrays and lists also against a `max_length`."""
+    if not hasattr(positions, "shape"):
+        positions = np.asarray(positions)
+    dtype = keras.backend.standardize_dtype(positions.dtype)
+    if "int" not in dtype or len(positions.shape) not in (1, 2):
+        raise ValueError(
+            "`positions` must be integers of shape (B, L) or (L,), one per token. "
+            f"Received: shape={tuple(positions.shape)}, dtype={dtype}."
+        )
+    if max_length is not None and isinstance(positions, np.ndarray) and positions.size:
+        least, last = int(positions.min()), int(positions.max())
+        if least < 0 or last >= max_length:
+            raise ValueError(
+                "`positions` must be in [0, max_length) when positions are learned: each is a row of a table. "
+                f"Received: positions from {least} to {last}, max_length={max_length}."
+            )
+    return positions
+
+
+def _check_length(length, start_index, positions, max_length):
+    """Raises a ValueError for invalid positions, as far as static shapes and Python integers show."""
+    if positions is not None:
+        if not isinstance(start_index, int) or start_index:
+            raise ValueError(
+                "`positions` and `start_index` exclude each other: both give the positions of tokens. "
+                f"Received: both, start_index={start_index}. Add it to the positions."
+            )
+        given = positions.shape[-1]
+        if length is not None and given is not None and given != length:
+            raise ValueError(
+                f"`positions` must have one position per token. Received: {given} positions for {length} tokens."
+            )
+    elif max_length is not None and length is not None:
+        last = length + (start_index if isinstance(start_index, int) else 0)
+        if last > max_length:
+            raise ValueError(
+                f"A sequence may not be longer than `max_length` when positions are learned. Received: {last} "
+                f"positions, max_length={max_length}. Cut the text, or train with sinusoidal positions."
+            )
 
 
 def _round_to_bits(values, bits):

@@ -33,7 +33,7 @@ class AttentionScores(NamedTuple):
 
 
 # Arguments of a `Transformer` that its layers take, too.
-OF_EMBEDDINGS = ("position_type", "max_length", "max_wavelength", "layout", "first_position", "dropout")
+OF_EMBEDDINGS = ("hidden_dim", "position_type", "max_length", "max_wavelength", "layout", "first_position", "dropout")
 OF_EMBEDDINGS += ("scale_embeddings", "output_bias")
 OF_BLOCKS = ("num_heads", "intermediate_dim", "dropout", "attention_dropout", "normalize_first", "layer_norm_epsilon")
 
@@ -121,37 +121,17 @@ class Transformer(DistributedFit, keras.Model):
         config = _checked(config)
         activation = keras.activations.get(activation)
         dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
-        num_decoder_layers = num_layers if num_decoder_layers is None else num_decoder_layers
         target_vocabulary_size = target_vocabulary_size or vocabulary_size
-        of_embeddings = {"hidden_dim": hidden_dim, "dtype": dtype, **{name: config[name] for name in OF_EMBEDDINGS}}
-        embedding = partial(PositionalEmbedding, **of_embeddings)
-        of_blocks = {**{name: config[name] for name in OF_BLOCKS}, "activation": activation, "dtype": dtype}
-
-        def blocks(cls, number, name):
-            return [cls(name=f"{name}_block_{i}", **of_blocks) for i in range(number)]
-
-        def final_norm(name):
-            # With pre-norm the sum of all residuals is not normalised yet; with post-norm it is.
-            norm = keras.layers.LayerNormalization(epsilon=layer_norm_epsilon, dtype=dtype, name=name)
-            return norm if normalize_first else None
-
-        if tie_embeddings == "all":
-            encoder_embedding = decoder_embedding = embedding(vocabulary_size, name="embedding")
-        else:
-            tied = tie_embeddings == "target"
-            encoder_embedding = embedding(vocabulary_size, output_bias=False, name="encoder_embedding")
-            decoder_embedding = embedding(target_vocabulary_size, tie_weights=tied, name="decoder_embedding")
-        encoder_blocks = blocks(self.encoder_block_class, num_layers, "encoder")
-        decoder_blocks = blocks(self.decoder_block_class, num_decoder_layers, "decoder")
-        encoder_norm, decoder_norm = final_norm("encoder_norm"), final_norm("decoder_norm")
+        layers = self._make_layers(config, activation, dtype)
         encoder_token_ids = keras.Input((None,), dtype="int32", name="encoder_token_ids")
         decoder_token_ids = keras.Input((None,), dtype="int32", name="decoder_token_ids")
-        encoder_sequence = encoder_embedding(_with_language(encoder_token_ids, source_language_token_id))
-        encoder_sequence = _through(encoder_blocks, encoder_norm, encoder_sequence)
-        x = _through(decoder_blocks, decoder_norm, decoder_embedding(decoder_token_ids), encoder_sequence)
+        x = layers["encoder_embedding"](_with_language(encoder_token_ids, source_language_token_id))
+        encoder_sequence = _through(layers["encoder_blocks"], layers["encoder_norm"], x)
+        x = layers["decoder_embedding"](decoder_token_ids)
+        x = _through(layers["decoder_blocks"], layers["decoder_norm"], x, encoder_sequence)
         super().__init__(
             inputs={"encoder_token_ids": encoder_token_ids, "decoder_token_ids": decoder_token_ids},
-            outputs=decoder_embedding.project(x),
+            outputs=layers["decoder_embedding"].project(x),
             name=name,
             **kwargs,
         )
@@ -161,13 +141,39 @@ class Transformer(DistributedFit, keras.Model):
             "activation": keras.activations.serialize(activation),
             "dtype": keras.dtype_policies.serialize(dtype),
         }
-        self.encoder_embedding, self.decoder_embedding = encoder_embedding, decoder_embedding
-        self.encoder_blocks, self.decoder_blocks = encoder_blocks, decoder_blocks
-        self.encoder_norm, self.decoder_norm = encoder_norm, decoder_norm
+        self.encoder_embedding, self.decoder_embedding = layers["encoder_embedding"], layers["decoder_embedding"]
+        self.encoder_blocks, self.decoder_blocks = layers["encoder_blocks"], layers["decoder_blocks"]
+        self.encoder_norm, self.decoder_norm = layers["encoder_norm"], layers["decoder_norm"]
         self.dtype_policy = dtype
         self.max_length = max_length if position_type == "learned" else None
         self.source_language_token_id = source_language_token_id
         self.vocabulary_size, self.target_vocabulary_size = vocabulary_size, target_vocabulary_size
+
+    def _make_layers(self, config, activation, dtype):
+        """The layers by the names of their attributes. They are made before the attributes can be set."""
+        of_embeddings = {name: config[name] for name in OF_EMBEDDINGS}
+        embedding = partial(PositionalEmbedding, **of_embeddings, dtype=dtype)
+        of_blocks = {**{name: config[name] for name in OF_BLOCKS}, "activation": activation, "dtype": dtype}
+        target_vocabulary_size = config["target_vocabulary_size"] or config["vocabulary_size"]
+        layers = {}
+        if config["tie_embeddings"] == "all":
+            layers["encoder_embedding"] = embedding(config["vocabulary_size"], name="embedding")
+            layers["decoder_embedding"] = layers["encoder_embedding"]
+        else:
+            tied = config["tie_embeddings"] == "target"
+            layers["encoder_embedding"] = embedding(
+                config["vocabulary_size"], output_bias=False, name="encoder_embedding"
+            )
+            layers["decoder_embedding"] = embedding(target_vocabulary_size, name="decoder_embedding", tie_weights=tied)
+        numbers = config["num_layers"], config["num_decoder_layers"] or config["num_layers"]
+        classes = self.encoder_block_class, self.decoder_block_class
+        for side, cls, number in zip(("encoder", "decoder"), classes, numbers, strict=True):
+            layers[f"{side}_blocks"] = [cls(name=f"{side}_block_{i}", **of_blocks) for i in range(number)]
+            # With pre-norm the sum of all residuals is not normalised yet; with post-norm it is.
+            epsilon, name = config["layer_norm_epsilon"], f"{side}_norm"
+            norm = keras.layers.LayerNormalization(epsilon=epsilon, dtype=dtype, name=name)
+            layers[name] = norm if config["normalize_first"] else None
+        return layers
 
     def __call__(self, inputs, *args, **kwargs):
         if args and hasattr(args[0], "shape"):

@@ -1,8 +1,9 @@
-"""What a training reads: token ids of all texts, how many of them a pass has, and what differs between passes."""
+"""What a training reads: vocabularies, token ids of all texts, the number of them in a pass, what differs in each."""
 
 import itertools
 import os
 from pathlib import Path
+from random import Random
 from typing import NamedTuple
 
 from keras_transformer.data.batches import Variation, make_batches, pairs_per_pass
@@ -11,9 +12,15 @@ from keras_transformer.data.corpora import Corpus, load_corpus
 from keras_transformer.data.encoding import Progress, encode_pairs, encoded_in
 from keras_transformer.data.masking import word_pairs
 from keras_transformer.data.storage import EncodedPairs, report
+from keras_transformer.text.placeholders import NUM_PLACEHOLDERS
+from keras_transformer.text.tokenizer import Tokenizer
+from keras_transformer.training.config import ConfigError
 from keras_transformer.training.distribution import barrier, is_chief
-from keras_transformer.training.run import Run
+from keras_transformer.training.run import Run, checksums
 from keras_transformer.training.sections import LARGE_TEXT
+
+# Maximum number of pairs that a tokenizer is trained on.
+TOKENIZER_PAIRS = 500_000
 
 
 class Text(NamedTuple):
@@ -40,7 +47,7 @@ def read_text(run, config, resume, strategy):
     if resume:
         run.check_text(corpus)
     elif is_chief(strategy):
-        run.prepare(config, corpus)
+        prepare(run, config, corpus)
     barrier(strategy)  # The other workers read what the first one has written.
     tokenizers = run.tokenizers()
     if config.training.teacher:
@@ -48,6 +55,60 @@ def read_text(run, config, resume, strategy):
     train = [encode(text, tokenizers, config, config.data.clean) for text in corpus.train]
     general = encode(corpus.general, tokenizers, config) if corpus.general else None
     return Text(corpus, tokenizers, train, general, [encode(text, tokenizers, config) for text in corpus.validation])
+
+
+def prepare(run, config, corpus):
+    """Trains the tokenizers of a run, or takes those of another; writes them, versions and settings."""
+    settings = config.tokenizer
+    if given := config.training.init_from or settings.vocabulary_from:
+        tokenizers, languages = Run(given).tokenizers(), config.data.target_languages()
+        for language in languages:
+            tokenizers[0].tag(language)  # Raises an error if there is no tag for it.
+        if tokenizers[0].hidden_languages and not languages:
+            raise ConfigError(
+                "A vocabulary with language tags needs texts that have directions: --train and --val SOURCE TARGET "
+                "direction=SOURCE-TARGET, or --directions. Received: none. It has tags for the target languages "
+                f"{', '.join(tokenizers[0].languages)}."
+            )
+        _check_source_language(config, tokenizers[0])
+    else:
+        pairs = some_pairs(itertools.chain.from_iterable(corpus.train), config.training.seed)
+        if not pairs:
+            names = ", ".join(text.name for text in corpus.train)
+            raise ConfigError(f"{names} hold no pair: each line is empty in at least one of them.")
+        sides = list(zip(*pairs, strict=True))
+        texts = sides if settings.separate_vocabularies else [sides[0] + sides[1]]
+        placeholders = settings.num_placeholders
+        if placeholders is None:
+            placeholders = 0 if settings.tokenizer == "wordpiece" else NUM_PLACEHOLDERS
+        arguments = settings.vocabulary_size, settings.tokenizer, config.training.seed, placeholders
+        languages = config.data.target_languages(), ()  # Tags stand before sources only.
+        tokenizers = [Tokenizer.train(side, *arguments, tags) for side, tags in zip(texts, languages, strict=False)]
+    run.write(config, tokenizers, checksums(corpus))
+    print(f"tokenizer: {settings.tokenizer}, " + " and ".join(f"{t.vocabulary_size:,} ids" for t in tokenizers))
+
+
+def some_pairs(pairs, seed, most=TOKENIZER_PAIRS):
+    """All pairs, or `most` of them, drawn at random ("Random Sampling with a Reservoir", Vitter, 1985, algorithm R)."""
+    drawn, random = [], Random(seed)
+    for number, pair in enumerate(pairs):
+        if number < most:
+            drawn.append(pair)
+        elif (place := random.randrange(number + 1)) < most:
+            drawn[place] = pair
+    return drawn
+
+
+def _check_source_language(config, tokenizer):
+    """Raises a ConfigError if the model reads sources of one language, and the texts have another."""
+    token_id = config.model.source_language_token_id
+    own = {name for name, i in tokenizer.languages.items() if i == token_id}
+    sources = {direction.split("-")[0] for direction in config.data.all_directions()}
+    if own and sources - own:
+        raise ConfigError(
+            f"This model was imported for sources in {own.pop()}. Received: texts in "
+            f"{', '.join(sorted(sources))}. Import it again with --source-language, one run for each language."
+        )
 
 
 def batches_of(text, config, strategy):

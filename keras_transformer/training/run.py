@@ -15,18 +15,15 @@
     export/TARGET-int8/               the same as export/TARGET/, with weights stored as int8
 """
 
-import itertools
 import platform
 import shutil
 import zipfile
 from contextlib import ExitStack, contextmanager
 from importlib import metadata
 from pathlib import Path
-from random import Random
 
 from keras_transformer.files import MANIFEST, FileError, foreign_files, locked, output_file, remove, write_json
-from keras_transformer.text.placeholders import NUM_PLACEHOLDERS
-from keras_transformer.text.tokenizer import TOKENIZER_NAMES, Tokenizer, load_tokenizers, save_tokenizers
+from keras_transformer.text.tokenizer import TOKENIZER_NAMES, load_tokenizers, save_tokenizers
 from keras_transformer.training.config import SECTIONS, ConfigError, RunConfig, read_json
 
 PACKAGES = ("tensorflow", "tensorflow-text", "keras", "keras-nlp", "sentencepiece", "sacrebleu", "numpy")
@@ -37,8 +34,6 @@ _FOLDERS = {"checkpoints", "tensorboard", "export", "report", SETTING_UP}
 NUM_CHECKPOINTS = 2
 # Version of the batching rules. A run can be resumed only with the version it was started with.
 BATCHES = 2
-# Maximum number of pairs that a tokenizer is trained on.
-TOKENIZER_PAIRS = 500_000
 
 
 class Run:
@@ -48,44 +43,19 @@ class Run:
         folder: its path.
 
     Attributes:
-        folder: its path, a `Path`.
+        folder: its path, a `Path`; and below it `config_file`, `model_file` (the best model), `log_file` (CSV, metrics
+            of every epoch), `shortlist_file`, `explorer_file`, `report_folder` and `tensorboard_folder`.
     """
 
     def __init__(self, folder):
         self.folder = Path(folder)
+        self.config_file, self.model_file = self.folder / "config.json", self.folder / "model.keras"
+        self.log_file, self.shortlist_file = self.folder / "log.csv", self.folder / "shortlist.npz"
+        self.explorer_file, self.report_folder = self.folder / "explorer.html", self.folder / "report"
+        self.tensorboard_folder = self.folder / "tensorboard"
 
     def __str__(self):
         return str(self.folder)
-
-    @property
-    def config_file(self):
-        return self.folder / "config.json"
-
-    @property
-    def model_file(self):
-        """The best model."""
-        return self.folder / "model.keras"
-
-    @property
-    def log_file(self):
-        """Metrics of every epoch, CSV."""
-        return self.folder / "log.csv"
-
-    @property
-    def tensorboard_folder(self):
-        return self.folder / "tensorboard"
-
-    @property
-    def explorer_file(self):
-        return self.folder / "explorer.html"
-
-    @property
-    def shortlist_file(self):
-        return self.folder / "shortlist.npz"
-
-    @property
-    def report_folder(self):
-        return self.folder / "report"
 
     def export_folder(self, target, quantize="none"):
         """The default folder of an export: `export/tflite`; `export/tflite-int8` for weights stored as int8."""
@@ -239,36 +209,6 @@ class Run:
         for new in sorted(folder.iterdir(), key=lambda path: path.name == self.config_file.name):
             new.replace(self.folder / new.name)
 
-    def prepare(self, config, corpus):
-        """Trains the tokenizers, or takes those of another run; writes them, versions and settings."""
-        settings = config.tokenizer
-        if given := config.training.init_from or settings.vocabulary_from:
-            tokenizers, languages = Run(given).tokenizers(), config.data.target_languages()
-            for language in languages:
-                tokenizers[0].tag(language)  # Raises an error if there is no tag for it.
-            if tokenizers[0].hidden_languages and not languages:
-                raise ConfigError(
-                    "A vocabulary with language tags needs texts that have directions: --train and --val SOURCE TARGET "
-                    "direction=SOURCE-TARGET, or --directions. Received: none. It has tags for the target languages "
-                    f"{', '.join(tokenizers[0].languages)}."
-                )
-            _check_source_language(config, tokenizers[0])
-        else:
-            pairs = some_pairs(itertools.chain.from_iterable(corpus.train), config.training.seed)
-            if not pairs:
-                names = ", ".join(text.name for text in corpus.train)
-                raise ConfigError(f"{names} hold no pair: each line is empty in at least one of them.")
-            sides = list(zip(*pairs, strict=True))
-            texts = sides if settings.separate_vocabularies else [sides[0] + sides[1]]
-            placeholders = settings.num_placeholders
-            if placeholders is None:
-                placeholders = 0 if settings.tokenizer == "wordpiece" else NUM_PLACEHOLDERS
-            arguments = settings.vocabulary_size, settings.tokenizer, config.training.seed, placeholders
-            languages = config.data.target_languages(), ()  # Tags stand before sources only.
-            tokenizers = [Tokenizer.train(side, *arguments, tags) for side, tags in zip(texts, languages, strict=False)]
-        self.write(config, tokenizers, _checksums(corpus))
-        print(f"tokenizer: {settings.tokenizer}, " + " and ".join(f"{t.vocabulary_size:,} ids" for t in tokenizers))
-
     def write(self, config, tokenizers, checksums):
         """Writes the tokenizers, the versions with checksums by name, and the settings."""
         save_tokenizers(self.folder, tokenizers)
@@ -285,7 +225,7 @@ class Run:
                 f"The run in {self} was begun with another version of this package, which put pairs into other "
                 "batches: it cannot be resumed. Train again with --overwrite, or resume it with that version."
             )
-        for name, checksum in _checksums(corpus).items():
+        for name, checksum in checksums(corpus).items():
             if checksum != begun_with.get(name):
                 raise ConfigError(
                     f"The {name} must be the one that the run in {self} began with: finished epochs used it. "
@@ -417,19 +357,7 @@ def _read(path):
         return {}
 
 
-def _check_source_language(config, tokenizer):
-    """Raises a ConfigError if the model reads sources of one language, and the texts have another."""
-    token_id = config.model.source_language_token_id
-    own = {name for name, i in tokenizer.languages.items() if i == token_id}
-    sources = {direction.split("-")[0] for direction in config.data.all_directions()}
-    if own and sources - own:
-        raise ConfigError(
-            f"This model was imported for sources in {own.pop()}. Received: texts in "
-            f"{', '.join(sorted(sources))}. Import it again with --source-language, one run for each language."
-        )
-
-
-def _checksums(corpus):
+def checksums(corpus):
     """SHA-256 of the training and validation text; file names do not matter."""
     texts = {"training text": corpus.train, "validation text": corpus.validation, "general text": [corpus.general]}
     return {
@@ -438,17 +366,6 @@ def _checksums(corpus):
         for number, text in enumerate(several, 1)
         if text
     }
-
-
-def some_pairs(pairs, seed, most=TOKENIZER_PAIRS):
-    """All pairs, or `most` of them, drawn at random ("Random Sampling with a Reservoir", Vitter, 1985, algorithm R)."""
-    drawn, random = [], Random(seed)
-    for number, pair in enumerate(pairs):
-        if number < most:
-            drawn.append(pair)
-        elif (place := random.randrange(number + 1)) < most:
-            drawn[place] = pair
-    return drawn
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from keras_transformer.data.corpora import Corpus, ParallelText
 from keras_transformer.files import FileError
 from keras_transformer.text.tokenizer import TokenizerError
 from keras_transformer.training.config import RunConfig
+from keras_transformer.training.prepare import prepare
 from keras_transformer.training.run import SETTING_UP, Run
 
 CONFIG = RunConfig.make({"vocabulary_size": 17, "num_placeholders": 0})
@@ -30,7 +31,7 @@ def names(folder):
 
 def set_up(run, config=CONFIG, corpus=CORPUS, is_chief=True):
     with run.set_up(is_chief, lambda: None) as prepared:
-        prepared.prepare(config, corpus)
+        prepare(prepared, config, corpus)
         assert len(prepared.tokenizers()) == 1
     return run
 
@@ -61,7 +62,7 @@ def test_an_old_run_is_deleted_when_the_new_one_is_set_up(tmp_path):
 def test_what_appears_while_a_run_is_set_up_is_kept(tmp_path):
     run = fill(tmp_path, **{"config.json": None})
     with pytest.raises(FileError, match=r"no training wrote .*thesis\.txt"), run.set_up(True, lambda: None) as prepared:
-        prepared.prepare(CONFIG, CORPUS)
+        prepare(prepared, CONFIG, CORPUS)
         (tmp_path / "thesis.txt").write_text("years of work")
     assert names(tmp_path) == ["config.json", "thesis.txt"]
 
