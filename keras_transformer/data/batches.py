@@ -335,62 +335,75 @@ def make_batches(
     import tensorflow as tf
 
     parts = [(pairs, len(pairs.source))] if isinstance(pairs, EncodedPairs) else pairs
-    make, replicas = _Maker(parts, vary or None, seed), getattr(strategy, "num_replicas_in_sync", 1)
-    lengths = make.lengths()
-    if vary:
-        tokens_per_batch = max(1, int(tokens_per_batch / vary.growth(make.parts[0])))
+    passes = _Passes(_Maker(parts, vary or None, seed), tokens_per_batch, shuffle, seed, workers)
+    replicas = getattr(strategy, "num_replicas_in_sync", 1)
 
-    def plan_of(number):
-        """The batches of a pass: arrays of rows."""
-        rows, rng = make.rows_of(number), np.random.default_rng((seed, number)) if shuffle else None
-        of_pass = lengths if rows is None else [side[rows] for side in lengths]
-        plan = plan_batches(*of_pass, tokens_per_batch, rng)
-        return plan if rows is None else [rows[indices] for indices in plan]
+    def dataset_of(start, context=None):
+        """The batches of the replicas of this worker."""
+        where = (context.input_pipeline_id, context.num_input_pipelines) if context else (0, 1)
+        args, signature = (start, *where, replicas // where[1]), (tf.TensorSpec((None, None), tf.int32),) * 2
+        dataset = tf.data.Dataset.from_generator(passes.batches, output_signature=signature, args=args)
+        return dataset.map(_inputs_and_labels).prefetch(8)
 
-    first = plan_of(0)
-    num_batches = len(first)
+    def from_step(start):
+        if replicas > 1:
+            return strategy.distribute_datasets_from_function(partial(dataset_of, start))
+        dataset, left = dataset_of(start), passes.num_batches - start
+        return dataset if shuffle else dataset.apply(tf.data.experimental.assert_cardinality(left))
 
-    def work_of(number):
-        return make.work(number, plan_of(number) if number else first, num_batches, shuffle)
+    return TokenBatches(from_step, steps_per_epoch or passes.num_batches, _padding(passes.lengths, passes.first_plan))
 
-    def tasks(start):
+
+class _Passes:
+    """The batches of all passes; see `make_batches`."""
+
+    def __init__(self, make, tokens_per_batch, shuffle, seed, workers):
+        self.make, self.shuffle, self.seed, self.workers = make, shuffle, seed, workers
+        self.lengths, self.tokens_per_batch = make.lengths(), tokens_per_batch
+        if make.vary:
+            self.tokens_per_batch = max(1, int(tokens_per_batch / make.vary.growth(make.parts[0])))
+        self.first_plan = self._plan(0)
+        self.num_batches = len(self.first_plan)
+
+    def batches(self, start, *where):
+        """Yields the batches from `start` on; `where` is a worker, the number of workers, and the worker's replicas."""
+        where = tuple(map(int, where))
+        with in_background(self.make, self.workers) as made:
+            for batches in made((work, *where) for work in self._tasks(start)):
+                yield from batches
+
+    def _tasks(self, start):
         """The `_Work` from batch `start` on."""
-        first_pass, skip = divmod(int(start), num_batches)
-        numbers = count(first_pass) if shuffle else [0]
+        first_pass, skip = divmod(int(start), self.num_batches)
+        numbers = count(first_pass) if self.shuffle else [0]
         with ThreadPoolExecutor(1) as planner:  # The next pass is planned while this one is used.
-            for works in ahead(lambda number: planner.submit(work_of, number).result, numbers, 1):
+            for works in ahead(lambda number: planner.submit(self._work, number).result, numbers, 1):
                 for work in works:
                     size = sum(map(len, work.groups))
                     if skip < size:
                         yield work._replace(skip=skip)
                     skip = max(0, skip - size)
 
-    def batches(start, *where):
-        where = tuple(map(int, where))
-        with in_background(make, workers) as made:
-            for found in made((work, *where) for work in tasks(start)):
-                yield from found
+    def _work(self, number):
+        plan = self._plan(number) if number else self.first_plan
+        return self.make.work(number, plan, self.num_batches, self.shuffle)
 
-    def inputs_and_labels(encoder_token_ids, labels):
-        # The end token is never an input: at its position in the shifted row the label is padding, with weight 0.
-        decoder_token_ids = shifted_right(tf.where(labels == END_TOKEN_ID, PAD_TOKEN_ID, labels))
-        inputs = {"encoder_token_ids": encoder_token_ids, "decoder_token_ids": decoder_token_ids}
-        return inputs, labels, tf.cast(labels != PAD_TOKEN_ID, tf.float32)
+    def _plan(self, number):
+        """The batches of a pass: arrays of rows."""
+        rows = self.make.rows_of(number)
+        rng = np.random.default_rng((self.seed, number)) if self.shuffle else None
+        of_pass = self.lengths if rows is None else [side[rows] for side in self.lengths]
+        plan = plan_batches(*of_pass, self.tokens_per_batch, rng)
+        return plan if rows is None else [rows[indices] for indices in plan]
 
-    def dataset_of(start, context=None):
-        """The batches of the replicas of this worker."""
-        where = (context.input_pipeline_id, context.num_input_pipelines) if context else (0, 1)
-        args, signature = (start, *where, replicas // where[1]), (tf.TensorSpec((None, None), tf.int32),) * 2
-        dataset = tf.data.Dataset.from_generator(batches, output_signature=signature, args=args)
-        return dataset.map(inputs_and_labels).prefetch(8)
 
-    def from_step(start):
-        if replicas > 1:
-            return strategy.distribute_datasets_from_function(partial(dataset_of, start))
-        dataset = dataset_of(start)
-        return dataset if shuffle else dataset.apply(tf.data.experimental.assert_cardinality(num_batches - start))
+def _inputs_and_labels(encoder_token_ids, labels):
+    import tensorflow as tf
 
-    return TokenBatches(from_step, steps_per_epoch or num_batches, _padding(lengths, first))
+    # The end token is never an input: at its position in the shifted row the label is padding, with weight 0.
+    decoder_token_ids = shifted_right(tf.where(labels == END_TOKEN_ID, PAD_TOKEN_ID, labels))
+    inputs = {"encoder_token_ids": encoder_token_ids, "decoder_token_ids": decoder_token_ids}
+    return inputs, labels, tf.cast(labels != PAD_TOKEN_ID, tf.float32)
 
 
 def _padding(lengths, plan):

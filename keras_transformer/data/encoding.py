@@ -30,8 +30,6 @@ from keras_transformer.data.workers import in_background
 from keras_transformer.files import BusyError
 from keras_transformer.settings import LONG_PAIRS, one_of
 from keras_transformer.text.placeholders import protect_pair
-
-# Lines that a process tokenizes at once, and the seconds between two records of how far the work is.
 from keras_transformer.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from keras_transformer.text.special_ids import END_TOKEN_ID
 

@@ -22,8 +22,6 @@ COMPLETE, INCOMPLETE = "pairs.json", "progress.json"
 # Why pairs are left out, or cut.
 EMPTY, OVER_LONG = "with an empty side", "over-long"
 
-# Lines that a process tokenizes at once, and the seconds between two records of how far the work is.
-
 COLUMNS = ("source", "target", "source_ends", "target_ends")
 
 

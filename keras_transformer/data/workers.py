@@ -8,8 +8,6 @@ import threading
 from collections import deque
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
-# Lines that a process tokenizes at once, and the seconds between two records of how far the work is.
-
 
 @contextlib.contextmanager
 def in_background(function, workers):

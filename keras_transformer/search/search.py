@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.search.beam import beam_search
-from keras_transformer.search.decoder import Hypotheses, SpecialIds, Stage, length_penalty_divisor
+from keras_transformer.search.decoder import SpecialIds, Stage, length_penalty_divisor
 from keras_transformer.search.greedy import greedy, sample
 from keras_transformer.search.shortlist import ShortlistDecoder, restored
 from keras_transformer.text.special_ids import (
@@ -38,6 +38,14 @@ class Vocabulary(NamedTuple):
     begins_with_tag: bool = False
     shortlist: Any = None
 
+    def special_ids(self, settings, with_placeholders):
+        """The `SpecialIds` of a search, whose translations may have placeholders or not."""
+        placeholders = range(FIRST_PLACEHOLDER_ID, FIRST_PLACEHOLDER_ID + self.num_placeholders)
+        forbidden = (*settings.forbidden, *self.tags, *(() if with_placeholders else placeholders))
+        return SpecialIds(
+            START_TOKEN_ID, END_TOKEN_ID, PAD_TOKEN_ID, forbidden, self.num_placeholders, int(self.begins_with_tag)
+        )
+
 
 def search(
     model,
@@ -62,11 +70,9 @@ def search(
         max_length: L, at least the largest of `limits`.
         settings: `SearchSettings`.
         num_hypotheses: number of hypotheses to return per sentence; or a tensor, see `beam_search`. Defaults to 1.
-        prefix: (B, P), tokens that the translations begin with, padded. A search with a prefix uses no shortlist.
-            Defaults to None.
+        prefix: (B, P), tokens that the translations begin with, padded; then there is no shortlist. Defaults to None.
         uniforms: (B, L), uniform random numbers in [0, 1), for sampling.
-        required: bool (B, N), the placeholders that a translation must have, from `placeholders_of`. Defaults to None:
-            translations have none.
+        required: bool (B, N), placeholders that translations must have, from `placeholders_of`. Defaults to none.
         vocabulary: `Vocabulary`. Defaults to one without placeholders and tags.
         cache: `"growing"` or `"fixed"`, see `keras_transformer.layers.caches`. Defaults to `"fixed"` on JAX and if XLA
             compiles the search, else to `"growing"`.
@@ -75,63 +81,60 @@ def search(
     Returns:
         `keras_transformer.search.decoder.Hypotheses`.
     """
-    num_placeholders, tags, begins_with_tag, shortlist = vocabulary or Vocabulary()
-    if settings.shortlist and shortlist is None:
+    vocabulary = vocabulary or Vocabulary()
+    _check(settings, vocabulary, num_hypotheses, uniforms)
+    if limits is None:
+        limits = settings.limits(ops.sum(ops.cast(encoder_token_ids != PAD_TOKEN_ID, "int32"), axis=1))
+    cache = cache or ("fixed" if jit_compile or keras.backend.backend() == "jax" else "growing")
+    stages = _stages(encoder_token_ids, max_length, cache, jit_compile)
+    num_beams = 1 if settings.sampling else settings.num_beams
+    decoder = model.start_decoding(encoder_token_ids, stages[0].max_length, num_beams, cache)
+    shortlisted = None
+    if settings.shortlist and prefix is None:
+        decoder = shortlisted = _shortlisted(decoder, encoder_token_ids, settings.shortlist, num_beams, vocabulary)
+    if vocabulary.begins_with_tag:  # Tags are among the first ids, which every shortlist has.
+        tag = encoder_token_ids[:, :1]
+        prefix = tag if prefix is None else ops.concatenate([tag, prefix], axis=1)
+    required = required if vocabulary.num_placeholders else None
+    shared = {"limits": limits, "prefix": prefix, "stages": stages, "required": required}
+    shared["special_ids"] = vocabulary.special_ids(settings, with_placeholders=required is not None)
+    batch = ops.shape(encoder_token_ids)[0], max_length, settings
+    if num_beams > 1:
+        hypotheses = beam_search(decoder, *batch, num_hypotheses, jit_compile=jit_compile, **shared)
+    elif settings.sampling:
+        hypotheses = _penalised(sample(decoder, uniforms, max_length, settings, **shared), settings)
+    else:
+        hypotheses = _penalised(greedy(decoder, *batch, jit_compile=jit_compile, **shared), settings)
+    token_ids = hypotheses.token_ids
+    return hypotheses._replace(token_ids=restored(token_ids, shortlisted.chosen) if shortlisted else token_ids)
+
+
+def _penalised(hypotheses, settings):
+    """Hypotheses of greedy search or sampling, with their scores divided as beam search divides them."""
+    length = ops.cast(ops.sum(hypotheses.token_ids != PAD_TOKEN_ID, axis=-1), "float32")
+    divisor = length_penalty_divisor(length, settings.length_penalty, settings.length_penalty_type)
+    return hypotheses._replace(scores=hypotheses.scores / divisor)
+
+
+def _check(settings, vocabulary, num_hypotheses, uniforms):
+    if settings.shortlist and vocabulary.shortlist is None:
         raise ValueError(
             f"A search with `settings.shortlist` needs a `shortlist`. Received: {settings.shortlist} and None."
         )
     if settings.sampling and uniforms is None:
         raise ValueError("Sampling needs `uniforms`, numbers in [0, 1) of shape (B, max_length). Received: None.")
-    if limits is None:
-        limits = settings.limits(ops.sum(ops.cast(encoder_token_ids != PAD_TOKEN_ID, "int32"), axis=1))
     if isinstance(num_hypotheses, int):
         settings.check_num_hypotheses(num_hypotheses)
-    cache = cache or ("fixed" if jit_compile or keras.backend.backend() == "jax" else "growing")
-    # Devices translate one sentence at a time, and each further stage would add another copy of the loop's body.
-    one_stage = cache == "fixed" and not jit_compile
-    stages = [Stage(max_length)] if one_stage else _stages(encoder_token_ids, max_length)
-    num_beams = 1 if settings.sampling else settings.num_beams
-    decoder = model.start_decoding(encoder_token_ids, stages[0].max_length, num_beams, cache)
-    if settings.shortlist and not hasattr(decoder, "hidden_step"):
-        raise ValueError(f"An ensemble has no shortlist. Received: settings with shortlist={settings.shortlist}.")
-    batch_size = ops.shape(encoder_token_ids)[0]
-    forbidden = [*settings.forbidden, *tags]
-    required = required if num_placeholders else None
-    if required is None:
-        forbidden += range(FIRST_PLACEHOLDER_ID, FIRST_PLACEHOLDER_ID + num_placeholders)
-    chosen = None
-    if settings.shortlist and prefix is None:
-        first = 1 + max([END_TOKEN_ID + num_placeholders, *tags])
-        most = decoder.model.target_vocabulary_size
-        size = min(max(settings.shortlist, first + 2 * num_beams), most)
-        chosen = shortlist.choose(encoder_token_ids, size, first, most)
-        decoder = ShortlistDecoder(decoder, chosen)
-    if begins_with_tag:  # Tags are among the first ids, which every shortlist has.
-        tag = encoder_token_ids[:, :1]
-        prefix = tag if prefix is None else ops.concatenate([tag, prefix], axis=1)
-    special_ids = SpecialIds(
-        START_TOKEN_ID, END_TOKEN_ID, PAD_TOKEN_ID, tuple(forbidden), num_placeholders, int(begins_with_tag)
-    )
-    shared = {
-        "limits": limits,
-        "prefix": prefix,
-        "special_ids": special_ids,
-        "stages": stages,
-        "required": required,
-    }
-    if num_beams > 1:
-        found = beam_search(
-            decoder, batch_size, max_length, settings, num_hypotheses, jit_compile=jit_compile, **shared
-        )
-    else:
-        if settings.sampling:
-            token_ids, scores = sample(decoder, uniforms, max_length, settings, **shared)
-        else:
-            token_ids, scores = greedy(decoder, batch_size, max_length, settings, jit_compile=jit_compile, **shared)
-        length = ops.cast(ops.sum(token_ids != PAD_TOKEN_ID, axis=-1), "float32")
-        divisor = length_penalty_divisor(length, settings.length_penalty, settings.length_penalty_type)
-        found = Hypotheses(token_ids, scores / divisor)
-    return found if chosen is None else found._replace(token_ids=restored(found.token_ids, chosen))
+
+
+def _shortlisted(decoder, encoder_token_ids, size, num_beams, vocabulary):
+    """The `ShortlistDecoder` of a batch."""
+    if not hasattr(decoder, "hidden_step"):
+        raise ValueError(f"An ensemble has no shortlist. Received: settings with shortlist={size}.")
+    first = 1 + max([END_TOKEN_ID + vocabulary.num_placeholders, *vocabulary.tags])
+    most = decoder.model.target_vocabulary_size
+    size = min(max(size, first + 2 * num_beams), most)
+    return ShortlistDecoder(decoder, vocabulary.shortlist.choose(encoder_token_ids, size, first, most))
 
 
 def has_loop(token_ids):
@@ -160,8 +163,11 @@ def placeholders_of(token_ids, num_placeholders):
     return found.any(axis=1) if isinstance(found, np.ndarray) else ops.any(found, axis=1)
 
 
-def _stages(encoder_token_ids, max_length):
+def _stages(encoder_token_ids, max_length, cache, jit_compile):
     """The stages of a search: most translations are about as long as their sources, and few reach the limit."""
+    if cache == "fixed" and not jit_compile:
+        # Devices translate one sentence at a time, and each further stage would add another copy of the loop's body.
+        return [Stage(max_length)]
     batch_size, length = ops.shape(encoder_token_ids)
     stages = [Stage(max_length)]
     all_static = isinstance(max_length, int)  # Then the shape is static, too: XLA compiles it, and caches are fixed.

@@ -126,7 +126,7 @@ class ShortlistDecoder:
     """
 
     def __init__(self, decoder, chosen):
-        self.decoder = decoder
+        self.decoder, self.chosen = decoder, chosen
         rows, bias = decoder.model.decoder_embedding.output_rows(chosen)  # (B, C, D), and (B, C) or None
         more = {} if bias is None else {"bias": bias}
         self.cache = {"decoder": decoder.cache, "chosen": chosen, "kernel": ops.swapaxes(rows, 1, 2), **more}

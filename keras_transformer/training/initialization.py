@@ -26,48 +26,52 @@ def copy_weights(model, other, encoder_layers=None, decoder_layers=None, same_vo
     Raises:
         ValueError: one is pre-norm and the other post-norm, there are other numbers of blocks, or nothing fits.
     """
-    configs = [one.get_config() for one in (model, other)]
-    pre_norm, other_pre_norm = (config["normalize_first"] for config in configs)
-    if pre_norm != other_pre_norm:
+    config, others_config = model.get_config(), other.get_config()
+    if config["normalize_first"] != others_config["normalize_first"]:
         raise ValueError(
             "Both models must be pre-norm or both post-norm: with the same weights, the two compute different things. "
-            f"Received: a model with normalize_first={pre_norm} and another with normalize_first={other_pre_norm}. "
-            "Make both the same."
+            f"Received: a model with normalize_first={config['normalize_first']} and another with "
+            f"normalize_first={others_config['normalize_first']}. Make both the same."
         )
-    # With the same weights, blocks with other heads compute different things, too.
-    same_blocks = all(configs[0][name] == configs[1][name] for name in ("num_heads", "activation"))
-    pairs = [
-        (f"embedding of the {name}", *(getattr(one, f"{side}_embedding") for one in (model, other)))
-        for name, side in (("source", "encoder"), ("target", "decoder"))
-        if same_vocabulary
-    ]
-    for side, layers in (("encoder", encoder_layers), ("decoder", decoder_layers)):
-        mine, others = (getattr(one, f"{side}_blocks") for one in (model, other))
-        if layers is None:
-            layers = np.linspace(0, len(others) - 1, len(mine)).round().astype(int).tolist()
-        if len(layers) != len(mine) or not set(layers) <= set(range(len(others))):
-            raise ValueError(
-                f"`{side}_layers` must name one block of the other model for each {side} block, from 0 to "
-                f"{len(others) - 1}. Received: {side}_layers={list(layers)} for {len(mine)} blocks."
-            )
-        if not same_blocks:
-            continue
-        pairs += [(f"{side} block {i}", block, others[i]) for block, i in zip(mine, layers, strict=True)]
-        pairs.append((f"normalisation of the {side}", *(getattr(one, f"{side}_norm") for one in (model, other))))
+    pairs = []
+    if same_vocabulary:
+        for name, side in (("source", "encoder"), ("target", "decoder")):
+            pairs.append((f"embedding of the {name}", *_of_both(f"{side}_embedding", model, other)))
+    for side, numbers in (("encoder", encoder_layers), ("decoder", decoder_layers)):
+        blocks = _blocks(side, numbers, *_of_both(f"{side}_blocks", model, other))
+        # With the same weights, blocks with other heads compute different things, too.
+        if all(config[name] == others_config[name] for name in ("num_heads", "activation")):
+            norms = _of_both(f"{side}_norm", model, other)
+            pairs += [*blocks, (f"normalisation of the {side}", *norms)]
     copied = []
-    for name, mine, others in pairs:
-        if mine and others and [w.shape for w in mine.weights] == [w.shape for w in others.weights]:
-            mine.set_weights(others.get_weights())
+    for name, layer, source in pairs:
+        if layer and source and [w.shape for w in layer.weights] == [w.shape for w in source.weights]:
+            layer.set_weights(source.get_weights())
             copied.append(name)
     if not copied:
-        widths = [one.get_config()["hidden_dim"] for one in (model, other)]
+        width = others_config["hidden_dim"]
         raise ValueError(
             "No weights of the other model fit: blocks and embeddings must have the same sizes, blocks also the same "
-            "number of heads and activation. Received: a model of "
-            f"width {widths[0]}, another of width {widths[1]}. Train without --layers-from, or with --hidden-dim "
-            f"{widths[1]}."
+            f"number of heads and activation. Received: a model of width {config['hidden_dim']}, another of width "
+            f"{width}. Train without --layers-from, or with --hidden-dim {width}."
         )
     return copied
+
+
+def _of_both(name, *models):
+    return (getattr(model, name) for model in models)
+
+
+def _blocks(side, numbers, blocks, others):
+    """The blocks and those that they are copied from: (phrase, block, block of the other model) each."""
+    if numbers is None:
+        numbers = np.linspace(0, len(others) - 1, len(blocks)).round().astype(int).tolist()
+    if len(numbers) != len(blocks) or not set(numbers) <= set(range(len(others))):
+        raise ValueError(
+            f"`{side}_layers` must name one block of the other model for each {side} block, from 0 to "
+            f"{len(others) - 1}. Received: {side}_layers={list(numbers)} for {len(blocks)} blocks."
+        )
+    return [(f"{side} block {i}", block, others[i]) for block, i in zip(blocks, numbers, strict=True)]
 
 
 def add_teacher(model, teacher, weight=0.5):
