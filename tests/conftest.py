@@ -79,6 +79,19 @@ def quick_graphs():
     gc.freeze()  # Collections need not look at the 400,000 objects of imported modules again and again.
 
 
+@pytest.fixture
+def messages(caplog):
+    """A function that returns what the library has logged since the last call, as lines."""
+    caplog.set_level("INFO", logger="keras_transformer")
+
+    def lines():
+        text = "".join(f"{record.getMessage()}\n" for record in caplog.records)
+        caplog.clear()
+        return text
+
+    return lines
+
+
 @pytest.fixture(scope="module", autouse=True)
 def released_graphs():
     """Graphs of training steps are released after each file; else, a test process grows to 7 GB.

@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import difflib
 import functools
+import logging
 import os
 import re
 import signal
@@ -100,7 +101,8 @@ def file_stamp(path):
 def user_errors(hint=""):
     """A context around a command: errors that the user can fix end it with a message instead of a traceback.
 
-    The exit status is 2 for an error, 130 for Ctrl-C, 143 for SIGTERM and 141 for a closed pipe, as in a shell.
+    What the library logs is printed. The exit status is 2 for an error, 130 for Ctrl-C, 143 for SIGTERM and 141 for a
+    closed pipe, as in a shell.
 
     Args:
         hint: what to do next, a string or a function that returns it; printed after an interruption or a file error.
@@ -113,7 +115,8 @@ def user_errors(hint=""):
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             before[signal.SIGINT] = signal.signal(signal.SIGINT, interrupt)
     try:
-        yield
+        with _messages_shown():
+            yield
         sys.stdout.flush()  # An error here would otherwise come while Python exits.
     except BrokenPipeError as error:  # The reader of our output, such as `head`, has stopped.
         _close_standard_output()
@@ -144,6 +147,27 @@ def user_errors(hint=""):
         for number, handler in before.items():
             if handler is not None:  # None: not set by Python, which cannot set it again.
                 signal.signal(number, handler)
+
+
+class _Messages(logging.Handler):
+    """Prints what the library logs; standard output is for results and progress."""
+
+    def emit(self, record):
+        print(self.format(record), file=sys.stderr if record.levelno >= logging.WARNING else sys.stdout, flush=True)
+
+
+@contextlib.contextmanager
+def _messages_shown():
+    """A context in which the messages of the library appear, each once if there is one context in another."""
+    logger, handler = logging.getLogger("keras_transformer"), _Messages()
+    level, handlers = logger.level, logger.handlers
+    logger.handlers = [*(other for other in handlers if not isinstance(other, _Messages)), handler]
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.handlers = handlers
+        logger.setLevel(level)
 
 
 def _text(hint):

@@ -10,6 +10,7 @@ lines. If the process is killed, the next one resumes after the last recorded bl
 
 import hashlib
 import json
+import logging
 import time
 from itertools import islice
 from pathlib import Path
@@ -32,6 +33,8 @@ from keras_transformer.settings import LONG_PAIRS, one_of
 from keras_transformer.text.placeholders import protect_pair
 from keras_transformer.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from keras_transformer.text.special_ids import END_TOKEN_ID
+
+logger = logging.getLogger(__name__)
 
 
 def encode_pairs(
@@ -121,24 +124,24 @@ def encoded_in(cache, text, tokenizers, max_length, over_long="drop", cleaner=No
             encode_pairs(text.lines, *tokenizers, max_length, over_long, folder, **settings)
         except BusyError:  # Other workers of a training need the same. After a kill, this process continues.
             if not waiting:
-                print(f"{text.name}: waiting for another process that tokenizes it into {folder}", flush=True)
+                logger.info("%s: waiting for another process that tokenizes it into %s", text.name, folder)
             waiting = True
             time.sleep(1)
     return EncodedPairs.open(folder)
 
 
 class Progress:
-    """Prints every few seconds how many lines of a text are tokenized."""
+    """Logs every few seconds how many lines of a text are tokenized."""
 
     def __init__(self, name, seconds=10):
         self.name, self.seconds, self.began = name, seconds, time.monotonic()
-        self.printed = self.began
+        self.logged = self.began
 
     def __call__(self, num_lines):
         now = time.monotonic()
-        if now - self.printed >= self.seconds:
-            print(f"{self.name}: {num_lines:,} lines tokenized, {now - self.began:.0f} s", flush=True)
-            self.printed = now
+        if now - self.logged >= self.seconds:
+            logger.info(f"{self.name}: {num_lines:,} lines tokenized, {now - self.began:.0f} s")
+            self.logged = now
 
 
 class _Encoder:

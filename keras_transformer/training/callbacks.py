@@ -1,10 +1,13 @@
 """Callbacks of `model.fit`: BLEU after each epoch, and the time that is left."""
 
+import logging
 import time
 
 import keras
 
 from keras_transformer.training.checkpoints import averaged_weights
+
+logger = logging.getLogger(__name__)
 
 
 class BLEUCallback(keras.callbacks.Callback):
@@ -24,7 +27,7 @@ class BLEUCallback(keras.callbacks.Callback):
 
 
 class TimeLeft(keras.callbacks.Callback):
-    """Prints between epochs how long the remaining epochs will take, at the speed of the finished ones.
+    """Logs between epochs how long the remaining epochs will take, at the speed of the finished ones.
 
     Args:
         minutes: after which a time limit ends the training. Defaults to None, no limit.
@@ -45,7 +48,7 @@ class TimeLeft(keras.callbacks.Callback):
             text = f"{left} epoch{'s' if left > 1 else ''} to go, about {_duration(seconds)}"
             if self.minutes and (until_limit := 60 * self.minutes - passed) < seconds:
                 text += f"; the time limit ends training in about {_duration(until_limit)}, when the epoch is finished"
-            print(text, flush=True)
+            logger.info(text)
 
     def on_epoch_end(self, epoch, logs=None):
         self._epochs_done += 1

@@ -1,6 +1,7 @@
 """Checkpoints from which a training continues exactly, and the best model."""
 
 import json
+import logging
 import time
 import zipfile
 import zlib
@@ -12,6 +13,8 @@ from keras import ops
 
 from keras_transformer.files import output_path
 from keras_transformer.settings import MONITORS, one_of
+
+logger = logging.getLogger(__name__)
 
 
 class RunCheckpoint(keras.callbacks.Callback):
@@ -66,7 +69,7 @@ class RunCheckpoint(keras.callbacks.Callback):
                 state = {"step": 0, **json.loads(arrays.pop("state").tobytes())}
                 metrics = [arrays.pop(name) for name in sorted(arrays) if name.startswith("metric/")]
             except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-                print(f"{path} is damaged ({error}); trying the one before it.", flush=True)
+                logger.warning("%s is damaged (%s); trying the one before it.", path, error)
                 continue
             model.optimizer.build(model.trainable_variables)
             variables = _variables(model)
@@ -145,7 +148,7 @@ class RunCheckpoint(keras.callbacks.Callback):
 
     def on_train_end(self, logs=None):
         if self._reason and self.write:
-            print(f"Stopped: {self._reason}.", flush=True)
+            logger.info("Stopped: %s.", self._reason)
 
     def _save_checkpoint(self):
         arrays = {name: to_numpy(variable) for name, variable in _variables(self.model).items()}

@@ -1,5 +1,6 @@
 """The model of a run: compiled, with the weights that it begins with, and fitted."""
 
+import logging
 import sys
 from contextlib import contextmanager, nullcontext, suppress
 
@@ -15,6 +16,8 @@ from keras_transformer.training.losses import LabelSmoothedCrossEntropy
 from keras_transformer.training.metrics import Perplexity, TokenAccuracy
 from keras_transformer.training.run import Run
 from keras_transformer.training.schedules import make_optimizer, make_schedule
+
+logger = logging.getLogger(__name__)
 
 
 def check_sizes(config):
@@ -80,7 +83,7 @@ def begin(model, run, folder, config, checkpoint, resume, chief):
             for blocks in (recipe.encoder_layers, recipe.decoder_layers)
         ]
         copied = copy_weights(model, other.model(), *layers, folder.has_vocabulary_of(other))
-        print(f"weights of {other}: {', '.join(copied)}")
+        logger.info("weights of %s: %s", other, ", ".join(copied))
     return 0, 0
 
 
@@ -110,9 +113,9 @@ def fit(model, run, config, batches, validation, callbacks, done, strategy):
     recipe, checkpoint, chief = config.training, callbacks[-1], is_chief(strategy)
     (epochs_done, steps_done), steps = done, batches.steps_per_epoch
     time_left = TimeLeft(recipe.max_minutes and recipe.max_minutes - checkpoint.state["minutes"])
-    with full_disk_named(run), logs(run, model, chief) as logging:
+    with full_disk_named(run), logs(run, model, chief) as callbacks_of_logs:
         # The order matters: each callback sees the weights and metrics as those before it have changed them.
-        callbacks = [*callbacks[:-1], *logging, checkpoint, *([time_left] if chief else [])]
+        callbacks = [*callbacks[:-1], *callbacks_of_logs, checkpoint, *([time_left] if chief else [])]
         # After a kill within an epoch, the rest of that epoch is a `fit` of its own.
         for end in [epochs_done + 1, recipe.epochs] if steps_done else [recipe.epochs]:
             model.fit(

@@ -1,6 +1,7 @@
 """What a training reads: vocabularies, token ids of all texts, the number of them in a pass, what differs in each."""
 
 import itertools
+import logging
 import os
 from pathlib import Path
 from random import Random
@@ -18,6 +19,8 @@ from keras_transformer.training.config import ConfigError
 from keras_transformer.training.distribution import barrier, is_chief
 from keras_transformer.training.run import Run, checksums
 from keras_transformer.training.sections import LARGE_TEXT
+
+logger = logging.getLogger(__name__)
 
 # Maximum number of pairs that a tokenizer is trained on.
 TOKENIZER_PAIRS = 500_000
@@ -85,7 +88,8 @@ def prepare(run, config, corpus):
         languages = config.data.target_languages(), ()  # Tags stand before sources only.
         tokenizers = [Tokenizer.train(side, *arguments, tags) for side, tags in zip(texts, languages, strict=False)]
     run.write(config, tokenizers, checksums(corpus))
-    print(f"tokenizer: {settings.tokenizer}, " + " and ".join(f"{t.vocabulary_size:,} ids" for t in tokenizers))
+    sizes = " and ".join(f"{tokenizer.vocabulary_size:,} ids" for tokenizer in tokenizers)
+    logger.info("tokenizer: %s, %s", settings.tokenizer, sizes)
 
 
 def some_pairs(pairs, seed, most=TOKENIZER_PAIRS):
@@ -128,7 +132,7 @@ def batches_of(text, config, strategy):
 
 
 def encode(text, tokenizers, config, clean=False):
-    """Token ids of a `ParallelText`, those of a large text on disk; prints how many pairs there are."""
+    """Token ids of a `ParallelText`, those of a large text on disk; logs how many pairs there are."""
     data, tagged_targets = config.data, config.model.source_language_token_id is not None
     cleaner = Cleaner.of(data, text.direction) if clean else None
     tokenizers, cache = (tokenizers[0], tokenizers[-1]), data.cache_dir
@@ -144,7 +148,7 @@ def encode(text, tokenizers, config, clean=False):
         settings |= {"cleaner": cleaner, "tagged_targets": tagged_targets}
         pairs = encoded_in(cache, text, tokenizers, data.max_length, data.over_long, **settings)
     about = report(pairs.left_out) if clean else pairs.about_left_out(data.over_long)
-    print(("\n" if clean else ", ").join([f"{text}: {len(pairs.source):,} pairs", *about]), flush=True)
+    logger.info(("\n" if clean else ", ").join([f"{text}: {len(pairs.source):,} pairs", *about]))
     return pairs
 
 
@@ -155,7 +159,7 @@ def parts(corpus, train, general, data):
     parts = list(zip(train, counts, strict=True))
     if counts != sizes:
         for text, count in zip(corpus.train, counts, strict=True):
-            print(f"{text}: {count:,} pairs in every pass ({count / sum(counts):.1%})")
+            logger.info(f"{text}: {count:,} pairs in every pass ({count / sum(counts):.1%})")
     return [*parts, (general, round(data.general_weight * sum(counts)))] if general else parts
 
 

@@ -15,6 +15,7 @@
     export/TARGET-int8/               the same as export/TARGET/, with weights stored as int8
 """
 
+import logging
 import platform
 import shutil
 import zipfile
@@ -25,6 +26,8 @@ from pathlib import Path
 from keras_transformer.files import MANIFEST, FileError, foreign_files, locked, output_file, remove, write_json
 from keras_transformer.text.tokenizer import TOKENIZER_NAMES, load_tokenizers, save_tokenizers
 from keras_transformer.training.config import SECTIONS, ConfigError, RunConfig, read_json
+
+logger = logging.getLogger(__name__)
 
 PACKAGES = ("tensorflow", "tensorflow-text", "keras", "keras-nlp", "sentencepiece", "sacrebleu", "numpy")
 SETTING_UP = ".setting-up"  # Where a new run is written before it takes the place of an old one.
@@ -233,7 +236,7 @@ class Run:
                 )
 
     def go_on(self, config, epochs_done):
-        """Prepares a resumed run: removes incomplete files and later log rows, writes and prints changed settings."""
+        """Prepares a resumed run: removes incomplete files and later log rows, writes and logs changed settings."""
         for left in [*self.folder.glob(".writing-*"), *self.folder.glob("checkpoints/.writing-*")]:
             left.unlink()
         self.trim_log(epochs_done)
@@ -241,7 +244,7 @@ class Run:
         changes = [f"{name} {old[name]} -> {new[name]}" for name in new if new[name] != old[name]]
         if changes:
             write_json(self.config_file, config.to_dict())
-            print(f"changed settings: {', '.join(changes)}")
+            logger.info("changed settings: %s", ", ".join(changes))
 
     def trim_log(self, epochs):
         """Removes the rows of later epochs and an incomplete row from the log."""

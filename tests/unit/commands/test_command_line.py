@@ -2,6 +2,7 @@
 
 import abc
 import json
+import logging
 import os
 import re
 import signal
@@ -310,3 +311,14 @@ def test_help_of_training_shows_fifteen_flags_and_on_request_all(capsys):
         assert "`--help all` shows the other" in " ".join(text.split()) or len(argv) == 2
     assert len(shown[1]) == 15 and {"--train", "--val", "--epochs", "--run-dir"} <= shown[1] < shown[2]
     assert len(shown[2]) > 90
+
+
+def test_what_the_library_logs_is_printed_once_within_a_command_and_not_after_it(capsys):
+    logger = logging.getLogger("keras_transformer.training.run")
+    with user_errors(), user_errors():
+        logger.info("so far %d pairs", 3)
+        logger.warning("a warning")
+        logger.debug("a detail")
+    logger.info("later")
+    output = capsys.readouterr()
+    assert (output.out, output.err) == ("so far 3 pairs\n", "a warning\n")

@@ -477,7 +477,7 @@ def test_a_wrong_text_leaves_nothing_and_two_processes_do_not_write_the_same(wit
         encode_pairs(with_gaps, tokenizer, tokenizer, 64, folder=tmp_path / "file" / "a")
 
 
-def test_another_process_may_be_tokenizing_the_same(text_pairs, tokenizer, tmp_path, capsys):
+def test_another_process_may_be_tokenizing_the_same(text_pairs, tokenizer, tmp_path, messages):
     """The second process waits for the first one, and uses its ids."""
     text, found, begun = ParallelText(text_pairs[:50], "a"), [], threading.Event()
 
@@ -500,7 +500,7 @@ def test_another_process_may_be_tokenizing_the_same(text_pairs, tokenizer, tmp_p
     for thread in threads:
         thread.join()
     assert found[0] == found[1]
-    assert capsys.readouterr().out.startswith("a: waiting for another process that tokenizes it into ")
+    assert messages().startswith("a: waiting for another process that tokenizes it into ")
 
 
 def test_a_full_disk_is_named_and_the_next_process_goes_on(with_gaps, tokenizer, tmp_path, monkeypatch):
@@ -576,14 +576,14 @@ def test_ids_take_as_few_bytes_as_the_vocabulary_allows(vocabulary_size, dtype):
         assert [(ids.tolist(), ids.dtype) for ids in side] == [([*last, END_TOKEN_ID], dtype)] * 2
 
 
-def test_progress_is_printed_every_ten_seconds(monkeypatch, capsys):
+def test_progress_is_logged_every_ten_seconds(monkeypatch, messages):
     clock = SimpleNamespace(now=5000.0)
     monkeypatch.setattr(encoding, "time", SimpleNamespace(monotonic=lambda: clock.now))
     progress = encoding.Progress("a.en")
     for seconds in (4, 9.9, 10, 12, 19.9, 21):
         clock.now = 5000.0 + seconds
         progress(1000 * int(seconds))
-    assert capsys.readouterr().out.splitlines() == [
+    assert messages().splitlines() == [
         "a.en: 10,000 lines tokenized, 10 s",
         "a.en: 21,000 lines tokenized, 21 s",
     ]

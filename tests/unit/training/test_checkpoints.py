@@ -184,7 +184,7 @@ def test_no_checkpoint_is_saved_of_useless_weights_within_an_epoch(tmp_path):
     assert not checkpoint.run.checkpoints()
 
 
-def test_the_checkpoint_before_a_damaged_one_is_used(tmp_path, capsys):
+def test_the_checkpoint_before_a_damaged_one_is_used(tmp_path, messages):
     fit(small(), [checkpoints.RunCheckpoint(Run(tmp_path))], epochs=2)
     newest = tmp_path / "checkpoints" / "epoch-00002.npz"
     content = newest.read_bytes()
@@ -193,7 +193,7 @@ def test_the_checkpoint_before_a_damaged_one_is_used(tmp_path, capsys):
     for damaged in (content[:middle], overwritten, b""):
         newest.write_bytes(damaged)
         assert checkpoints.RunCheckpoint(Run(tmp_path)).restore(small()) == (1, 0)
-        assert "is damaged" in capsys.readouterr().out
+        assert "is damaged" in messages()
 
 
 def test_only_the_newest_two_checkpoints_are_kept_and_no_half_written_file(tmp_path):
@@ -285,10 +285,10 @@ def test_the_best_epoch_has_the_highest_bleu_if_that_is_monitored(tmp_path, monk
     assert (epochs, state["best"], state["best_epoch"]) == (3, 3.0, 1)
 
 
-def test_patience_stops_after_epochs_without_a_better_model(tmp_path, capsys):
+def test_patience_stops_after_epochs_without_a_better_model(tmp_path, messages):
     epochs, _ = fit_scripted(tmp_path, [3.0, 1.0, 2.0, 2.0, 0.5], patience=2)
     assert epochs == 4
-    assert "Stopped: 2 epochs without a better val_loss." in capsys.readouterr().out
+    assert "Stopped: 2 epochs without a better val_loss." in messages()
 
 
 @pytest.mark.parametrize("monitor", ["val_loss", "val_bleu"])
@@ -302,11 +302,11 @@ def test_a_value_that_is_not_a_number_is_never_the_best(tmp_path, monkeypatch, m
     assert (epochs, state["best"], state["best_epoch"]) == (3, 3.0, 1)
 
 
-def test_epochs_with_nan_values_count_as_not_better(tmp_path, capsys):
+def test_epochs_with_nan_values_count_as_not_better(tmp_path, messages):
     nan = float("nan")
     epochs, state = fit_scripted(tmp_path, [1.0] * 5, [nan] * 5, patience=3)
     assert (epochs, state["best"], state["best_epoch"]) == (3, None, None)
-    assert "Stopped: 3 epochs without a better val_loss." in capsys.readouterr().out
+    assert "Stopped: 3 epochs without a better val_loss." in messages()
     assert not (tmp_path / "model.keras").exists()
 
 
@@ -324,16 +324,16 @@ def test_reason_to_stop_follows_from_the_restored_state(tmp_path):
         assert checkpoint.reason_to_stop() == reason
 
 
-def test_a_loss_that_is_not_a_number_stops_and_saves_nothing(tmp_path, capsys):
+def test_a_loss_that_is_not_a_number_stops_and_saves_nothing(tmp_path, messages):
     epochs, state = fit_scripted(tmp_path, [3.0, float("nan"), 1.0])
     assert (epochs, state["epoch"]) == (2, 1)
-    assert "Stopped: the loss is nan. Try a lower --learning-rate" in capsys.readouterr().out
+    assert "Stopped: the loss is nan. Try a lower --learning-rate" in messages()
 
 
-def test_time_limit_stops_at_the_end_of_the_epoch(tmp_path, capsys):
+def test_time_limit_stops_at_the_end_of_the_epoch(tmp_path, messages):
     epochs, _ = fit_scripted(tmp_path, [3.0, 2.0], max_minutes=1e-9)
     assert epochs == 1
-    assert "minutes are over" in capsys.readouterr().out
+    assert "minutes are over" in messages()
 
 
 class SaveAtEpochEnd(keras.callbacks.Callback):

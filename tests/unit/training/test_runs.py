@@ -121,13 +121,13 @@ def test_a_run_of_another_version_is_not_resumed(tmp_path):
         run.check_text(CORPUS)
 
 
-def test_what_a_kill_has_left_half_written_is_removed_and_new_settings_are_kept(tmp_path, capsys):
+def test_what_a_kill_has_left_half_written_is_removed_and_new_settings_are_kept(tmp_path, messages):
     run = set_up(Run(tmp_path))
     left = ("checkpoints/.writing-epoch-00001.npz", ".writing-model.keras")
     fill(tmp_path, **dict.fromkeys(left, "half"))
     config = CONFIG.resumed({"num_beams": 2})
     run.go_on(config, 0)
-    assert capsys.readouterr().out.endswith("changed settings: num_beams 4 -> 2\n")
+    assert messages().endswith("changed settings: num_beams 4 -> 2\n")
     assert run.config() == config
     assert not set(left) & set(names(tmp_path))
 

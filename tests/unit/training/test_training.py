@@ -32,14 +32,14 @@ def test_schedule_without_a_peak_is_an_error(peak):
 
 
 @pytest.mark.parametrize(("minutes", "limit"), [(None, False), (1e6, False), (1e-9, True)])
-def test_time_left_counts_the_time_limit(capsys, minutes, limit):
+def test_time_left_counts_the_time_limit(messages, minutes, limit):
     time_left = TimeLeft(minutes)
     time_left.set_params({"epochs": 3})
     time_left.on_train_begin()
     time_left.on_epoch_begin(0)
     time_left.on_epoch_end(0)
     time_left.on_epoch_begin(1)
-    (line,) = capsys.readouterr().out.splitlines()
+    (line,) = messages().splitlines()
     assert line.startswith("2 epochs to go, about ") and ("; the time limit ends training" in line) is limit
 
 
