@@ -108,7 +108,7 @@ def measure(name, folder, arguments):
         ms = 1e3 * statistics.median(opened.translate(text)[1] for text in sources[:TIMED])
         peak = peak_memory_of_the_page() if form == "web" else peak_memory(Path("/proc/self"))
     from keras_transformer.training.run import Run
-    from keras_transformer.translation.scores import corpus_scores
+    from keras_transformer.translation.evaluation import corpus_scores
 
     scores = corpus_scores(found, references, Run(arguments.run).config().data.sacrebleu_tokenizer())
     row = {

@@ -16,7 +16,7 @@ from keras_transformer.data.corpora import load_corpus
 from keras_transformer.data.masking import word_pairs
 from keras_transformer.text.glossary import Glossary
 from keras_transformer.training.config import RunConfig
-from keras_transformer.translation.scores import corpus_scores
+from keras_transformer.translation.evaluation import corpus_scores
 
 WORD = re.compile(r"[^\W_][\w'’-]*")
 

@@ -14,7 +14,9 @@ def check_exportable(translator, settings):
             "An ensemble cannot be exported: it would need the memory and the time of all its models. Received: a "
             "translator of several. Distil it into one: python -m keras_transformer distill."
         )
-    modes = {layer.quantization_mode for layer in translator.model._flatten_layers()} - {None}
+    from keras_transformer.layers.private import sublayers
+
+    modes = {layer.quantization_mode for layer in sublayers(translator.model)} - {None}
     if modes:
         raise ExportError(
             "Exports quantize the weights themselves, so they must be floats. Received: a model with layers quantized "

@@ -361,7 +361,7 @@ def _seconds(texts, language):
 
 def _scored(tests, tokenize):
     """The size of the form, and its scores on every text."""
-    from keras_transformer.translation.scores import corpus_scores
+    from keras_transformer.translation.evaluation import corpus_scores
 
     row = {"bytes": _form.bytes, "texts": {}}
     for name, pairs, language in tests:

@@ -23,8 +23,8 @@ from keras_transformer.text.sentences import plain
 from keras_transformer.text.special_ids import END_TOKEN_ID, PAD_TOKEN_ID
 from keras_transformer.translation.batched_search import pad
 from keras_transformer.translation.documents import join_text, split_text
+from keras_transformer.translation.evaluation import corpus_scores
 from keras_transformer.translation.results import Translation
-from keras_transformer.translation.scores import corpus_scores
 from keras_transformer.translation.translator import Translator
 
 # Empty, blanks, one word, emoji, right to left, combining and control characters, NUL, what placeholders stand for, not

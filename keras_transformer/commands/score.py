@@ -59,7 +59,7 @@ def run(arguments):
 
 def _score_text(arguments, translator, text):
     from keras_transformer.text.lines import Problems, problem_of
-    from keras_transformer.translation.scores import corpus_scores
+    from keras_transformer.translation.evaluation import corpus_scores
 
     numbers = [number for number, pair in enumerate(text.lines, 1) if all(pair)]
     sources, references = zip(*text.pairs, strict=True)

@@ -7,6 +7,8 @@ from typing import Any
 
 import keras
 
+from keras_transformer.layers import private
+
 # For type hints. A tensor is a backend tensor, a `keras.KerasTensor` or a NumPy array. The others are as in Keras.
 Tensor = Any
 Shape = tuple[int | None, ...]
@@ -121,7 +123,7 @@ class DenseLayers(keras.layers.Layer):
         """
         given = inspect.signature(self.call).bind(*args, **kwargs).arguments
         call, shape = (_owner(type(self), name) for name in ("call", "compute_output_shape"))
-        known = call is shape and all(layer.built for layer in self._flatten_layers())
+        known = call is shape and all(layer.built for layer in private.sublayers(self))
         if given.get("return_attention_scores") or not known:
             return keras.Operation.compute_output_spec(self, *args, **kwargs)
         self._check_call(**given)
@@ -155,9 +157,7 @@ def shape_of(x):
 def carry_mask(x: Tensor, mask: Tensor | None) -> None:
     """Attaches a mask that was an argument to an output: Keras itself passes on only the mask of the first input."""
     if mask is not None:
-        # Not public, but Keras' own attention calls it. Setting an attribute alone has no effect on tensors that JAX
-        # traces.
-        keras.src.backend.set_keras_mask(x, keras.ops.convert_to_tensor(mask, dtype="bool"))
+        private.set_mask(x, mask)
 
 
 def at_least_float32(x: Tensor) -> Tensor:

@@ -9,9 +9,7 @@ import inspect
 import keras
 from keras import ops
 
-
-def in_multi_worker_mode(strategy):
-    return bool(getattr(getattr(strategy, "extended", None), "_in_multi_worker_mode", lambda: False)())
+from keras_transformer.layers import private
 
 
 class DistributedFit:
@@ -69,8 +67,7 @@ class DistributedFit:
             self._reductions = _checked_reductions(getattr(self, "loss", None))
         if self._splits_batches() and self.optimizer is not None:
             # `train_step` has summed the gradients already.
-            inner = getattr(self.optimizer, "inner_optimizer", self.optimizer)
-            inner._all_reduce_sum_gradients = lambda gradients_and_variables: gradients_and_variables
+            private.take_summed_gradients(self.optimizer)
 
     def get_compile_config(self):
         config = super().get_compile_config()
@@ -89,7 +86,7 @@ class DistributedFit:
     def make_train_function(self, force=False):
         """As in Keras, but creates the optimizer's variables first. Else the train function would be traced twice."""
         to_build = self.optimizer is not None and not self.optimizer.built
-        if to_build and all(layer.built for layer in self._flatten_layers()):
+        if to_build and all(layer.built for layer in private.sublayers(self)):
             self.optimizer.build(self.trainable_variables)
         return super().make_train_function(force)
 
@@ -104,7 +101,7 @@ class DistributedFit:
         import tensorflow as tf
 
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(args[0])
-        if not all(layer.built for layer in self._flatten_layers()):
+        if not all(layer.built for layer in private.sublayers(self)):
             self(x)  # Creates the weights. The result is unused, so TensorFlow does not compute it.
         variables = self.trainable_weights
         used = []  # Those that have a gradient.
@@ -115,7 +112,7 @@ class DistributedFit:
             with tf.GradientTape() as tape:
                 y_pred = self(x, training=True)
                 self._check_masks(y_pred, sample_weight)
-                loss = self._compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=True)
+                loss = private.compute_loss(self, x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=True)
                 replicas = tf.distribute.get_strategy().num_replicas_in_sync  # Keras has divided by it.
                 loss = loss * share * tf.cast(replicas, loss.dtype)
                 scaled = self.optimizer.scale_loss(loss)
@@ -142,7 +139,7 @@ class DistributedFit:
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(args[0])
         y_pred = self(x, training=False)
         self._check_masks(y_pred, sample_weight)
-        loss = self._compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=False)
+        loss = private.compute_loss(self, x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=False)
         weight = self._weight_of(x, sample_weight)
         replicas = self.distribute_strategy.num_replicas_in_sync
         self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
@@ -163,7 +160,7 @@ class DistributedFit:
         return ops.sum(ops.cast(weights[0], "float32"))
 
     def _check_masks(self, y_pred, sample_weight):
-        masked = any(getattr(y, "_keras_mask", None) is not None for y in keras.tree.flatten(y_pred))
+        masked = any(private.mask_of(y) is not None for y in keras.tree.flatten(y_pred))
         if masked and (sample_weight is None or self._reductions <= {"sum_over_batch_size", "mean"}):
             raise ValueError(
                 "The output of the model carries a Keras mask, so the loss is a mean over real tokens, and the parts "
@@ -174,18 +171,19 @@ class DistributedFit:
 
     def _logs(self, loss, x):
         """The metrics, including the loss of the global batch, weighted by its number of rows."""
-        self._loss_tracker.update_state(loss, sample_weight=_rows(x))
+        private.track_loss(self, loss, _rows(x))
         logs = self.get_metrics_result()
         # With several workers Keras averages the logs along their first axis, so they need one.
-        return (
-            {k: ops.reshape(v, (1,)) for k, v in logs.items()}
-            if in_multi_worker_mode(self.distribute_strategy)
-            else logs
-        )
+        if private.in_multi_worker_mode(self.distribute_strategy):
+            return {name: ops.reshape(value, (1,)) for name, value in logs.items()}
+        return logs
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
-        """Keras averages the replicas' shards of a batch to build the metrics, which fails when their sizes differ."""
-        strategy = getattr(self, "_distribute_strategy", None)
+        """Keras averages the replicas' shards of a batch to build the metrics, which fails when their sizes differ.
+
+        The name is not public: tests/unit/layers/test_private.py has a test that `fit` calls it.
+        """
+        strategy = private.strategy_of(self)
         if iterator is not None and strategy is not None and strategy.num_replicas_in_sync > 1:
             _, _, batches = next(iter(iterator))
             first = keras.tree.map_structure(lambda x: strategy.experimental_local_results(x)[0], next(batches))

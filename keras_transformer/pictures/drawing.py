@@ -219,7 +219,7 @@ def _curves(translator, text, reference):
 
 def _bleu_by_length(translator):
     """The figure for at most `SCORED` sentences of the run's test set, in up to five groups of similar length."""
-    from keras_transformer.translation.scores import corpus_scores
+    from keras_transformer.translation.evaluation import corpus_scores
 
     data = translator.run.config().data
     pairs = one_test_set(data, translator.codec.target_language).pairs

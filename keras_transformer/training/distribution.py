@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import keras
 
-from keras_transformer.models.distributed_fit import in_multi_worker_mode
+from keras_transformer.layers.private import in_multi_worker_mode
 from keras_transformer.settings import STRATEGIES, one_of
 
 

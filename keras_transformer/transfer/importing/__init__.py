@@ -383,7 +383,7 @@ def trim_report(whole, trimmed, texts=None, count=100):
         texts: sources to translate with both. Defaults to sentences made of random tokens.
         count: the largest number of them. Defaults to 100.
     """
-    from keras_transformer.translation.scores import corpus_scores
+    from keras_transformer.translation.evaluation import corpus_scores
     from keras_transformer.translation.translator import Translator
 
     both = [

@@ -3,7 +3,7 @@
 import pytest
 import sacrebleu
 
-from keras_transformer.translation.scores import CorpusScores, corpus_scores
+from keras_transformer.translation.evaluation import CorpusScores, corpus_scores
 
 HYPOTHESES = ["Der kleine Hund läuft über die Straße .", "Eine Frau liest ein Buch ."]
 REFERENCES = ["Der kleine Hund rennt über die Straße .", "Eine Frau liest gerade ein Buch ."]
