@@ -305,8 +305,8 @@ def foreign_files(folder):
     """The files of a folder that its manifest does not list: all files, if it has no manifest."""
     folder = Path(folder)
     manifest = _manifest(folder)
-    own = {MANIFEST, *manifest["files"]} if manifest else set()
-    return [name for name in _names(folder) if name not in own]
+    listed = {MANIFEST, *manifest["files"]} if manifest else set()
+    return [name for name in _names(folder) if name not in listed]
 
 
 def _names(folder):

@@ -262,21 +262,21 @@ class _Maker:
         work, worker, workers, replicas = task
         batches = []
         for group in work.groups:
-            own = [rows[worker::workers] for rows in group]
-            pairs = [self._pair(row) for rows in own for row in rows.tolist()]
-            plan = np.split(np.arange(len(pairs)), np.cumsum([len(rows) for rows in own])[:-1])
+            rows_of_worker = [rows[worker::workers] for rows in group]
+            pairs = [self._pair(row) for rows in rows_of_worker for row in rows.tolist()]
+            plan = np.split(np.arange(len(pairs)), np.cumsum([len(rows) for rows in rows_of_worker])[:-1])
             if self.vary:
                 begin = (self.seed << 96) + (work.number << 48)
-                pairs = self.vary(pairs, work.number, [begin + row for rows in own for row in rows.tolist()])
+                pairs = self.vary(pairs, work.number, [begin + row for rows in rows_of_worker for row in rows.tolist()])
                 plan = split_evenly(*([len(pair[side]) for pair in pairs] for side in (0, 1)), len(group))
             batches += [[pairs[i] for i in rows.tolist()] for rows in plan]
         if len(batches) > 1:
             Random((self.seed << 96) + (work.number << 48) + work.index).shuffle(batches)
-        found = []
+        of_replicas = []
         for batch in batches[work.skip :]:
             bounds = [len(batch) * i // replicas for i in range(replicas + 1)]
-            found += [_padded(batch[begin:end]) for begin, end in pairwise(bounds)]
-        return found
+            of_replicas += [_padded(batch[begin:end]) for begin, end in pairwise(bounds)]
+        return of_replicas
 
     def _pair(self, row):
         part = bisect(self.begins, row) - 1

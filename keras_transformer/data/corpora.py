@@ -231,10 +231,10 @@ def _own_texts(data):
     return Corpus(texts["train"], validation, test or validation)
 
 
-def corpus_text(one):
+def corpus_text(corpus):
     """The `ParallelText` of an entry of the settings `train`, `val` and `test`."""
-    text = parallel_files(one["source"], one["target"])
-    return ParallelText(text.lines, one["name"] or text.name, one.get("weight", 1.0), one["direction"])
+    text = parallel_files(corpus["source"], corpus["target"])
+    return ParallelText(text.lines, corpus["name"] or text.name, corpus.get("weight", 1.0), corpus["direction"])
 
 
 def _multi30k(data, source, target):

@@ -88,12 +88,12 @@ class LeftOut(NamedTuple):
 
 def left_out_by(reasons, before=None):
     """`LeftOut` by reason, added to those `before`; `reasons` are (reason or None, (line number, pair))."""
-    found = dict(before or {})
+    by_reason = dict(before or {})
     for reason, (number, pair) in reasons:
         if reason:
             sample = [number, *(text[:200] for text in pair)]
-            found[reason] = found.get(reason, LeftOut()).and_more(1, [sample])
-    return found
+            by_reason[reason] = by_reason.get(reason, LeftOut()).and_more(1, [sample])
+    return by_reason
 
 
 class EncodedPairs(NamedTuple):
@@ -159,7 +159,7 @@ def report(left_out):
 
 def none_left(left_out):
     """For messages, if all pairs of a text were left out."""
-    reasons = ", ".join(f"{one.count:,} {reason}" for reason, one in left_out.items())
+    reasons = ", ".join(f"{pairs.count:,} {reason}" for reason, pairs in left_out.items())
     return f"No pair is left: all were dropped. Received: pairs {reasons}"
 
 

@@ -141,7 +141,7 @@ class DenseLayers(keras.layers.Layer):
 
 def _owner(cls, name):
     """The class that defines an attribute of a class."""
-    return next(one for one in cls.__mro__ if name in vars(one))
+    return next(base for base in cls.__mro__ if name in vars(base))
 
 
 def _copy(initializer):

@@ -101,8 +101,8 @@ def empty_cache(cache, rows, key_dim, value_dim, size, dtype):
 def _own_slices(ancestors):
     """`ancestors` (B, K, L) as a mask over the slices of a cache: boolean (B, 1, K, L * K)."""
     num_beams = ancestors.shape[1]
-    own = ops.expand_dims(ancestors, -1) == ops.arange(num_beams, dtype="int32")  # (B, K, L, K)
-    return ops.reshape(own, (-1, 1, num_beams, ops.shape(ancestors)[2] * num_beams))
+    is_own = ops.expand_dims(ancestors, -1) == ops.arange(num_beams, dtype="int32")  # (B, K, L, K)
+    return ops.reshape(is_own, (-1, 1, num_beams, ops.shape(ancestors)[2] * num_beams))
 
 
 def _write_slices(x, update, index, axis):

@@ -117,9 +117,9 @@ class DistributedFit:
                 loss = loss * share * tf.cast(replicas, loss.dtype)
                 scaled = self.optimizer.scale_loss(loss)
             self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
-            found = tape.gradient(scaled, variables)
-            used[:] = [variable for variable, gradient in zip(variables, found, strict=True) if gradient is not None]
-            return loss, [tf.convert_to_tensor(gradient) for gradient in found if gradient is not None]
+            pairs = list(zip(variables, tape.gradient(scaled, variables), strict=True))
+            used[:] = [variable for variable, gradient in pairs if gradient is not None]
+            return loss, [tf.convert_to_tensor(gradient) for _, gradient in pairs if gradient is not None]
 
         total = _all_reduce(self._weight_of(x, sample_weight))
         loss, gradients = 0.0, None

@@ -68,16 +68,19 @@ class _Decoder:
         self.decoders, self.cache = decoders, [decoder.cache for decoder in decoders]
 
     def step(self, token_ids, cache, index, ancestors=None):
-        found = [
-            decoder.step(token_ids, own, index, ancestors) for decoder, own in zip(self.decoders, cache, strict=True)
+        answers = [
+            decoder.step(token_ids, own_cache, index, ancestors)
+            for decoder, own_cache in zip(self.decoders, cache, strict=True)
         ]
-        return _mean([logits for logits, _ in found]), [own for _, own in found]
+        return _mean([logits for logits, _ in answers]), [own_cache for _, own_cache in answers]
 
     def lengthen(self, cache, max_length):
-        return [decoder.lengthen(own, max_length) for decoder, own in zip(self.decoders, cache, strict=True)]
+        return [
+            decoder.lengthen(own_cache, max_length) for decoder, own_cache in zip(self.decoders, cache, strict=True)
+        ]
 
 
 def _mean(logits):
     """The mean of the log probabilities, (..., V) each."""
-    log_probs = [ops.log_softmax(ops.cast(one, "float32"), axis=-1) for one in logits]
+    log_probs = [ops.log_softmax(ops.cast(x, "float32"), axis=-1) for x in logits]
     return ops.mean(ops.stack(log_probs), axis=0)

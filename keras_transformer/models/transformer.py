@@ -383,7 +383,7 @@ class Decoder:
 
     def lengthen(self, cache, max_length):
         """The cache with room for `max_length` positions."""
-        return {**cache, "self": [one.lengthen(max_length, self.num_beams) for one in cache["self"]]}
+        return {**cache, "self": [block.lengthen(max_length, self.num_beams) for block in cache["self"]]}
 
 
 def _through(blocks, norm, x, *sequences, scores=(), **padding_masks):

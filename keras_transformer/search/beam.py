@@ -58,8 +58,8 @@ def beam_search(
     rows = run_stages(beams.unfinished, beams.step, rows, decoder, batch_size, stages or [Stage(max_length)])
     returned = num_hypotheses if isinstance(num_hypotheses, int) else settings.num_beams
     scores, token_ids = rows["scores"][:, :returned], rows["paths"][:, :returned, 1::2]
-    if "own" in rows:
-        scores = ops.where(scores > IMPOSSIBLE / 2, rows["own"][:, :returned], scores)
+    if "unpenalised" in rows:
+        scores = ops.where(scores > IMPOSSIBLE / 2, rows["unpenalised"][:, :returned], scores)
     return Hypotheses(token_ids, scores)
 
 
@@ -72,7 +72,7 @@ class _Beams:
     - `paths`, int32 (B, 2K, 1 + 2L): the newest token, then in turn the token and the ancestor of each position.
     - `scores`, float32 (B, 2K), by which the paths are ranked: of a live prefix the total, which is its sum of log
       probabilities; of a hypothesis the total divided by the length penalty.
-    - `own`, only with a repetition penalty: the scores without that penalty.
+    - `unpenalised`, only with a repetition penalty: the scores without that penalty.
     - `limits` (B,), and `prefix` (B, P) and `required` (B, N) if there are any.
     """
 
@@ -95,7 +95,7 @@ class _Beams:
         first = ops.where(self.columns == 0, self.special_ids.start, self.special_ids.pad)
         rows = {"paths": full(shape, 0) + first, "scores": scores, "limits": full((batch_size,), self.max_length)}
         if self.settings.repetition_penalty != 1.0:
-            rows["own"] = ops.zeros_like(scores)
+            rows["unpenalised"] = ops.zeros_like(scores)
         return {**rows, **given}
 
     def unfinished(self, index, rows):
@@ -113,7 +113,8 @@ class _Beams:
         ancestors = ops.where(self.positions == index, self.beams[:, None], live[..., 2::2])  # (B, K, L)
         newest = ops.reshape(live[..., 0], (-1,))
         logits, cache = self.decoder.step(newest, cache, index, ancestors[:, :, :length])
-        totals, parents, newest, own = self._candidates(ops.cast(logits, "float32"), rows, live, index)  # (B, 2K) each
+        # (B, 2K) each.
+        totals, parents, newest, unpenalised = self._candidates(ops.cast(logits, "float32"), rows, live, index)
         limit_is_reached = (index + 1 >= rows["limits"])[:, None]
         ends = ops.logical_or(newest == self.special_ids.end, limit_is_reached)
         # Ended candidates compete with the earlier hypotheses, but only if they are among the best K. Otherwise a
@@ -133,10 +134,12 @@ class _Beams:
         newest = take_rows(ops.concatenate([zeros + self.special_ids.pad, newest], axis=1), best)
         paths = self._extended(take_rows(rows["paths"], origin), newest, origin - num_beams, index)
         new = {"paths": paths, "scores": ops.reshape(scores, (-1, 2 * num_beams))}
-        if own is not None:
-            own = ops.concatenate([rows["own"][:, :num_beams], own / divisor, own], axis=1)
+        if unpenalised is not None:
+            unpenalised = ops.concatenate(
+                [rows["unpenalised"][:, :num_beams], unpenalised / divisor, unpenalised], axis=1
+            )
             shift = ops.repeat(ops.array([0, 2 * num_beams]), num_beams)  # Prefixes have no divisor.
-            new["own"] = take_rows(own, best + shift)
+            new["unpenalised"] = take_rows(unpenalised, best + shift)
         return {**rows, **new}, cache
 
     def _candidates(self, logits, rows, live, index):
@@ -157,11 +160,11 @@ class _Beams:
         totals, flat = top_k(ops.reshape(totals, (-1, num_beams * num_tokens)), count, self.jit_compile)  # (B, 2K)
         parents = flat // num_tokens
         newest = take_rows(ops.reshape(tokens, (-1, num_beams * num_tokens)), flat)
-        own = None
-        if "own" in rows:
-            own = take_rows(ops.reshape(log_probs, (-1, num_beams * num_tokens)), flat)
-            own = own + take_rows(rows["own"][:, num_beams:], parents)
-        return totals, parents, newest, own
+        unpenalised = None
+        if "unpenalised" in rows:
+            unpenalised = take_rows(ops.reshape(log_probs, (-1, num_beams * num_tokens)), flat)
+            unpenalised = unpenalised + take_rows(rows["unpenalised"][:, num_beams:], parents)
+        return totals, parents, newest, unpenalised
 
     def _extended(self, paths, newest, parents, index):
         """Paths (B, 2K, 1 + 2L) with their newest tokens and the live prefixes that these continue, (B, 2K) each."""

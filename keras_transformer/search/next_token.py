@@ -25,16 +25,17 @@ def best_tokens(logits, k, token_ids, index, given, settings, special_ids, jit_c
         # Only the k best are normalised: this reads the tensor (R, V) and does not write another one of this size.
         normalizer = ops.logsumexp(logits, axis=-1, keepdims=True)
         best, tokens = top_k(adjust(logits, token_ids, index, given, settings, special_ids), k, jit_compile)
-        best = own = best - normalizer
+        best = log_probs_of_best = best - normalizer
     else:
         # Without XLA one fused operation is faster. The repetition penalty multiplies log probabilities, not logits.
         log_probs = ops.log_softmax(logits, axis=-1)
         best, tokens = top_k(adjust(log_probs, token_ids, index, given, settings, special_ids), k, jit_compile)
-        own = ops.take_along_axis(log_probs, tokens, axis=-1) if settings.repetition_penalty != 1.0 else best
+        penalised = settings.repetition_penalty != 1.0
+        log_probs_of_best = ops.take_along_axis(log_probs, tokens, axis=-1) if penalised else best
     if special_ids.num_tags:  # A language tag costs nothing, because it was not chosen.
         is_tag = ops.logical_and(index < special_ids.num_tags, best > IMPOSSIBLE / 2)
-        best, own = ops.where(is_tag, 0.0, best), ops.where(is_tag, 0.0, own)
-    return best, tokens, own
+        best, log_probs_of_best = ops.where(is_tag, 0.0, best), ops.where(is_tag, 0.0, log_probs_of_best)
+    return best, tokens, log_probs_of_best
 
 
 def adjust(log_probs, token_ids, index, given, settings, special_ids):
@@ -124,8 +125,8 @@ def _maxima(x, k):
     rows, size = x.shape
     places = ops.arange(size, dtype="int32")
     if rows * size * size <= RANKING_PAYS_TO:
-        mine, other = x[:, :, None], x[:, None, :]
-        before = ops.logical_or(other > mine, ops.logical_and(other == mine, places < places[:, None]))
+        value, other = x[:, :, None], x[:, None, :]
+        before = ops.logical_or(other > value, ops.logical_and(other == value, places < places[:, None]))
         rank = ops.sum(ops.cast(before, "int32"), axis=-1)  # (R, n)
         chosen = rank[:, None] == ops.arange(k, dtype="int32")[:, None]  # (R, k, n)
         values = ops.max(ops.where(chosen, x[:, None], 4 * IMPOSSIBLE), axis=-1)

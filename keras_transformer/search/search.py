@@ -148,10 +148,10 @@ def has_loop(token_ids):
         (True, False)
     """
     for size in range(1, LONGEST_REPEATED + 1):
-        wanted, found = size * ((REPETITIONS if size > 1 else REPETITIONS_OF_ONE) - 1), 0
+        wanted, in_a_row = size * ((REPETITIONS if size > 1 else REPETITIONS_OF_ONE) - 1), 0
         for old, new in zip(token_ids, token_ids[size:], strict=False):
-            found = found + 1 if old == new else 0
-            if found == wanted:
+            in_a_row = in_a_row + 1 if old == new else 0
+            if in_a_row == wanted:
                 return True
     return False
 
@@ -159,8 +159,8 @@ def has_loop(token_ids):
 def placeholders_of(token_ids, num_placeholders):
     """Bool (B, N): which of the N placeholders are among the token ids (B, S), an array or a tensor."""
     ids = np.arange(FIRST_PLACEHOLDER_ID, FIRST_PLACEHOLDER_ID + num_placeholders, dtype="int32")
-    found = token_ids[:, :, None] == ids
-    return found.any(axis=1) if isinstance(found, np.ndarray) else ops.any(found, axis=1)
+    is_placeholder = token_ids[:, :, None] == ids
+    return is_placeholder.any(axis=1) if isinstance(is_placeholder, np.ndarray) else ops.any(is_placeholder, axis=1)
 
 
 def _stages(encoder_token_ids, max_length, cache, jit_compile):

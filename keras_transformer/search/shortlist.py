@@ -136,12 +136,12 @@ class ShortlistDecoder:
         hidden_dim, size = cache["kernel"].shape[1:]
         num_beams = 1 if ancestors is None else ancestors.shape[1]
         token_ids = ops.reshape(take_rows(chosen, ops.reshape(token_ids, (-1, num_beams))), (-1,))
-        hidden, own = self.decoder.hidden_step(token_ids, cache["decoder"], index, ancestors)
+        hidden, new_cache = self.decoder.hidden_step(token_ids, cache["decoder"], index, ancestors)
         hidden = ops.reshape(ops.cast(hidden, cache["kernel"].dtype), (-1, num_beams, hidden_dim))
         logits = ops.matmul(hidden, cache["kernel"])  # (B, K, C)
         if "bias" in cache:
             logits = logits + cache["bias"][:, None]
-        return ops.reshape(logits, (-1, size)), {**cache, "decoder": own}
+        return ops.reshape(logits, (-1, size)), {**cache, "decoder": new_cache}
 
     def lengthen(self, cache, max_length):
         return {**cache, "decoder": self.decoder.lengthen(cache["decoder"], max_length)}

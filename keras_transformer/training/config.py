@@ -219,7 +219,7 @@ class RunConfig:
         old, new = self.flat(), config.flat()
         others = [name for name in settings if new[name] != old[name] and name not in CHANGEABLE]
         for name, key in (("train", "weight"), ("train", "direction"), ("val", "direction")):
-            if [one[key] for one in new[name]] != [one[key] for one in old[name]] and name not in others:
+            if [text[key] for text in new[name]] != [text[key] for text in old[name]] and name not in others:
                 others.append(name)
         if others:
             raise ConfigError(

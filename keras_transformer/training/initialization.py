@@ -92,7 +92,7 @@ def add_teacher(model, teacher, weight=0.5):
     """
     if not 0 < weight <= 1:
         raise ValueError(f"`weight` must be in (0, 1]. Received: weight={weight}.")
-    sizes = [(one.vocabulary_size, one.target_vocabulary_size) for one in (model, teacher)]
+    sizes = [(either.vocabulary_size, either.target_vocabulary_size) for either in (model, teacher)]
     if sizes[0] != sizes[1]:
         raise ValueError(
             "A teacher in the loss must have the vocabulary of the model: its distribution is over the same tokens. "

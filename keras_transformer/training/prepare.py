@@ -106,11 +106,11 @@ def some_pairs(pairs, seed, most=TOKENIZER_PAIRS):
 def _check_source_language(config, tokenizer):
     """Raises a ConfigError if the model reads sources of one language, and the texts have another."""
     token_id = config.model.source_language_token_id
-    own = {name for name, i in tokenizer.languages.items() if i == token_id}
+    source_languages = {name for name, i in tokenizer.languages.items() if i == token_id}
     sources = {direction.split("-")[0] for direction in config.data.all_directions()}
-    if own and sources - own:
+    if source_languages and sources - source_languages:
         raise ConfigError(
-            f"This model was imported for sources in {own.pop()}. Received: texts in "
+            f"This model was imported for sources in {source_languages.pop()}. Received: texts in "
             f"{', '.join(sorted(sources))}. Import it again with --source-language, one run for each language."
         )
 

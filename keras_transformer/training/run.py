@@ -328,13 +328,13 @@ class Run:
         foreign = []
         for path in sorted(self.folder.iterdir()):
             if path.is_symlink():
-                own = False
+                is_own = False
             elif path.is_dir():
-                own = path.name in _FOLDERS
+                is_own = path.name in _FOLDERS
                 foreign += _foreign_exports(path) if path.name in ("export", "report") else []
             else:
-                own = _is_own(path)
-            foreign += [] if own else [path]
+                is_own = _is_own(path)
+            foreign += [] if is_own else [path]
         return foreign
 
 

@@ -47,11 +47,12 @@ def directions(name, value):
     Raises:
         ConfigError: one of them has another form, or comes twice.
     """
-    found = [one for part in value for one in (part if isinstance(part, list | tuple) else [part])]
-    for one in found:
-        if not isinstance(one, str) or not _DIRECTION.fullmatch(one) or found.count(one) > 1:
+    found = [direction for part in value for direction in (part if isinstance(part, list | tuple) else [part])]
+    for direction in found:
+        if not isinstance(direction, str) or not _DIRECTION.fullmatch(direction) or found.count(direction) > 1:
             raise ConfigError(
-                f"`{name}` must be different pairs of language codes, such as en-de en-fr zh_TW-en. Received: {one!r}."
+                f"`{name}` must be different pairs of language codes, such as en-de en-fr zh_TW-en. "
+                f"Received: {direction!r}."
             )
     return tuple(found)
 
@@ -62,30 +63,30 @@ def corpora(name, value, others=("weight",)):
     Raises:
         ConfigError: a corpus has another form.
     """
-    found, keys = [], ("source", "target", "name", "direction", *others)
-    for one in value:
+    all_corpora, keys = [], ("source", "target", "name", "direction", *others)
+    for corpus in value:
         try:
-            if not isinstance(one, dict):
-                source, target, *options = one
-                one = {"source": source, "target": target, **dict(option.split("=", 1) for option in options)}
-            one = {"name": None, "direction": None, **dict.fromkeys(others, 1.0), **one}
-            if one.keys() != set(keys):
-                raise ValueError(f"unknown: {', '.join(one.keys() - set(keys))}")
+            if not isinstance(corpus, dict):
+                source, target, *options = corpus
+                corpus = {"source": source, "target": target, **dict(option.split("=", 1) for option in options)}
+            corpus = {"name": None, "direction": None, **dict.fromkeys(others, 1.0), **corpus}
+            if corpus.keys() != set(keys):
+                raise ValueError(f"unknown: {', '.join(corpus.keys() - set(keys))}")
             for other in others:
-                one[other] = float(one[other])
-                if not 0 < one[other] < math.inf:
+                corpus[other] = float(corpus[other])
+                if not 0 < corpus[other] < math.inf:
                     raise ValueError(f"{other} must be positive")
             for side in ("source", "target"):
-                one[side] = os.path.abspath(one[side])
-            if one["direction"] is not None:
-                directions("direction", [one["direction"]])
+                corpus[side] = os.path.abspath(corpus[side])
+            if corpus["direction"] is not None:
+                directions("direction", [corpus["direction"]])
         except (TypeError, ValueError) as error:
             options = " and ".join(["name=NAME", "direction=SOURCE-TARGET", *(f"{other}=W" for other in others)])
             raise ConfigError(
-                f"`{name}` must be SOURCE TARGET, optionally followed by {options}. Received: {one!r} ({error})."
+                f"`{name}` must be SOURCE TARGET, optionally followed by {options}. Received: {corpus!r} ({error})."
             ) from error
-        found.append({key: one[key] for key in keys})
-    return tuple(found)
+        all_corpora.append({key: corpus[key] for key in keys})
+    return tuple(all_corpora)
 
 
 def _unweighted(help):
@@ -196,7 +197,7 @@ class DataConfig(Settings):
 
     def all_directions(self):
         """The directions of the training texts, in order, such as `["en-de", "de-en"]`; empty for one without a tag."""
-        return list(dict.fromkeys([*self.directions, *(one["direction"] for one in self.train if one["direction"])]))
+        return list(dict.fromkeys([*self.directions, *(text["direction"] for text in self.train if text["direction"])]))
 
     def target_languages(self):
         """The target languages of these directions, in order; the first is the default of a translator."""

@@ -70,13 +70,13 @@ class BatchedSearch:
         """
         rows = [i for i, sentence in enumerate(sentences) if len(sentence.ids) > 1 and sentence.unchanged is None]
         shared = {"num_hypotheses": num_hypotheses, "prefixes": prefixes, "shortlist": shortlist}
-        found = self._search(rows, sentences, settings, jit_compile=self.jit_compile, **shared)
+        hypotheses = self._search(rows, sentences, settings, jit_compile=self.jit_compile, **shared)
         if settings.avoid_loops and not settings.no_repeat_ngram_size and not settings.sampling:
-            again = [i for i in rows if has_loop(found[i][0].token_ids) and not has_loop(sentences[i].ids)]
+            again = [i for i in rows if has_loop(hypotheses[i][0].token_ids) and not has_loop(sentences[i].ids)]
             without = settings.replace(no_repeat_ngram_size=NGRAM_OF_LOOPS)
             # Few rows: XLA's compilation for another search would not pay.
-            found.update(self._search(again, sentences, without, jit_compile=False, **shared))
-        return [found.get(i, []) for i in range(len(sentences))]
+            hypotheses.update(self._search(again, sentences, without, jit_compile=False, **shared))
+        return [hypotheses.get(i, []) for i in range(len(sentences))]
 
     def _search(self, rows, sentences, settings, num_hypotheses, prefixes, shortlist, jit_compile):
         """The hypotheses of some of the sentences, a dict by their places."""

@@ -56,33 +56,33 @@ def score(translator, text, config, title=None):
     sources, references = zip(*text.pairs, strict=True)
     translations = translator.translate(sources, target_language=text.target_language, return_scores=True)
     tokenize = config.data.sacrebleu_tokenizer()
-    found = corpus_scores([translation.text for translation in translations], references, tokenize)
+    corpus_score = corpus_scores([translation.text for translation in translations], references, tokenize)
     if title:
         cut = sum(translation.truncated for translation in translations)
         note = f", {cut:,} of them cut at {translator.codec.max_source_length} tokens" if cut else ""
-        print(f"\n{title}, {text}, {len(sources):,} sentences{note}:\n{found}", flush=True)
-    return found
+        print(f"\n{title}, {text}, {len(sources):,} sentences{note}:\n{corpus_score}", flush=True)
+    return corpus_score
 
 
 def scores(translator, texts, config, title=None):
     """The scores of several texts as a dictionary: their means, and under "texts" those of each text by its name."""
     of_each = {str(text): score(translator, text, config, title)._asdict() for text in texts}
-    found = next(iter(of_each.values()))
+    result = next(iter(of_each.values()))
     if len(of_each) > 1:
-        means = {name: sum(one[name] for one in of_each.values()) / len(of_each) for name in ("bleu", "chrf")}
-        found = {**found, **means, "texts": of_each}
-    return found
+        means = {name: sum(of_text[name] for of_text in of_each.values()) / len(of_each) for name in ("bleu", "chrf")}
+        result = {**result, **means, "texts": of_each}
+    return result
 
 
 def scores_of_tests(translator, corpus, config, title):
     """The scores of the test sets as `scores.json` has them; after training, also of several validation texts."""
-    key, found = title.replace(" ", "_"), {}
-    found[key] = scores(translator, corpus.test, config, title)
+    key, results = title.replace(" ", "_"), {}
+    results[key] = scores(translator, corpus.test, config, title)
     if corpus.general_test:
-        found[f"general_{key}"] = scores(translator, [corpus.general_test], config, title)
+        results[f"general_{key}"] = scores(translator, [corpus.general_test], config, title)
     if title == "after training" and len(corpus.validation) > 1:
-        found["validation"] = scores(translator, corpus.validation, config)
-    return found
+        results["validation"] = scores(translator, corpus.validation, config)
+    return results
 
 
 def calibrate_run(run, translator, texts, most=1000):
@@ -107,27 +107,27 @@ def evaluate(run, translator, config, corpus):
         show_samples(translator, text, 5 if len(corpus.test) == 1 else 2)
 
 
-def show_table(found, corpus):
+def show_table(results, corpus):
     """Prints the content of scores.json, if there are several texts: BLEU and chrF, before training if measured."""
     tests = [("", text) for text in corpus.test] + [("general_", text) for text in (corpus.general_test,) if text]
     if len(tests) == 1:
         return
     columns = {"before": "before_training", "after": "after_training"}
-    columns = {name: key for name, key in columns.items() if key in found}
+    columns = {name: key for name, key in columns.items() if key in results}
     print("\n" + f"{'BLEU / chrF':50}" + "".join(f"{name:>15}" for name in columns))
     for name, text in tests:
-        of_columns = [found.get(f"{name}{key}", {}) for key in columns.values()]
-        row = [one.get("texts", {}).get(str(text), one) for one in of_columns]
+        of_columns = [results.get(f"{name}{key}", {}) for key in columns.values()]
+        row = [cell.get("texts", {}).get(str(text), cell) for cell in of_columns]
         _print_row(str(text), row)
     if len(corpus.test) > 1:
-        _print_row("mean of these", [found.get(key, {}) for key in columns.values()])
-    for name, one in found.get("validation", {}).get("texts", {}).items():
-        _print_row(name, [{}, one][-len(columns) :])
+        _print_row("mean of these", [results.get(key, {}) for key in columns.values()])
+    for name, cell in results.get("validation", {}).get("texts", {}).items():
+        _print_row(name, [{}, cell][-len(columns) :])
 
 
 def _print_row(name, of_columns):
-    row = [f"{one['bleu']:.1f} / {one['chrf']:.1f}" if one else "-" for one in of_columns]
-    print(f"{name[-50:]:50}" + "".join(f"{one:>15}" for one in row), flush=True)
+    row = [f"{cell['bleu']:.1f} / {cell['chrf']:.1f}" if cell else "-" for cell in of_columns]
+    print(f"{name[-50:]:50}" + "".join(f"{cell:>15}" for cell in row), flush=True)
 
 
 def show_samples(translator, text, count=5):

@@ -44,14 +44,14 @@ def judged_words(translator, sources, references, target_language=None):
 
 def add_confidence(translator, sentences, results):
     """Lists of `Translation`s of sentences with the confidence of each."""
-    flat = [(sentence, one) for sentence, row in zip(sentences, results, strict=True) for one in row]
+    flat = [(sentence, translation) for sentence, row in zip(sentences, results, strict=True) for translation in row]
     confidences = []
-    for words in translator.scorer.words([sentence for sentence, _ in flat], [one for _, one in flat]):
+    for words in translator.scorer.words([sentence for sentence, _ in flat], [translation for _, translation in flat]):
         found = translator.calibration([log_prob for _, _, log_prob in words]).tolist() if words else []
         rows = [(begin, end, confidence) for (begin, end, _), confidence in zip(words, found, strict=True)]
         confidences.append(Confidence(sum(found) / len(found) if found else 1.0, rows))
     confidences = iter(confidences)
-    return [[one._replace(confidence=next(confidences)) for one in row] for row in results]
+    return [[translation._replace(confidence=next(confidences)) for translation in row] for row in results]
 
 
 def check_calibrated(translator):

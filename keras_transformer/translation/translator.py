@@ -109,14 +109,14 @@ class Translator:
             ValueError: a file of the run is damaged, or the vocabularies of several runs differ; the message names it.
         """
         run, *others = runs = [Run(path) for path in (folder if isinstance(folder, list | tuple) else [folder])]
-        for one in runs:
-            one.check_trained()
-        for one in others:
-            one.check_vocabulary_of(run)
+        for each in runs:
+            each.check_trained()
+        for other in others:
+            other.check_vocabulary_of(run)
         config = run.config()
         data = {"max_source_length": config.data.max_length, "source_language": config.data.language_of_sources()}
         data["target_language"] = next(iter(config.data.target_languages()), None)
-        model = Ensemble([one.model() for one in runs]) if others else run.model()
+        model = Ensemble([each.model() for each in runs]) if others else run.model()
         settings = {**vars(config.search), **({"shortlist": 0} if others else {})}  # An ensemble has none.
         translator = cls(model, *run.tokenizers(), **{**data, **settings, **kwargs})
         translator.run = run
