@@ -13,7 +13,9 @@ import json
 import os
 import shutil
 import stat
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO, Any
 
 try:
     import fcntl
@@ -35,7 +37,7 @@ class BusyError(FileError):
 
 
 @contextlib.contextmanager
-def output_file(path, mode="w"):
+def output_file(path: str | Path, mode: str = "w") -> Iterator[IO]:
     """A file that appears, complete, when the block ends without an error; otherwise the old file stays.
 
     A regular file keeps its mode. A link stays, and its target is replaced. /dev/stdout and everything that is not a
@@ -125,7 +127,7 @@ def _raise_cause(error, path):
 
 
 @contextlib.contextmanager
-def output_path(path):
+def output_path(path: Path) -> Iterator[Path]:
     """`output_file` for libraries that open files themselves: yields a temporary path with the same suffix."""
     temporary = path.with_name(f".writing-{path.name}")
     try:
@@ -141,7 +143,7 @@ def output_path(path):
 
 
 @contextlib.contextmanager
-def full_disk_named(path):
+def full_disk_named(path: str | Path) -> Iterator[None]:
     """A context in which TensorFlow writes below `path`: its full-disk error becomes an `OSError` with the path."""
     try:
         yield
@@ -151,7 +153,7 @@ def full_disk_named(path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
 
 
-def remove(path):
+def remove(path: Path) -> None:
     """Removes a file, a link or a whole folder; the target of a link stays."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
@@ -159,14 +161,14 @@ def remove(path):
         path.unlink()
 
 
-def write_json(path, content):
+def write_json(path: str | Path, content: Any) -> None:
     """Writes a JSON file; a reader sees either the old or the new content."""
     with output_file(path) as file:
         file.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
 @contextlib.contextmanager
-def new_folder(path, overwrite=False, facts=None):
+def new_folder(path: str | Path, overwrite: bool = False, facts: dict | None = None) -> Iterator[Path]:
     """A temporary folder that replaces `path` when the block ends without an error, and is removed otherwise.
 
     Args:
@@ -204,7 +206,7 @@ def new_folder(path, overwrite=False, facts=None):
         raise FileError(f"Cannot write to {path}: {reason}.") from error
 
 
-def cached_folder(path, write):
+def cached_folder(path: str | Path, write: Callable[[Path], None]) -> Path:
     """A folder that is written by the first call and reused by later calls.
 
     If another process of this machine is writing into the same cache, this call waits for it, and for the programs that
@@ -257,7 +259,7 @@ def _working_folder(folder):
 
 
 @contextlib.contextmanager
-def locked(folder):
+def locked(folder: str | Path) -> Iterator[None]:
     """A context in which no other process can lock the folder.
 
     The folder itself is locked, which leaves no file in it and ends with the process. On systems and file systems that
@@ -301,7 +303,7 @@ def _check_replaceable(path, overwrite):
         raise FileError(f"{path} exists: it is not replaced by default. {other[0].upper()}{other[1:]}.")
 
 
-def foreign_files(folder):
+def foreign_files(folder: str | Path) -> list[str]:
     """The files of a folder that its manifest does not list: all files, if it has no manifest."""
     folder = Path(folder)
     manifest = _manifest(folder)
@@ -314,12 +316,12 @@ def _names(folder):
     return sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_symlink() or not file.is_dir())
 
 
-def hashes(folder):
+def hashes(folder: Path) -> dict[str, str]:
     """The SHA-256 of each file of a folder, by name, without that of `MANIFEST`."""
     return {name: sha256(folder / name) for name in _names(folder) if name != MANIFEST}
 
 
-def check_unchanged(folder):
+def check_unchanged(folder: str | Path) -> dict:
     """What the manifest of an exported folder says.
 
     Raises:
@@ -351,7 +353,7 @@ def _changes(folder, manifest):
             yield name, "has changed"
 
 
-def sha256(path):
+def sha256(path: str | Path) -> str:
     """The SHA-256 of a file, in hexadecimal digits."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

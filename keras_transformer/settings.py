@@ -10,7 +10,7 @@ import numbers
 import os
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 
@@ -131,7 +131,7 @@ def checked(section, f, value):
     return value
 
 
-def one_of(name, value, choices):
+def one_of(name: str, value: Any, choices: Iterable) -> Any:
     """Returns `value` if it is one of the choices. Raises a ConfigError that names the choices."""
     if value not in tuple(choices):
         raise ConfigError(f"`{name}` must be one of {tuple(choices)}. Received: {value!r}.")

@@ -6,12 +6,12 @@ makes only its own part of a batch.
 """
 
 from bisect import bisect
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import count, pairwise
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from keras_transformer.data.masking import mask_words
 from keras_transformer.data.storage import EncodedPairs, lengths_of
 from keras_transformer.data.workers import ahead, in_background
 from keras_transformer.text.special_ids import END_TOKEN_ID, PAD_TOKEN_ID, UNKNOWN_TOKEN_ID, shifted_right
+from keras_transformer.text.tokenizer import Tokenizer
 
 __all__ = ["EncodedPairs", "TokenBatches", "Variation", "encode_pairs", "make_batches", "plan_batches"]
 
@@ -38,7 +39,7 @@ class TokenBatches(NamedTuple):
     padding: float
 
     @property
-    def dataset(self):
+    def dataset(self) -> Any:
         """A `tf.data.Dataset` of (inputs, labels, sample weights)."""
         return self.from_step(0)
 
@@ -55,7 +56,15 @@ class Variation:
         words: from `placeholders.word_pairs`.
     """
 
-    def __init__(self, tokenizers, max_length, alpha=0.0, passes=None, share=0.0, words=frozenset()):
+    def __init__(
+        self,
+        tokenizers: Sequence[Tokenizer],
+        max_length: int,
+        alpha: float = 0.0,
+        passes: int | None = None,
+        share: float = 0.0,
+        words: Collection = frozenset(),
+    ):
         self.tokenizers, self.max_length, self.words = tokenizers, max_length, words
         self.tags = frozenset(tokenizers[0].languages.values())
         self.count = num_placeholders(tokenizers)
@@ -113,7 +122,7 @@ class Variation:
     def _fits(self, pair):
         return max(map(len, pair)) < self.max_length - bool(self.tags)
 
-    def growth(self, pairs, most=1000):
+    def growth(self, pairs: EncodedPairs, most: int = 1000) -> float:
         """How much longer drawn segmentations are than the best ones, from a limited number of pairs."""
         rows = np.linspace(0, len(pairs.source) - 1, min(most, len(pairs.source))).astype("int64").tolist()
         old = [(pairs.source[row], pairs.target[row]) for row in rows]
@@ -121,7 +130,12 @@ class Variation:
         return max(1.0, sizes[1] / sizes[0])
 
 
-def plan_batches(source_lengths, target_lengths, tokens_per_batch, rng=None):
+def plan_batches(
+    source_lengths: np.ndarray,
+    target_lengths: np.ndarray,
+    tokens_per_batch: int,
+    rng: np.random.Generator | None = None,
+) -> list[np.ndarray]:
     """Groups pairs of similar lengths into batches.
 
     A pair's width is the length of its target, or half the length of its source if that is more. Pairs are put into
@@ -172,7 +186,7 @@ def _buckets(longest):
         low = high
 
 
-def pairs_per_pass(sizes, weights, temperature=1.0):
+def pairs_per_pass(sizes: Sequence[int], weights: Sequence[float], temperature: float = 1.0) -> list[int]:
     """How many pairs of each corpus are in a pass.
 
     With a temperature T, the share of a corpus is in proportion to its size to the power of 1 / T ("Massively
@@ -297,15 +311,15 @@ def _padded(pairs):
 
 
 def make_batches(
-    pairs,
-    tokens_per_batch,
-    shuffle=False,
-    seed=0,
-    steps_per_epoch=None,
-    vary=None,
-    workers=1,
-    strategy=None,
-):
+    pairs: EncodedPairs | list,
+    tokens_per_batch: int,
+    shuffle: bool = False,
+    seed: int = 0,
+    steps_per_epoch: int | None = None,
+    vary: Variation | None = None,
+    workers: int = 1,
+    strategy: Any = None,
+) -> TokenBatches:
     """Batches of token ids as a `tf.data.Dataset`.
 
     Each element is `(inputs, labels, weights)`: `inputs` has `encoder_token_ids` (B, S) and `decoder_token_ids`

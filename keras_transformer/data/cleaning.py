@@ -9,13 +9,14 @@ import contextlib
 import functools
 import gzip
 import hashlib
+from collections.abc import Iterable
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import regex
 
-from keras_transformer.data.encoding import EMPTY, LINES_PER_BLOCK
-from keras_transformer.data.storage import left_out_by, none_left
+from keras_transformer.data.storage import EMPTY, LINES_PER_BLOCK, left_out_by, none_left
 from keras_transformer.data.workers import in_background
 from keras_transformer.files import output_file
 
@@ -64,7 +65,14 @@ class Cleaner:
         'with a copy of the source'
     """
 
-    def __init__(self, source_language=None, target_language=None, max_characters=1000, max_ratio=3.0, identify=False):
+    def __init__(
+        self,
+        source_language: str | None = None,
+        target_language: str | None = None,
+        max_characters: int = 1000,
+        max_ratio: float = 3.0,
+        identify: bool = False,
+    ):
         self.languages = source_language, target_language
         self.max_characters, self.max_ratio, self.identify = max_characters, max_ratio, identify
         self.duplicates = None
@@ -72,12 +80,12 @@ class Cleaner:
             _identifier(self.languages)
 
     @classmethod
-    def of(cls, data, direction=None):
+    def of(cls, data: Any, direction: str | None = None) -> "Cleaner":
         """The `Cleaner` for the languages of a `DataConfig`, or for a direction such as "en-de"."""
         languages = direction.split("-") if direction else (data.source_language, data.target_language)
         return cls(*languages, data.max_characters, data.max_character_ratio, data.identify_languages)
 
-    def find_duplicates(self, lines):
+    def find_duplicates(self, lines: Iterable) -> None:
         """Reads all pairs once, so that later `reason` finds pairs that were there before.
 
         This needs 8 bytes of memory a pair, and later one bit.
@@ -87,7 +95,7 @@ class Cleaner:
         duplicates[np.unique(hashes, return_index=True)[1]] = False
         self.duplicates = np.packbits(duplicates)
 
-    def reason(self, number, source, target):
+    def reason(self, number: int, source: str, target: str) -> str | None:
         """Why a pair is left out, or None. `number` is that of its line, from 1 on."""
         if not source or not target:
             return EMPTY
@@ -118,7 +126,7 @@ class Cleaner:
                     return LANGUAGE
         return None
 
-    def settings(self):
+    def settings(self) -> list:
         """What the result depends on, for JSON."""
         return [*self.languages, self.max_characters, self.max_ratio, self.identify]
 

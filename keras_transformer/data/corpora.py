@@ -4,7 +4,7 @@ import functools
 import hashlib
 import itertools
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keras_transformer.data.phrasebook import phrasebook
 from keras_transformer.text.lines import DataError, read_bytes, stream_lines
@@ -37,7 +37,7 @@ class ParallelText:
         num_bytes: size of its files; 0 if there are none.
     """
 
-    def __init__(self, lines, name, weight=1.0, direction=None):
+    def __init__(self, lines: Any, name: str, weight: float = 1.0, direction: str | None = None):
         self.lines, self.name, self.weight, self.direction = lines, name, weight, direction
 
     def __str__(self):
@@ -48,19 +48,19 @@ class ParallelText:
         return (pair for pair in self.lines if all(pair))
 
     @functools.cached_property
-    def pairs(self):
+    def pairs(self) -> list[tuple[str, str]]:
         """All pairs, a list; for texts that fit into memory."""
         return list(self)
 
     @property
-    def target_language(self):
+    def target_language(self) -> str | None:
         return self.direction and self.direction.split("-")[1]
 
     @property
-    def num_bytes(self):
+    def num_bytes(self) -> int:
         return getattr(self.lines, "num_bytes", 0)
 
-    def checksum(self):
+    def checksum(self) -> str:
         """SHA-256 of the text; file names do not matter."""
         if isinstance(self.lines, FileLines):
             return self.lines.checksum()
@@ -131,7 +131,7 @@ class Corpus(NamedTuple):
     general_test: ParallelText | None = None
 
 
-def load_corpus(data):
+def load_corpus(data: Any) -> Corpus:
     """Reads the corpus that a `keras_transformer.training.sections.DataConfig` names.
 
     Raises:
@@ -247,12 +247,12 @@ def _phrasebook(source, target):
     return Corpus(*([ParallelText([pair[::order] for pair in pairs], f"phrasebook {name}")] for name, pairs in splits))
 
 
-def parallel_files(source_path, target_path):
+def parallel_files(source_path: str | Path, target_path: str | Path) -> ParallelText:
     """A `ParallelText` of two files, plain or gzip, whose lines are translations of each other. Nothing is read yet."""
     return ParallelText(FileLines(source_path, target_path), f"{source_path}, {target_path}")
 
 
-def read_parallel(source_path, target_path):
+def read_parallel(source_path: str | Path, target_path: str | Path) -> "ParallelText":
     """`parallel_files`, read at once.
 
     Raises:
@@ -269,7 +269,13 @@ def _read(text):
     return text
 
 
-def multi30k(data_dir=None, source="en", target="de", test_set="test_2016_flickr", variant=""):
+def multi30k(
+    data_dir: str | Path | None = None,
+    source: str = "en",
+    target: str = "de",
+    test_set: str = "test_2016_flickr",
+    variant: str = "",
+) -> Corpus:
     """Multi30k: 29,000 training pairs of image descriptions, 1,014 for validation, 1,000 and more for testing.
 
     Args:

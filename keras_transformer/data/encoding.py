@@ -12,9 +12,12 @@ import hashlib
 import json
 import logging
 import time
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 
+from keras_transformer.data.cleaning import Cleaner
+from keras_transformer.data.corpora import ParallelText
 from keras_transformer.data.storage import (
     COMPLETE,
     EMPTY,
@@ -33,23 +36,24 @@ from keras_transformer.settings import LONG_PAIRS, one_of
 from keras_transformer.text.placeholders import protect_pair
 from keras_transformer.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from keras_transformer.text.special_ids import END_TOKEN_ID
+from keras_transformer.text.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
 
 
 def encode_pairs(
-    pairs,
-    source_tokenizer,
-    target_tokenizer,
-    max_length,
-    over_long="drop",
-    folder=None,
-    workers=1,
-    progress=None,
-    cleaner=None,
-    target_language=None,
-    tagged_targets=False,
-):
+    pairs: Iterable[tuple[str, str]],
+    source_tokenizer: Tokenizer,
+    target_tokenizer: Tokenizer,
+    max_length: int,
+    over_long: str = "drop",
+    folder: str | Path | None = None,
+    workers: int = 1,
+    progress: Callable | None = None,
+    cleaner: Cleaner | None = None,
+    target_language: str | None = None,
+    tagged_targets: bool = False,
+) -> EncodedPairs:
     """Tokenizes pairs and adds the end token.
 
     If the vocabularies have placeholders, what must not change becomes placeholders: see `placeholders.protect_pair`.
@@ -99,7 +103,16 @@ def encode_pairs(
         return store.finished()
 
 
-def encoded_in(cache, text, tokenizers, max_length, over_long="drop", cleaner=None, tagged_targets=False, **settings):
+def encoded_in(
+    cache: str | Path,
+    text: ParallelText,
+    tokenizers: Sequence[Tokenizer],
+    max_length: int,
+    over_long: str = "drop",
+    cleaner: Cleaner | None = None,
+    tagged_targets: bool = False,
+    **settings,
+) -> EncodedPairs:
     """`encode_pairs` into a folder of a cache; or what the cache already has of the same text and tokenizers.
 
     Args:

@@ -2,6 +2,8 @@
 
 import itertools
 from collections import Counter
+from collections.abc import Collection, Iterable
+from random import Random
 
 import regex
 
@@ -10,7 +12,7 @@ from keras_transformer.text.placeholders import NUM_PLACEHOLDERS, compiled, plac
 _WORD = regex.compile(r"\p{L}[\p{L}\p{N}'’-]*")
 
 
-def word_pairs(pairs, at_least=0.5, most=100_000):
+def word_pairs(pairs: Iterable[tuple[str, str]], at_least: int = 0.5, most: int = 100_000) -> set:
     """Words that translate each other, as a set of (source word, target word), learned by counting.
 
     Two words are a pair if each has its largest Dice coefficient with the other, 2 n(s, t) / (n(s) + n(t)), where n is
@@ -40,7 +42,9 @@ def word_pairs(pairs, at_least=0.5, most=100_000):
     }
 
 
-def mask_words(source, target, words, rng, count=NUM_PLACEHOLDERS):
+def mask_words(
+    source: str, target: str, words: Collection, rng: Random, count: int = NUM_PLACEHOLDERS
+) -> tuple[str, ...] | None:
     """A pair in which one or two words become placeholders, and their translations the same ones; or None.
 
     Args:

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -38,11 +38,11 @@ class Ragged(Sequence):
         ([7, 3], [3, 2])
     """
 
-    def __init__(self, values, ends):
+    def __init__(self, values: np.ndarray, ends: np.ndarray):
         self.values, self.ends = values, ends
 
     @classmethod
-    def of(cls, rows, dtype="int32"):
+    def of(cls, rows: Iterable, dtype: str = "int32") -> "Ragged":
         """A `Ragged` from lists of ids."""
         values = np.fromiter(chain.from_iterable(rows), dtype)
         return cls(values, np.cumsum([len(row) for row in rows], dtype="int64"))
@@ -55,7 +55,7 @@ class Ragged(Sequence):
         return self.values[self.ends[row - 1] if row else 0 : self.ends[row]]
 
     @property
-    def lengths(self):
+    def lengths(self) -> np.ndarray:
         """The number of ids of each row, int32."""
         lengths = np.empty(len(self.ends), "int32")
         lengths[:1] = self.ends[:1]
@@ -79,7 +79,7 @@ class LeftOut(NamedTuple):
     count: int = 0
     samples: Sequence = ()
 
-    def and_more(self, count, samples):
+    def and_more(self, count: int, samples: Sequence) -> "LeftOut":
         """This and `count` more pairs, of which some are given as `samples`."""
         # Multiples of a number mix the lines, so the same three are chosen however the text is divided into blocks.
         samples = sorted([*self.samples, *samples], key=lambda sample: sample[0] * 2654435761 % 2**32)[:3]
@@ -109,7 +109,7 @@ class EncodedPairs(NamedTuple):
     target: Sequence
     left_out: dict = {}
 
-    def about_left_out(self, over_long="drop"):
+    def about_left_out(self, over_long: str = "drop") -> list[str]:
         """What was dropped or cut, as a list of phrases."""
         cut = {OVER_LONG} if over_long == "cut" else ()
         return [
@@ -119,7 +119,7 @@ class EncodedPairs(NamedTuple):
         ]
 
     @classmethod
-    def open(cls, folder):
+    def open(cls, folder: str | Path) -> "EncodedPairs":
         """The pairs of a complete folder, mapped into memory."""
         folder = Path(folder)
         content = json.loads((folder / COMPLETE).read_text(encoding="utf-8"))

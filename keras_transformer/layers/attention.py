@@ -4,6 +4,8 @@ Reference: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2.
 Axes: B batch, T target (query), S source (key and value), N heads, H key_dim, D model width.
 """
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -21,7 +23,7 @@ from keras_transformer.layers.base import (
     rate,
     shape_of,
 )
-from keras_transformer.layers.caches import empty_cache
+from keras_transformer.layers.caches import Cache, empty_cache
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -145,7 +147,7 @@ class MultiHeadAttention(DenseLayers):
 
     def compute_output_shape(
         self, query_shape: Shape, value_shape: Shape | None = None, key_shape: Shape | None = None
-    ):
+    ) -> Shape:
         _kind(value_shape, key_shape)
         self._check_sequences(query=query_shape, value=value_shape, key=key_shape)
         return (*query_shape[:-1], self._output_shape or query_shape[-1])
@@ -242,7 +244,7 @@ class MultiHeadAttention(DenseLayers):
     # adjacent rows. Masks are numbers to add, computed once for all blocks: without XLA the time of a step depends on
     # the number of its operations.
 
-    def init_cache(self, batch_size, length=0, num_beams=1, cache="growing"):
+    def init_cache(self, batch_size: Any, length: Any = 0, num_beams: int = 1, cache: str = "growing") -> Cache:
         """An empty cache for `decode_step`.
 
         Args:
@@ -257,7 +259,7 @@ class MultiHeadAttention(DenseLayers):
         rows = batch_size * self.num_heads
         return empty_cache(cache, rows, self.key_dim, self.value_dim, length * num_beams, self.compute_dtype)
 
-    def project_value(self, value, value_mask):
+    def project_value(self, value: Tensor, value_mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """Keys (B * N, H, S) and values (B * N, S, H) of (B, S, D'), computed once per sentence for `cross_step`.
 
         Both are zero where the padding mask (B, S) is False, so that a sentence of padding only has no effect.
@@ -268,7 +270,9 @@ class MultiHeadAttention(DenseLayers):
         key = ops.reshape(ops.transpose(key, (0, 2, 3, 1)), (-1, self.key_dim, length))
         return key, ops.reshape(ops.swapaxes(value, 1, 2), (-1, length, self.value_dim))
 
-    def decode_step(self, query, cache, cache_update_index, mask_bias=None, num_beams=1):
+    def decode_step(
+        self, query: Tensor, cache: Any, cache_update_index: Tensor, mask_bias: Tensor | None = None, num_beams: int = 1
+    ) -> tuple[Tensor, Cache]:
         """Self-attention of one new position to itself and the cached positions.
 
         Args:
@@ -288,7 +292,9 @@ class MultiHeadAttention(DenseLayers):
         cache = cache.write(key, value, cache_update_index)
         return self._step(query, cache.keys, cache.values, mask_bias, num_beams), cache
 
-    def cross_step(self, query, key, value, mask_bias, num_beams=1):
+    def cross_step(
+        self, query: Tensor, key: Tensor, value: Tensor, mask_bias: Tensor | None, num_beams: int = 1
+    ) -> Tensor:
         """Cross-attention of one new position, for one or several beams per sentence.
 
         Args:

@@ -115,7 +115,7 @@ class DenseLayers(keras.layers.Layer):
     def _check_call(self, *args, **kwargs):
         """Raises a ValueError for arguments of `call` that do not fit."""
 
-    def compute_output_spec(self, *args, **kwargs):
+    def compute_output_spec(self, *args, **kwargs) -> Any:
         """The output of a symbolic call, without the trace of `call` that takes a tenth of a second.
 
         `call` is traced for attention scores, and if a subclass has a `call` of its own or layers that are built when

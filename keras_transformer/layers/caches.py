@@ -15,7 +15,7 @@ write and the product, XLA would copy the whole cache at every step.
 Axes: B sentences, N heads, H width of a head, L positions, K beams.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keras import ops
 
@@ -33,15 +33,15 @@ class GrowingCache(NamedTuple):
     keys: Tensor
     values: Tensor
 
-    def write(self, keys, values, index):
+    def write(self, keys: Tensor, values: Tensor, index: Tensor) -> "GrowingCache":
         """The cache with keys (B * N, H, K) and values (B * N, K, H) of one more position; `index` must equal L."""
         return GrowingCache(ops.concatenate([self.keys, keys], axis=2), ops.concatenate([self.values, values], axis=1))
 
-    def mask(self, index, ancestors=None):
+    def mask(self, index: Tensor, ancestors: Tensor | None = None) -> Tensor | None:
         """What each beam attends to after position `index` is written: boolean (B, 1, K, L * K), or None for all."""
         return None if ancestors is None else _own_slices(ancestors[:, :, : index + 1])
 
-    def lengthen(self, max_length, num_beams=1):
+    def lengthen(self, max_length: int, num_beams: int = 1) -> "GrowingCache":
         """The cache unchanged: it grows at every step."""
         return self
 
@@ -57,18 +57,18 @@ class FixedCache(NamedTuple):
     keys: Tensor
     values: Tensor
 
-    def write(self, keys, values, index):
+    def write(self, keys: Tensor, values: Tensor, index: Tensor) -> "FixedCache":
         """The cache with keys (B * N, H, K) and values (B * N, K, H) written at position `index`."""
         return FixedCache(_write_slices(self.keys, keys, index, 2), _write_slices(self.values, values, index, 1))
 
-    def mask(self, index, ancestors=None):
+    def mask(self, index: Tensor, ancestors: Tensor | None = None) -> Tensor:
         """What each beam attends to after position `index` is written: boolean (B, 1, K, L * K); (L,) for one beam."""
         num_beams = 1 if ancestors is None else ancestors.shape[1]
         own = None if ancestors is None else _own_slices(ancestors)
         filled = ops.arange(ops.shape(self.values)[1], dtype="int32") < (index + 1) * num_beams  # (L * K,)
         return filled if own is None else ops.logical_and(own, filled)
 
-    def lengthen(self, max_length, num_beams=1):
+    def lengthen(self, max_length: int, num_beams: int = 1) -> "FixedCache":
         """The cache with room for `max_length` positions, which must not be fewer than it has."""
         rows, key_dim, size = ops.shape(self.keys)
         more = empty_cache("fixed", rows, key_dim, self.values.shape[2], max_length * num_beams - size, self.keys.dtype)
@@ -80,7 +80,10 @@ class FixedCache(NamedTuple):
 CACHES = {"growing": GrowingCache, "fixed": FixedCache}
 
 
-def empty_cache(cache, rows, key_dim, value_dim, size, dtype):
+Cache = GrowingCache | FixedCache
+
+
+def empty_cache(cache: str, rows: Any, key_dim: int, value_dim: int, size: Any, dtype: str) -> Cache:
     """A cache of zeros.
 
     Args:

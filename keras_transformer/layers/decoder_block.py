@@ -1,5 +1,7 @@
 """The decoder block; `keras_transformer.layers.block` has what both blocks share."""
 
+from typing import Any
+
 import keras
 
 from keras_transformer.layers.base import (
@@ -63,7 +65,7 @@ class DecoderBlock(Block):
         for layer in (self.feed_forward, self.feed_forward_norm):
             layer.build(decoder_sequence_shape)
 
-    def compute_output_shape(self, decoder_sequence_shape: Shape, encoder_sequence_shape: Shape | None = None):
+    def compute_output_shape(self, decoder_sequence_shape: Shape, encoder_sequence_shape: Shape | None = None) -> Shape:
         self._check_sequences(decoder_sequence=decoder_sequence_shape, encoder_sequence=encoder_sequence_shape)
         return tuple(decoder_sequence_shape)
 
@@ -148,7 +150,16 @@ class DecoderBlock(Block):
                 pairs = (shape[0], self.num_heads, shape[1], other[1])
                 check_attention_mask(f"{name}_attention_mask", given.get(f"{name}_attention_mask"), pairs)
 
-    def decode_step(self, x, cache, cache_update_index, cross_cache=None, self_bias=None, cross_bias=None, num_beams=1):
+    def decode_step(
+        self,
+        x: Tensor,
+        cache: Any,
+        cache_update_index: Tensor,
+        cross_cache: Any = None,
+        self_bias: Tensor | None = None,
+        cross_bias: Tensor | None = None,
+        num_beams: int = 1,
+    ) -> tuple[Tensor, Any]:
         """One new position through the block; see `MultiHeadAttention.decode_step` and `.cross_step`.
 
         Args:

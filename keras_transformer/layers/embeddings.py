@@ -3,11 +3,13 @@
 Reference: "Attention Is All You Need" (Vaswani et al., 2017), sections 3.4 (embeddings) and 3.5 (positions).
 """
 
+from typing import Any
+
 import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer.layers.base import positive_integer, rate
+from keras_transformer.layers.base import Initializer, Regularizer, Shape, Tensor, positive_integer, rate
 from keras_transformer.settings import LAYOUTS, POSITION_TYPES, one_of
 
 
@@ -163,8 +165,8 @@ class PositionalEmbedding(keras.layers.Layer):
         scale_embeddings: bool = True,
         tie_weights: bool = True,
         output_bias: bool = False,
-        embeddings_initializer=None,
-        embeddings_regularizer=None,
+        embeddings_initializer: Initializer | None = None,
+        embeddings_regularizer: Regularizer = None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -205,7 +207,7 @@ class PositionalEmbedding(keras.layers.Layer):
             self.token_embedding.supports_masking = True  # Else Keras warns that `project` drops the mask.
         self.dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
-    def build(self, token_ids_shape):
+    def build(self, token_ids_shape: Shape):
         if self.token_embedding is not None:
             self.token_embedding.build(token_ids_shape)
         if self.position_type == "learned":
@@ -228,7 +230,14 @@ class PositionalEmbedding(keras.layers.Layer):
             kwargs["positions"] = _checked_positions(positions, self._table_length)
         return super().__call__(token_ids, *args, **kwargs, **({"reverse": True} if reverse else {}))
 
-    def call(self, token_ids, start_index=0, positions=None, training=None, reverse=False):
+    def call(
+        self,
+        token_ids: Tensor,
+        start_index: Any = 0,
+        positions: Tensor | None = None,
+        training: bool | None = None,
+        reverse: bool = False,
+    ):
         if reverse:
             if self.token_embedding is None:
                 raise ValueError(
@@ -245,7 +254,7 @@ class PositionalEmbedding(keras.layers.Layer):
         x = x + self._positions(token_ids, start_index, positions)
         return self.dropout_layer(ops.cast(x, self.compute_dtype), training=training)
 
-    def project(self, hidden, output_kernel=None):
+    def project(self, hidden: Tensor, output_kernel: Tensor | None = None) -> Tensor:
         """Logits (..., V) of hidden states (..., D): the pre-softmax projection (section 3.4).
 
         Logits have the dtype of the weights, float32 in mixed precision: a softmax over a vocabulary needs it.
@@ -260,7 +269,7 @@ class PositionalEmbedding(keras.layers.Layer):
         logits = ops.matmul(ops.cast(hidden, output_kernel.dtype), output_kernel)
         return logits if self.bias is None else logits + self.bias
 
-    def output_kernel(self):
+    def output_kernel(self) -> Tensor | None:
         """The matrix (D, V) of `project`, in memory row by row; None if the embedding is quantized.
 
         For a few hidden states, a product with it takes a tenth of the time of a product with the embeddings (V, D).
@@ -271,7 +280,7 @@ class PositionalEmbedding(keras.layers.Layer):
         kernel = ops.transpose(embedding.embeddings) if self.tie_weights else embedding.reverse_embeddings
         return ops.cast(kernel, self.variable_dtype)
 
-    def output_rows(self, token_ids):
+    def output_rows(self, token_ids: Tensor) -> tuple[Tensor, Tensor | None]:
         """What `project` needs for some tokens only: vectors (..., D), and biases (...) or None, of ids (...)."""
         embedding = self.token_embedding
         if embedding.quantization_mode:
@@ -283,19 +292,26 @@ class PositionalEmbedding(keras.layers.Layer):
         rows = ops.take(ops.cast(kernel, self.variable_dtype), token_ids, axis=0)
         return rows, None if self.bias is None else ops.take(self.bias, token_ids, axis=0)
 
-    def compute_mask(self, token_ids, mask=None):
+    def compute_mask(self, token_ids: Tensor, mask: Tensor | None = None) -> Tensor | None:
         if self.token_embedding is None:
             return mask
         if keras.backend.is_float_dtype(token_ids.dtype):
             return None  # `project`: logits carry no mask; sample weights in the data mark the real tokens.
         return ops.not_equal(token_ids, self.pad_token_id)
 
-    def compute_output_shape(self, token_ids_shape, reverse=False):
+    def compute_output_shape(self, token_ids_shape: Shape, reverse: bool = False) -> Shape:
         if reverse:
             return (*token_ids_shape[:-1], self.vocabulary_size)
         return (*token_ids_shape[:2], self.hidden_dim)
 
-    def compute_output_spec(self, token_ids, start_index=0, positions=None, training=None, reverse=False):
+    def compute_output_spec(
+        self,
+        token_ids: Tensor,
+        start_index: Any = 0,
+        positions: Tensor | None = None,
+        training: bool | None = None,
+        reverse: bool = False,
+    ) -> keras.KerasTensor:
         if not reverse:
             _check_length(token_ids.shape[1], start_index, positions, self._table_length)
         dtype = self.variable_dtype if reverse else self.compute_dtype

@@ -45,7 +45,7 @@ class EncoderBlock(Block):
         for layer in (self.self_attention_norm, self.feed_forward, self.feed_forward_norm):
             layer.build(encoder_sequence_shape)
 
-    def compute_output_shape(self, encoder_sequence_shape: Shape):
+    def compute_output_shape(self, encoder_sequence_shape: Shape) -> Shape:
         self._check_sequences(encoder_sequence=encoder_sequence_shape)
         return tuple(encoder_sequence_shape)
 

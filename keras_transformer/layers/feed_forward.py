@@ -67,7 +67,7 @@ class FeedForward(DenseLayers):
         self.output_dense = keras.layers.Dense(inputs_shape[-1], name="output", **self._dense_settings())
         self.output_dense.build((*inputs_shape[:-1], self.intermediate_dim))
 
-    def compute_output_shape(self, inputs_shape: Shape):
+    def compute_output_shape(self, inputs_shape: Shape) -> Shape:
         return tuple(inputs_shape)
 
     def call(self, inputs: Tensor, mask: Tensor | None = None):

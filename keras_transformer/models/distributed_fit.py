@@ -34,7 +34,7 @@ class DistributedFit:
 
     _accumulation_steps = 1  # `compile` may change it.
 
-    def compile(self, *args, gradient_accumulation_steps: int = 1, jit_compile="auto", **kwargs):
+    def compile(self, *args, gradient_accumulation_steps: int = 1, jit_compile: bool | str = "auto", **kwargs) -> None:
         """`keras.Model.compile` with one more argument.
 
         Args:

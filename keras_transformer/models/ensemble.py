@@ -3,9 +3,13 @@
 Reference: "Sequence to Sequence Learning with Neural Networks" (Sutskever et al., 2014), section 3.6.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 from keras import ops
 
-from keras_transformer.models.transformer import AttentionScores
+from keras_transformer.layers.base import Tensor
+from keras_transformer.models.transformer import AttentionScores, Transformer
 
 
 class Ensemble:
@@ -33,7 +37,7 @@ class Ensemble:
         TensorShape([1, 3, 11])
     """
 
-    def __init__(self, models):
+    def __init__(self, models: Sequence[Transformer]):
         self.models = list(models)
         sizes = [(model.vocabulary_size, model.target_vocabulary_size) for model in self.models]
         if len(set(sizes)) != 1:
@@ -50,13 +54,13 @@ class Ensemble:
         """Logits (B, T, V); the arguments are those of a `Transformer`."""
         return _mean([model(inputs) for model in self.models])
 
-    def attention_scores(self, encoder_token_ids, decoder_token_ids):
+    def attention_scores(self, encoder_token_ids: Tensor, decoder_token_ids: Tensor) -> AttentionScores:
         """The `AttentionScores` of the blocks of all models. Heads are averaged: models may have different numbers."""
         of_models = [model.attention_scores(encoder_token_ids, decoder_token_ids) for model in self.models]
         kinds = zip(*of_models, strict=True)
         return AttentionScores(*([ops.mean(x, axis=1, keepdims=True) for one in kind for x in one] for kind in kinds))
 
-    def start_decoding(self, *args, **kwargs):
+    def start_decoding(self, *args, **kwargs) -> Any:
         """The decoder of a batch of sources, see `Transformer.start_decoding`."""
         return _Decoder([model.start_decoding(*args, **kwargs) for model in self.models])
 

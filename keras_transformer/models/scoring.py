@@ -2,11 +2,11 @@
 
 from keras import ops
 
-from keras_transformer.layers.base import take_rows
+from keras_transformer.layers.base import Tensor, take_rows
 from keras_transformer.text.special_ids import PAD_TOKEN_ID
 
 
-def token_log_probs(logits, labels, begins_with_tag=False):
+def token_log_probs(logits: Tensor, labels: Tensor, begins_with_tag: bool = False) -> Tensor:
     """The log probability of each token of given translations.
 
     Args:

@@ -4,13 +4,13 @@ Reference: "Attention Is All You Need" (Vaswani et al., 2017), section 3 and fig
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 from keras import ops
 
 from keras_transformer.layers import masks
-from keras_transformer.layers.base import even_shares, positive_integer, rate
+from keras_transformer.layers.base import Activation, Tensor, even_shares, positive_integer, rate
 from keras_transformer.layers.decoder_block import DecoderBlock
 from keras_transformer.layers.embeddings import PositionalEmbedding
 from keras_transformer.layers.encoder_block import EncoderBlock
@@ -101,7 +101,7 @@ class Transformer(DistributedFit, keras.Model):
         intermediate_dim: int = 2048,
         dropout: float = 0.1,
         attention_dropout: float = 0.0,
-        activation="relu",
+        activation: Activation = "relu",
         normalize_first: bool = False,
         layer_norm_epsilon: float = 1e-6,
         tie_embeddings: str = "all",
@@ -114,7 +114,7 @@ class Transformer(DistributedFit, keras.Model):
         output_bias: bool = False,
         source_language_token_id: int | None = None,
         name: str | None = None,
-        dtype=None,
+        dtype: Any = None,
         **kwargs,
     ):
         config = {key: value for key, value in locals().items() if key not in ("self", "kwargs", "__class__")}
@@ -180,7 +180,7 @@ class Transformer(DistributedFit, keras.Model):
             inputs, args = (inputs, args[0]), args[1:]
         return super().__call__(_by_name(inputs), *args, **kwargs)
 
-    def call(self, inputs, training=None, mask=None):
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None):
         # On JAX, `fit` calls this without `__call__`.
         return super().call(_by_name(inputs), training=training, mask=mask)
 
@@ -194,7 +194,7 @@ class Transformer(DistributedFit, keras.Model):
         return config
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict):
         # Older files have a `pad_token_id`.
         pad_token_id = config.get("pad_token_id", 0)
         if pad_token_id != 0:
@@ -207,14 +207,14 @@ class Transformer(DistributedFit, keras.Model):
             model.get_layer(name).trainable = False
         return model
 
-    def quantize(self, mode, **kwargs):
+    def quantize(self, mode: str, **kwargs) -> None:
         """Not supported: search and saved files use the unquantized weights. Quantize when you export."""
         raise ValueError(
             f"A `Transformer` is not quantized in Python. Received: mode={mode!r}. For small files, export the run: "
             "python -m keras_transformer export tflite RUN --quantize int8."
         )
 
-    def attention_scores(self, encoder_token_ids, decoder_token_ids) -> AttentionScores:
+    def attention_scores(self, encoder_token_ids: Tensor, decoder_token_ids: Tensor) -> AttentionScores:
         """The attention scores of every head of every layer.
 
         Args:
@@ -246,7 +246,7 @@ class Transformer(DistributedFit, keras.Model):
 
     # Translation runs the encoder once and the decoder once per position.
 
-    def encode(self, encoder_token_ids):
+    def encode(self, encoder_token_ids: Tensor) -> tuple[Tensor, Tensor]:
         """Runs the encoder.
 
         Args:
@@ -262,12 +262,12 @@ class Transformer(DistributedFit, keras.Model):
     def _embed_source(self, encoder_token_ids):
         return self.encoder_embedding(_with_language(encoder_token_ids, self.source_language_token_id))
 
-    def init_cache(self, batch_size, length=0, num_beams: int = 1, cache: str = "growing"):
+    def init_cache(self, batch_size: Any, length: Any = 0, num_beams: int = 1, cache: str = "growing") -> list:
         """An empty cache for the self-attention of each decoder block, see `MultiHeadAttention.init_cache`."""
         blocks = self.decoder_blocks
         return [block.self_attention.init_cache(batch_size, length, num_beams, cache) for block in blocks]
 
-    def init_cross_cache(self, encoder_sequence, padding_mask):
+    def init_cross_cache(self, encoder_sequence: Tensor, padding_mask: Tensor) -> tuple[list, Tensor]:
         """Keys, values and mask of the source, which every decoding step reads.
 
         Args:
@@ -283,7 +283,15 @@ class Transformer(DistributedFit, keras.Model):
         layers = [block.cross_attention for block in self.decoder_blocks]
         return [layer.project_value(encoder_sequence, padding_mask) for layer in layers], bias
 
-    def decode_step(self, token_ids, cache, cache_update_index, cross_cache, ancestors=None, output_kernel=None):
+    def decode_step(
+        self,
+        token_ids: Tensor,
+        cache: Any,
+        cache_update_index: Tensor,
+        cross_cache: Any,
+        ancestors: Tensor | None = None,
+        output_kernel: Tensor | None = None,
+    ) -> tuple[Tensor, list]:
         """Logits of the next token, from the newest token and the caches.
 
         Args:
@@ -302,7 +310,14 @@ class Transformer(DistributedFit, keras.Model):
         x, cache = self.decode_hidden(token_ids, cache, cache_update_index, cross_cache, ancestors)
         return self.decoder_embedding.project(x, output_kernel), cache
 
-    def decode_hidden(self, token_ids, cache, cache_update_index, cross_cache, ancestors=None):
+    def decode_hidden(
+        self,
+        token_ids: Tensor,
+        cache: Any,
+        cache_update_index: Tensor,
+        cross_cache: Any,
+        ancestors: Tensor | None = None,
+    ) -> tuple[Tensor, list]:
         """`decode_step` without the projection: hidden states (B * K, D) and the updated cache."""
         x = self.decoder_embedding(token_ids[:, None], start_index=cache_update_index)[:, 0]
         num_beams = 1 if ancestors is None else ancestors.shape[1]
@@ -321,8 +336,13 @@ class Transformer(DistributedFit, keras.Model):
         return self.decoder_norm(x) if self.decoder_norm else x, new_cache
 
     def start_decoding(
-        self, encoder_token_ids, max_length, num_beams: int = 1, cache: str = "growing", output_kernel=None
-    ):
+        self,
+        encoder_token_ids: Tensor,
+        max_length: Any,
+        num_beams: int = 1,
+        cache: str = "growing",
+        output_kernel: Tensor | None = None,
+    ) -> "Decoder":
         """The decoder of a batch of sources, for the search functions of `keras_transformer.search.decoder`.
 
         Args:
@@ -351,7 +371,15 @@ class Decoder:
             `Transformer.init_cross_cache`.
     """
 
-    def __init__(self, model, encoder_token_ids, max_length, num_beams=1, cache="growing", output_kernel=None):
+    def __init__(
+        self,
+        model: Transformer,
+        encoder_token_ids: Tensor,
+        max_length: Any,
+        num_beams: int = 1,
+        cache: str = "growing",
+        output_kernel: Tensor | None = None,
+    ):
         self.model, self.num_beams = model, num_beams
         # A TensorFlow loop accepts a growing size only if its static size is unknown, so this 0 is computed.
         length = ops.sum(encoder_token_ids[:0]) if cache == "growing" else max_length
@@ -371,17 +399,19 @@ class Decoder:
             output_kernel = model.decoder_embedding.output_kernel()
         self.output_kernel = output_kernel
 
-    def step(self, token_ids, cache, index, ancestors=None):
+    def step(self, token_ids: Tensor, cache: Any, index: Tensor, ancestors: Tensor | None = None) -> tuple[Tensor, Any]:
         """Logits (B * K, V) of the next token, and the cache for the next step; see `Transformer.decode_step`."""
         hidden, cache = self.hidden_step(token_ids, cache, index, ancestors)
         return self.model.decoder_embedding.project(hidden, self.output_kernel), cache
 
-    def hidden_step(self, token_ids, cache, index, ancestors=None):
+    def hidden_step(
+        self, token_ids: Tensor, cache: Any, index: Tensor, ancestors: Tensor | None = None
+    ) -> tuple[Tensor, Any]:
         """`step` without the projection: hidden states (B * K, D), and the cache for the next step."""
         hidden, new = self.model.decode_hidden(token_ids, cache["self"], index, cache["cross"], ancestors)
         return hidden, {**cache, "self": new}
 
-    def lengthen(self, cache, max_length):
+    def lengthen(self, cache: Any, max_length: int) -> Any:
         """The cache with room for `max_length` positions."""
         return {**cache, "self": [block.lengthen(max_length, self.num_beams) for block in cache["self"]]}
 

@@ -3,11 +3,14 @@
 Reference: "Google's Neural Machine Translation System" (Wu et al., 2016), section 7, for the length penalty.
 """
 
+from typing import Any
+
 from keras import ops
 
-from keras_transformer.layers.base import take_rows
+from keras_transformer.layers.base import Tensor, take_rows
 from keras_transformer.search.decoder import (
     IMPOSSIBLE,
+    Decoder,
     Hypotheses,
     SpecialIds,
     Stage,
@@ -17,21 +20,22 @@ from keras_transformer.search.decoder import (
     run_stages,
 )
 from keras_transformer.search.next_token import best_tokens, top_k
+from keras_transformer.search.settings import SearchSettings
 
 
 def beam_search(
-    decoder,
-    batch_size,
-    max_length,
-    settings,
-    num_hypotheses=None,
-    limits=None,
-    prefix=None,
-    special_ids=SpecialIds(),
-    jit_compile=False,
-    stages=None,
-    required=None,
-):
+    decoder: Decoder,
+    batch_size: Any,
+    max_length: int,
+    settings: SearchSettings,
+    num_hypotheses: Any = None,
+    limits: Tensor | None = None,
+    prefix: Tensor | None = None,
+    special_ids: SpecialIds = SpecialIds(),
+    jit_compile: bool = False,
+    stages: list[Stage] | None = None,
+    required: Tensor | None = None,
+) -> Hypotheses:
     """Keeps the `num_beams` most probable live prefixes and the `num_beams` best ended hypotheses.
 
     Hypotheses that reach their limit without an end token compete with the ended ones by their score. The loop ends

@@ -101,7 +101,7 @@ class Stage(NamedTuple):
     divisor: int = 1
 
 
-def length_penalty_divisor(length, length_penalty, length_penalty_type="gnmt"):
+def length_penalty_divisor(length: Any, length_penalty: float, length_penalty_type: str = "gnmt") -> Any:
     """By what the sum of log probabilities is divided: a function of the length, which counts the end token.
 
     `"gnmt"`, of the paper: ((5 + length) / 6)^length_penalty. `"power"`, as in Marian and transformers:

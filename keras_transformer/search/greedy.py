@@ -1,23 +1,27 @@
 """Greedy search and sampling: one hypothesis in each row."""
 
+from typing import Any
+
 from keras import ops
 
-from keras_transformer.search.decoder import Hypotheses, SpecialIds, Stage, full, given_tensors, run_stages
+from keras_transformer.layers.base import Tensor
+from keras_transformer.search.decoder import Decoder, Hypotheses, SpecialIds, Stage, full, given_tensors, run_stages
 from keras_transformer.search.next_token import adjust, best_tokens
+from keras_transformer.search.settings import SearchSettings
 
 
 def greedy(
-    decoder,
-    batch_size,
-    max_length,
-    settings,
-    limits=None,
-    prefix=None,
-    special_ids=SpecialIds(),
-    jit_compile=False,
-    stages=None,
-    required=None,
-):
+    decoder: Decoder,
+    batch_size: Any,
+    max_length: int,
+    settings: SearchSettings,
+    limits: Tensor | None = None,
+    prefix: Tensor | None = None,
+    special_ids: SpecialIds = SpecialIds(),
+    jit_compile: bool = False,
+    stages: list[Stage] | None = None,
+    required: Tensor | None = None,
+) -> Hypotheses:
     """Takes the most probable token at every position.
 
     Args:
@@ -49,16 +53,16 @@ def greedy(
 
 
 def sample(
-    decoder,
-    uniforms,
-    max_length,
-    settings,
-    limits=None,
-    prefix=None,
-    special_ids=SpecialIds(),
-    stages=None,
-    required=None,
-):
+    decoder: Decoder,
+    uniforms: Tensor,
+    max_length: int,
+    settings: SearchSettings,
+    limits: Tensor | None = None,
+    prefix: Tensor | None = None,
+    special_ids: SpecialIds = SpecialIds(),
+    stages: list[Stage] | None = None,
+    required: Tensor | None = None,
+) -> Hypotheses:
     """Draws the token at every position from the model's distribution.
 
     `uniforms` is the only source of randomness. So a hypothesis depends neither on the other rows of the batch nor on

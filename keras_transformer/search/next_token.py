@@ -3,10 +3,13 @@
 Reference: "CTRL" (Keskar et al., 2019), section 4.1, for the repetition penalty.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from keras import ops
 
-from keras_transformer.layers.base import take_rows
+from keras_transformer.layers.base import Tensor, take_rows
 from keras_transformer.search.decoder import IMPOSSIBLE
 
 # Size of the chunks in which `top_k` searches a vocabulary.
@@ -85,7 +88,7 @@ def adjust(log_probs, token_ids, index, given, settings, special_ids):
     return log_probs
 
 
-def forbid(logits, token_ids):
+def forbid(logits: Tensor, token_ids: Sequence[int]) -> Tensor:
     """Logits or log probabilities (..., V) with `IMPOSSIBLE` added to the given tokens."""
     allowed = np.zeros(logits.shape[-1], "float32")
     allowed[list(token_ids)] = IMPOSSIBLE
@@ -101,7 +104,7 @@ def _mark(token_ids, where, vocabulary_size):
     return ops.scatter(indices, where, (shape[0], vocabulary_size)) > 0
 
 
-def top_k(x, k, jit_compile):
+def top_k(x: Tensor, k: int, jit_compile: bool) -> Any:
     """The k largest values of the last axis of (R, V) and their indices, largest first.
 
     `ops.top_k` takes longer than the rest of a step, with XLA and without it. So a long axis is cut into chunks. The k

@@ -1,14 +1,17 @@
 """The search for the translations of a batch: for `Translator`, and for the graphs of exports."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 from keras import ops
 
+from keras_transformer.layers.base import Tensor
 from keras_transformer.search.beam import beam_search
-from keras_transformer.search.decoder import SpecialIds, Stage, length_penalty_divisor
+from keras_transformer.search.decoder import Hypotheses, SpecialIds, Stage, length_penalty_divisor
 from keras_transformer.search.greedy import greedy, sample
+from keras_transformer.search.settings import SearchSettings
 from keras_transformer.search.shortlist import ShortlistDecoder, restored
 from keras_transformer.text.special_ids import (
     END_TOKEN_ID,
@@ -38,7 +41,7 @@ class Vocabulary(NamedTuple):
     begins_with_tag: bool = False
     shortlist: Any = None
 
-    def special_ids(self, settings, with_placeholders):
+    def special_ids(self, settings: SearchSettings, with_placeholders: bool) -> SpecialIds:
         """The `SpecialIds` of a search, whose translations may have placeholders or not."""
         placeholders = range(FIRST_PLACEHOLDER_ID, FIRST_PLACEHOLDER_ID + self.num_placeholders)
         forbidden = (*settings.forbidden, *self.tags, *(() if with_placeholders else placeholders))
@@ -48,19 +51,19 @@ class Vocabulary(NamedTuple):
 
 
 def search(
-    model,
-    encoder_token_ids,
-    limits,
-    max_length,
-    settings,
-    num_hypotheses=1,
-    prefix=None,
-    uniforms=None,
-    required=None,
-    vocabulary=None,
-    cache=None,
-    jit_compile=False,
-):
+    model: Any,
+    encoder_token_ids: Tensor,
+    limits: Tensor | None,
+    max_length: Any,
+    settings: SearchSettings,
+    num_hypotheses: Any = 1,
+    prefix: Tensor | None = None,
+    uniforms: Tensor | None = None,
+    required: Tensor | None = None,
+    vocabulary: Vocabulary | None = None,
+    cache: str | None = None,
+    jit_compile: bool = False,
+) -> Hypotheses:
     """Searches for the translations of a batch, in `keras.ops`.
 
     Args:
@@ -137,7 +140,7 @@ def _shortlisted(decoder, encoder_token_ids, size, num_beams, vocabulary):
     return ShortlistDecoder(decoder, vocabulary.shortlist.choose(encoder_token_ids, size, first, most))
 
 
-def has_loop(token_ids):
+def has_loop(token_ids: Sequence[int]) -> bool:
     """Whether the same tokens follow each other again and again: one of them 5 times, or 2 to 12 of them 3 times.
 
     Args:
@@ -156,7 +159,7 @@ def has_loop(token_ids):
     return False
 
 
-def placeholders_of(token_ids, num_placeholders):
+def placeholders_of(token_ids: Tensor, num_placeholders: int) -> Tensor:
     """Bool (B, N): which of the N placeholders are among the token ids (B, S), an array or a tensor."""
     ids = np.arange(FIRST_PLACEHOLDER_ID, FIRST_PLACEHOLDER_ID + num_placeholders, dtype="int32")
     is_placeholder = token_ids[:, :, None] == ids

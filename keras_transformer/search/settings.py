@@ -5,6 +5,7 @@ Keras is imported inside the functions that use it: `--help` lists the settings 
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
 from keras_transformer.settings import (
     AT_LEAST_0,
@@ -91,7 +92,7 @@ class SearchSettings(Settings):
     )
     sampling_seed: int = changeable(0, "sampling: random seed", SEED)
 
-    def replace(self, **changes):
+    def replace(self, **changes) -> "SearchSettings":
         """These settings with changes.
 
         Raises:
@@ -104,13 +105,13 @@ class SearchSettings(Settings):
             raise TypeError(f"No such setting of a search: {', '.join(unknown)}. There are: {', '.join(names)}.")
         return dataclasses.replace(self, **changes) if changes else self
 
-    def within(self, max_length):
+    def within(self, max_length: int | None) -> "SearchSettings":
         """These settings with `max_target_length` at most `max_length`; None is no limit."""
         if max_length is None:
             return self
         return self.replace(max_target_length=min(self.max_target_length or max_length, max_length))
 
-    def limits(self, source_lengths):
+    def limits(self, source_lengths: Any) -> Any:
         """The maximum number of tokens of each translation, by the number of tokens of its source.
 
         Both count the end token.
@@ -131,7 +132,7 @@ class SearchSettings(Settings):
             limits = library.minimum(limits, float(self.max_target_length))
         return cast(limits, "int32")
 
-    def check_num_hypotheses(self, num_hypotheses):
+    def check_num_hypotheses(self, num_hypotheses: int) -> None:
         """Raises a ConfigError unless a search gives this many translations; sampling gives any number."""
         if num_hypotheses < 1 or (num_hypotheses > self.num_beams and not self.sampling):
             raise ConfigError(
@@ -140,6 +141,6 @@ class SearchSettings(Settings):
             )
 
     @property
-    def forbidden(self):
+    def forbidden(self) -> list[int]:
         """Ids of the tokens that a translation never contains."""
         return [PAD_TOKEN_ID, START_TOKEN_ID] + ([] if self.allow_unknown else [UNKNOWN_TOKEN_ID])

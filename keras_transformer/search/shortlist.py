@@ -7,12 +7,14 @@ section 3.3; "Vocabulary Selection Strategies for Neural Machine Translation", L
 """
 
 import zipfile
+from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
 from keras import ops
 
 from keras_transformer.files import output_file
-from keras_transformer.layers.base import take_rows
+from keras_transformer.layers.base import Tensor, take_rows
 from keras_transformer.text.special_ids import END_TOKEN_ID
 
 # Target tokens that are kept for each source token, and the number of the most frequent ones that every sentence has.
@@ -28,11 +30,11 @@ class Shortlist:
         frequent: integers (M,), the target tokens that every sentence has.
     """
 
-    def __init__(self, aligned, frequent):
+    def __init__(self, aligned: np.ndarray, frequent: np.ndarray):
         self.aligned, self.frequent = np.asarray(aligned), np.asarray(frequent)
 
     @classmethod
-    def learn(cls, pairs, source_vocabulary_size, target_vocabulary_size):
+    def learn(cls, pairs: Iterable, source_vocabulary_size: int, target_vocabulary_size: int) -> "Shortlist":
         """Counts alignments.
 
         Args:
@@ -64,13 +66,13 @@ class Shortlist:
         order = np.argsort(-frequencies, kind="stable")[:NUM_FREQUENT]
         return cls(table, order[frequencies[order] > 0].astype(table.dtype))
 
-    def save(self, path):
+    def save(self, path: str | Path) -> None:
         """Writes a `.npz` file."""
         with output_file(path, "wb") as file:
             np.savez_compressed(file, aligned=self.aligned, frequent=self.frequent)
 
     @classmethod
-    def load(cls, path):
+    def load(cls, path: str | Path) -> "Shortlist":
         """Reads what `save` wrote.
 
         Raises:
@@ -82,7 +84,7 @@ class Shortlist:
         except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
             raise ValueError(f"{path} is no shortlist: {error}. Make it again: keras_transformer shortlist.") from error
 
-    def choose(self, encoder_token_ids, size, num_first, vocabulary_size):
+    def choose(self, encoder_token_ids: Tensor, size: int, num_first: int, vocabulary_size: int) -> Tensor:
         """The shortlists of a batch.
 
         The tokens are ordered by how much speaks for them: 1 / rank among the aligned tokens of each source token, and

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Callable
 
 import keras
 
@@ -17,7 +18,7 @@ class BLEUCallback(keras.callbacks.Callback):
         score: a function without arguments that translates the validation set and returns its BLEU.
     """
 
-    def __init__(self, score):
+    def __init__(self, score: Callable[[], float]):
         super().__init__()
         self.score = score
 
@@ -33,7 +34,7 @@ class TimeLeft(keras.callbacks.Callback):
         minutes: after which a time limit ends the training. Defaults to None, no limit.
     """
 
-    def __init__(self, minutes=None):
+    def __init__(self, minutes: float | None = None):
         super().__init__()
         self.minutes = minutes
 

@@ -5,7 +5,10 @@ import logging
 import time
 import zipfile
 import zlib
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -13,6 +16,7 @@ from keras import ops
 
 from keras_transformer.files import output_path
 from keras_transformer.settings import MONITORS, one_of
+from keras_transformer.training.run import Run
 
 logger = logging.getLogger(__name__)
 
@@ -38,14 +42,14 @@ class RunCheckpoint(keras.callbacks.Callback):
 
     def __init__(
         self,
-        run,
-        monitor="val_loss",
-        patience=None,
-        max_minutes=None,
-        every_steps=None,
-        every_minutes=None,
-        write=True,
-        agree=None,
+        run: Run,
+        monitor: str = "val_loss",
+        patience: int | None = None,
+        max_minutes: float | None = None,
+        every_steps: int | None = None,
+        every_minutes: float | None = None,
+        write: bool = True,
+        agree: Callable | None = None,
     ):
         super().__init__()
         self.every_steps, self.every_minutes = every_steps, every_minutes
@@ -56,7 +60,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         self.state = {"epoch": 0, "step": 0, "best": None, "best_epoch": None, "minutes": 0.0}
         self._reason = self._plain = self._metrics = None
 
-    def restore(self, model):
+    def restore(self, model: keras.Model) -> tuple[int, int]:
         """Loads the newest undamaged checkpoint into a compiled model.
 
         Returns:
@@ -133,7 +137,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         """Gives the variables the values that `fit` keeps for itself on JAX."""
         getattr(self.model, "jax_state_sync", lambda: None)()
 
-    def reason_to_stop(self):
+    def reason_to_stop(self) -> str | None:
         """Why training should stop after the finished epochs, as words; None if it may continue."""
         best_epoch = self.state["best_epoch"]
         without_better = self.state["epoch"] - (0 if best_epoch is None else best_epoch + 1)
@@ -176,7 +180,7 @@ def to_numpy(variable):
     return ops.convert_to_numpy(copies[0] if isinstance(copies, tuple) else variable.value)
 
 
-def save_model(model, path, plain=None):
+def save_model(model: keras.Model, path: str | Path, plain: Any = None) -> None:
     """Writes a `.keras` file under a temporary name, then renames it. With an EMA, it saves the averaged weights.
 
     It saves an uncompiled copy of the model. Otherwise Keras would also save the optimizer, and the file would have
@@ -199,7 +203,7 @@ def save_model(model, path, plain=None):
 
 
 @contextmanager
-def averaged_weights(model):
+def averaged_weights(model: keras.Model) -> Iterator[None]:
     """A context in which the model has the moving averages of its weights, if its optimizer keeps averages."""
     optimizer = getattr(model, "optimizer", None)
     optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # Loss scaling wraps the optimizer with the averages.

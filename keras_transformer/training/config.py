@@ -10,6 +10,7 @@ import dataclasses
 import json
 import math
 from collections import ChainMap
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,7 +70,14 @@ class RunConfig:
     search: SearchSettings = SearchSettings()
 
     @classmethod
-    def make(cls, settings, file=None, init=None, vocabulary=None, layers=None):
+    def make(
+        cls,
+        settings: Mapping,
+        file: Mapping | None = None,
+        init: "RunConfig | None" = None,
+        vocabulary: "RunConfig | None" = None,
+        layers: "RunConfig | None" = None,
+    ) -> "RunConfig":
         """A config from flat settings of the command line and of a file; for priorities see the top of this module.
 
         Args:
@@ -98,19 +106,19 @@ class RunConfig:
             config.check_same(layers, blocks, "whose blocks it begins with")
         return config
 
-    def of_vocabulary(self):
+    def of_vocabulary(self) -> dict:
         """The flat settings of the vocabulary."""
         names = _names("tokenizer") - {"vocabulary_from"}
         return {name: value for name, value in self.flat().items() if name in names}
 
-    def check_fits(self, init):
+    def check_fits(self, init: "RunConfig") -> None:
         """Raises a ConfigError unless the weights and the vocabulary of the run `init` fit this config."""
         fixed = _names("model", "tokenizer") - {*OWN_TO_FINE_TUNING, "vocabulary_from"}
         if init.model.position_type == "learned":
             fixed.add("max_length")
         self.check_same(init, fixed, "that is fine-tuned")
 
-    def check_same(self, run, fixed, which):
+    def check_same(self, run: "RunConfig", fixed: Collection[str], which: str) -> None:
         """Raises a ConfigError unless the settings `fixed` are those of the config `run`, of the run `which`."""
         old, new = run.flat(), self.flat()
         others = sorted(name for name in fixed if old[name] != new[name])
@@ -123,7 +131,7 @@ class RunConfig:
             )
 
     @classmethod
-    def of_flat(cls, flat):
+    def of_flat(cls, flat: Mapping) -> "RunConfig":
         """A config from one flat dictionary; settings that it does not name have the fields' defaults.
 
         Raises:
@@ -139,7 +147,7 @@ class RunConfig:
         config.check()
         return config
 
-    def check(self, before_training=False):
+    def check(self, before_training: bool = False) -> None:
         """All rules between settings; `before_training` adds those that only a training needs.
 
         Raises:
@@ -188,7 +196,7 @@ class RunConfig:
                 ) from error
 
     @classmethod
-    def of_file(cls, path):
+    def of_file(cls, path: str | Path) -> "RunConfig":
         """The settings of a run, from its `config.json`.
 
         Raises:
@@ -206,7 +214,7 @@ class RunConfig:
             message = str(error) if str(path) in str(error) else f"{path}: {error}"
             raise ConfigError(f"{message} Restore the file from a copy, or train again with --overwrite.") from error
 
-    def resumed(self, settings):
+    def resumed(self, settings: Mapping) -> "RunConfig":
         """The settings of a run that is resumed with changed settings.
 
         Args:
@@ -231,11 +239,11 @@ class RunConfig:
             )
         return config
 
-    def to_dict(self):
+    def to_dict(self) -> dict:
         """Nested plain values, as in `config.json`."""
         return json.loads(json.dumps(dataclasses.asdict(self)))
 
-    def flat(self):
+    def flat(self) -> dict:
         """All settings in one dictionary, as `make` takes them."""
         flat = {"preset": self.preset}
         for name in SECTIONS:
@@ -252,7 +260,7 @@ def _sections(flat):
     return sections
 
 
-def section_settings(name, flat):
+def section_settings(name: str, flat: Mapping) -> dict:
     """The settings of one section in a flat dictionary, such as all flags: checked values by field name.
 
     Raises:
@@ -330,7 +338,7 @@ def _chosen(file, init=None):
     return {key: value for key, value in file.items() if key in kept or key not in given or value != given[key]}
 
 
-def read_config_file(path):
+def read_config_file(path: str | Path) -> dict:
     """Settings of a JSON file, flat: a `config.json` of a run, or any part of one.
 
     Raises:
@@ -339,7 +347,7 @@ def read_config_file(path):
     return _flat(path, _read(path))
 
 
-def read_json(path):
+def read_json(path: str | Path) -> dict:
     """The JSON object in a file.
 
     Raises:

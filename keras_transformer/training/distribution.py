@@ -7,7 +7,9 @@ numbers of real tokens. The same holds for the micro-batches of gradient accumul
 import functools
 import os
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import keras
 
@@ -15,7 +17,7 @@ from keras_transformer.layers.private import in_multi_worker_mode
 from keras_transformer.settings import STRATEGIES, one_of
 
 
-def make_strategy(kind="auto"):
+def make_strategy(kind: str = "auto") -> Any:
     """A `tf.distribute.Strategy`. Call it before anything else uses TensorFlow: collectives must be set up first.
 
     Args:
@@ -70,7 +72,7 @@ def _cluster_resolver():
 
 
 @contextmanager
-def distribute(kind="auto"):
+def distribute(kind: str = "auto") -> Iterator[Any]:
     """A context in which models are built and compiled for `make_strategy(kind)`. It yields the strategy.
 
     On the JAX backend it uses and yields `keras.distribution.DataParallel` over all devices, or None for one device.
@@ -95,18 +97,18 @@ def distribute(kind="auto"):
         yield strategy
 
 
-def is_chief(strategy):
+def is_chief(strategy: Any) -> bool:
     """Whether this process writes the files: it is the chief, the first worker or the only process."""
     extended = getattr(strategy, "extended", None)  # Not on JAX.
     return extended is None or extended.should_checkpoint
 
 
-def barrier(strategy):
+def barrier(strategy: Any) -> None:
     """Waits until all workers have called it."""
     agree(strategy, 0)
 
 
-def agree(strategy, value):
+def agree(strategy: Any, value: float) -> float:
     """The mean of a number over all workers: each worker gets the same mean."""
     return float(_mean(strategy)(value)) if in_multi_worker_mode(strategy) else value
 
@@ -123,7 +125,7 @@ def _mean(strategy):
 
 
 @contextmanager
-def worker_errors(strategy, command):
+def worker_errors(strategy: Any, command: str) -> Iterator[None]:
     """A context that ends this process if another worker is lost. A message names the `command` to continue."""
     import tensorflow as tf
 

@@ -2,14 +2,19 @@
 
 import logging
 import sys
+from collections.abc import Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from typing import Any
 
 import keras
 
+from keras_transformer.data.batches import TokenBatches
 from keras_transformer.files import full_disk_named
 from keras_transformer.models.transformer import Transformer
+from keras_transformer.text.tokenizer import Tokenizer
 from keras_transformer.training.callbacks import TimeLeft
 from keras_transformer.training.checkpoints import RunCheckpoint, save_model
+from keras_transformer.training.config import RunConfig
 from keras_transformer.training.distribution import agree, barrier, is_chief
 from keras_transformer.training.initialization import add_teacher, copy_weights
 from keras_transformer.training.losses import LabelSmoothedCrossEntropy
@@ -20,13 +25,13 @@ from keras_transformer.training.schedules import make_optimizer, make_schedule
 logger = logging.getLogger(__name__)
 
 
-def check_sizes(config):
+def check_sizes(config: RunConfig) -> None:
     """Raises a ValueError for sizes that do not fit, by a shallow model: now, and not when all text is encoded."""
     shallow = {"num_layers": 1, "num_decoder_layers": 1, "source_language_token_id": None}
     Transformer(8, **vars(config.model) | shallow)
 
 
-def compiled_model(config, tokenizers):
+def compiled_model(config: RunConfig, tokenizers: Sequence[Tokenizer]) -> Transformer:
     """The `Transformer` of a run, with its optimizer, loss and metrics."""
     model = Transformer(
         tokenizers[0].vocabulary_size,
@@ -51,7 +56,7 @@ def compiled_model(config, tokenizers):
     return model
 
 
-def layers_of(model, part):
+def layers_of(model: Transformer, part: str) -> list:
     """The layers of a part of a `Transformer`: `"embeddings"`, `"encoder"` or `"decoder"`."""
     if part == "embeddings":
         return [model.encoder_embedding, model.decoder_embedding]
@@ -59,7 +64,9 @@ def layers_of(model, part):
     return blocks + ([norm] if norm else [])
 
 
-def begin(model, run, folder, config, checkpoint, resume, chief):
+def begin(
+    model: Transformer, run: Run, folder: Run, config: RunConfig, checkpoint: RunCheckpoint, resume: bool, chief: bool
+) -> tuple[int, int]:
     """Gives a model the weights of its checkpoint, or those of other runs that it begins with.
 
     Args:
@@ -87,7 +94,7 @@ def begin(model, run, folder, config, checkpoint, resume, chief):
     return 0, 0
 
 
-def checkpoint_of(run, config, strategy):
+def checkpoint_of(run: Run, config: RunConfig, strategy: Any) -> RunCheckpoint:
     """The callback that keeps the newest and the best weights of a run."""
     recipe = config.training
     return RunCheckpoint(
@@ -102,7 +109,16 @@ def checkpoint_of(run, config, strategy):
     )
 
 
-def fit(model, run, config, batches, validation, callbacks, done, strategy):
+def fit(
+    model: Transformer,
+    run: Run,
+    config: RunConfig,
+    batches: TokenBatches,
+    validation: TokenBatches,
+    callbacks: list,
+    done: tuple[int, int],
+    strategy: Any,
+) -> None:
     """`model.fit`, from where the run stands to its last epoch.
 
     Args:

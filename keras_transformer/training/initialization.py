@@ -1,11 +1,21 @@
 """Other models for a new one: the weights that it begins with, and a teacher that it learns from."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from keras_transformer.models.ensemble import Ensemble
+from keras_transformer.models.transformer import Transformer
 from keras_transformer.training.losses import TeacherCrossEntropy
 
 
-def copy_weights(model, other, encoder_layers=None, decoder_layers=None, same_vocabulary=True):
+def copy_weights(
+    model: Transformer,
+    other: Transformer,
+    encoder_layers: Sequence[int] | None = None,
+    decoder_layers: Sequence[int] | None = None,
+    same_vocabulary: bool = True,
+) -> list[str]:
     """Copies those weights of another `Transformer` that fit: embeddings, blocks and final normalisations.
 
     Embeddings fit if their shapes do. Blocks must also have the same number of heads and the same activation.
@@ -74,7 +84,7 @@ def _blocks(side, numbers, blocks, others):
     return [(f"{side} block {i}", block, others[i]) for block, i in zip(blocks, numbers, strict=True)]
 
 
-def add_teacher(model, teacher, weight=0.5):
+def add_teacher(model: Transformer, teacher: Transformer | Ensemble, weight: float = 0.5) -> None:
     """Lets `fit` of a compiled model also learn the distributions of a teacher, see `TeacherCrossEntropy`.
 
         loss = (1 - weight) * loss of the labels + weight * loss of the teacher

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer.layers.base import at_least_float32
+from keras_transformer.layers.base import Tensor, at_least_float32
 
 
 class _TokenLoss(keras.losses.Loss):
@@ -51,9 +51,9 @@ class LabelSmoothedCrossEntropy(_TokenLoss):
 
     def __init__(
         self,
-        label_smoothing=0.1,
-        reduction="mean_with_sample_weight",
-        name="label_smoothed_cross_entropy",
+        label_smoothing: float = 0.1,
+        reduction: str = "mean_with_sample_weight",
+        name: str = "label_smoothed_cross_entropy",
         **kwargs,
     ):
         if "from_logits" in kwargs:
@@ -68,7 +68,7 @@ class LabelSmoothedCrossEntropy(_TokenLoss):
             )
         self.label_smoothing = label_smoothing
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: Tensor, y_pred: Tensor):
         logits, labels, _ = flat(y_true, y_pred)
 
         @ops.custom_gradient
@@ -119,10 +119,10 @@ class TeacherCrossEntropy(_TokenLoss):
         1.3863
     """
 
-    def __init__(self, reduction="mean_with_sample_weight", name="teacher_cross_entropy", **kwargs):
+    def __init__(self, reduction: str = "mean_with_sample_weight", name: str = "teacher_cross_entropy", **kwargs):
         super().__init__(name=name, reduction=reduction, **kwargs)
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: Tensor, y_pred: Tensor):
         logits = at_least_float32(y_pred)
         wanted = ops.softmax(ops.stop_gradient(at_least_float32(y_true)), axis=-1)
         return ops.logsumexp(logits, axis=-1) - ops.sum(wanted * logits, axis=-1)

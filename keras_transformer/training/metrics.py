@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_transformer.layers.base import Tensor
 from keras_transformer.training.losses import flat, largest_logit, pick, softmax_parts
 
 
@@ -17,15 +18,15 @@ class Perplexity(keras.metrics.Mean):
         4.0
     """
 
-    def __init__(self, name="perplexity", **kwargs):
+    def __init__(self, name: str = "perplexity", **kwargs):
         super().__init__(name=name, **kwargs)
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
+    def update_state(self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None) -> None:
         logits, labels, weights = flat(y_true, y_pred, sample_weight)
         *_, log_total = softmax_parts(logits)
         super().update_state(log_total - pick(logits, labels), sample_weight=weights)
 
-    def result(self):
+    def result(self) -> Tensor:
         return ops.exp(super().result())
 
 
@@ -40,10 +41,10 @@ class TokenAccuracy(keras.metrics.Mean):
         0.5
     """
 
-    def __init__(self, name="token_accuracy", **kwargs):
+    def __init__(self, name: str = "token_accuracy", **kwargs):
         super().__init__(name=name, **kwargs)
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
+    def update_state(self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None) -> None:
         logits, labels, weights = flat(y_true, y_pred, sample_weight)
         # The loss needs the largest logit anyway. Keras' argmax would read all logits six times.
         hits = pick(logits, labels) >= ops.squeeze(largest_logit(logits), axis=-1)

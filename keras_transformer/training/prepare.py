@@ -3,19 +3,20 @@
 import itertools
 import logging
 import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from keras_transformer.data.batches import Variation, make_batches, pairs_per_pass
+from keras_transformer.data.batches import TokenBatches, Variation, make_batches, pairs_per_pass
 from keras_transformer.data.cleaning import Cleaner
-from keras_transformer.data.corpora import Corpus, load_corpus
+from keras_transformer.data.corpora import Corpus, ParallelText, load_corpus
 from keras_transformer.data.encoding import Progress, encode_pairs, encoded_in
 from keras_transformer.data.masking import word_pairs
 from keras_transformer.data.storage import EncodedPairs, report
 from keras_transformer.text.placeholders import NUM_PLACEHOLDERS
 from keras_transformer.text.tokenizer import Tokenizer
-from keras_transformer.training.config import ConfigError
+from keras_transformer.training.config import ConfigError, RunConfig
 from keras_transformer.training.distribution import barrier, is_chief
 from keras_transformer.training.run import Run, checksums
 from keras_transformer.training.sections import LARGE_TEXT
@@ -44,7 +45,7 @@ class Text(NamedTuple):
     validation: list
 
 
-def read_text(run, config, resume, strategy):
+def read_text(run: Run, config: RunConfig, resume: bool, strategy: Any) -> Text:
     """Reads the texts of a run, trains its tokenizers unless it is resumed, and makes token ids: a `Text`."""
     corpus = load_corpus(config.data)
     if resume:
@@ -60,7 +61,7 @@ def read_text(run, config, resume, strategy):
     return Text(corpus, tokenizers, train, general, [encode(text, tokenizers, config) for text in corpus.validation])
 
 
-def prepare(run, config, corpus):
+def prepare(run: Run, config: RunConfig, corpus: Corpus) -> None:
     """Trains the tokenizers of a run, or takes those of another; writes them, versions and settings."""
     settings = config.tokenizer
     if given := config.training.init_from or settings.vocabulary_from:
@@ -92,7 +93,7 @@ def prepare(run, config, corpus):
     logger.info("tokenizer: %s, %s", settings.tokenizer, sizes)
 
 
-def some_pairs(pairs, seed, most=TOKENIZER_PAIRS):
+def some_pairs(pairs: Iterable, seed: int, most: int = TOKENIZER_PAIRS) -> list:
     """All pairs, or `most` of them, drawn at random ("Random Sampling with a Reservoir", Vitter, 1985, algorithm R)."""
     drawn, random = [], Random(seed)
     for number, pair in enumerate(pairs):
@@ -115,7 +116,7 @@ def _check_source_language(config, tokenizer):
         )
 
 
-def batches_of(text, config, strategy):
+def batches_of(text: Text, config: RunConfig, strategy: Any) -> tuple[TokenBatches, TokenBatches]:
     """The `TokenBatches` of training and of validation."""
     data, recipe = config.data, config.training
     batches = make_batches(
@@ -131,7 +132,7 @@ def batches_of(text, config, strategy):
     return batches, make_batches([(pairs, len(pairs.source)) for pairs in text.validation], data.tokens_per_batch)
 
 
-def encode(text, tokenizers, config, clean=False):
+def encode(text: ParallelText, tokenizers: Sequence[Tokenizer], config: RunConfig, clean: bool = False) -> EncodedPairs:
     """Token ids of a `ParallelText`, those of a large text on disk; logs how many pairs there are."""
     data, tagged_targets = config.data, config.model.source_language_token_id is not None
     cleaner = Cleaner.of(data, text.direction) if clean else None
@@ -163,7 +164,7 @@ def parts(corpus, train, general, data):
     return [*parts, (general, round(data.general_weight * sum(counts)))] if general else parts
 
 
-def variation(corpus, tokenizers, config):
+def variation(corpus: Corpus, tokenizers: Sequence[Tokenizer], config: RunConfig) -> Variation:
     """What differs between passes: subword segmentations, and words that become placeholders."""
     recipe = config.training
     variation = Variation(

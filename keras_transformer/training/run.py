@@ -19,12 +19,14 @@ import logging
 import platform
 import shutil
 import zipfile
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from keras_transformer.files import MANIFEST, FileError, foreign_files, locked, output_file, remove, write_json
-from keras_transformer.text.tokenizer import TOKENIZER_NAMES, load_tokenizers, save_tokenizers
+from keras_transformer.text.tokenizer import TOKENIZER_NAMES, Tokenizer, load_tokenizers, save_tokenizers
 from keras_transformer.training.config import SECTIONS, ConfigError, RunConfig, read_json
 
 logger = logging.getLogger(__name__)
@@ -50,7 +52,7 @@ class Run:
             of every epoch), `shortlist_file`, `explorer_file`, `report_folder` and `tensorboard_folder`.
     """
 
-    def __init__(self, folder):
+    def __init__(self, folder: str | Path):
         self.folder = Path(folder)
         self.config_file, self.model_file = self.folder / "config.json", self.folder / "model.keras"
         self.log_file, self.shortlist_file = self.folder / "log.csv", self.folder / "shortlist.npz"
@@ -60,13 +62,13 @@ class Run:
     def __str__(self):
         return str(self.folder)
 
-    def export_folder(self, target, quantize="none"):
+    def export_folder(self, target: str, quantize: str = "none") -> Path:
         """The default folder of an export: `export/tflite`; `export/tflite-int8` for weights stored as int8."""
         return self.folder / "export" / (target if quantize in ("none", "float32") else f"{target}-{quantize}")
 
     # Reading a run.
 
-    def exists(self):
+    def exists(self) -> bool:
         """Whether the folder has the `config.json` of a run or, if that is damaged, its `versions.json`.
 
         The content is checked, because many other programs write a file named `config.json`.
@@ -74,13 +76,13 @@ class Run:
         marks = {"config.json": SECTIONS.keys() - {"search"}, "versions.json": {"keras", "sentencepiece"}}
         return any(keys <= _read(self.folder / name).keys() for name, keys in marks.items())
 
-    def is_free(self):
+    def is_free(self) -> bool:
         """Whether a new run can begin here: the folder has at most the leftovers of a killed process's set-up."""
         return not self.folder.exists() or (
             self.folder.is_dir() and not set(self.folder.iterdir()) - {self.folder / SETTING_UP}
         )
 
-    def config(self):
+    def config(self) -> RunConfig:
         """Its `RunConfig`.
 
         Raises:
@@ -88,7 +90,7 @@ class Run:
         """
         return RunConfig.of_file(self.config_file)
 
-    def tokenizers(self):
+    def tokenizers(self) -> list[Tokenizer]:
         """Its tokenizers: one for a shared vocabulary, or source and target.
 
         Raises:
@@ -99,7 +101,7 @@ class Run:
         with _damage_named(self.folder):
             return load_tokenizers(self.folder, two or self.config().tokenizer.separate_vocabularies)
 
-    def model(self):
+    def model(self) -> Any:
         """Its best model, a `Transformer` that is not compiled.
 
         Raises:
@@ -112,7 +114,7 @@ class Run:
                 raise ValueError("a `.keras` file is a zip file, and this is not one, or its end is missing.")
             return keras.saving.load_model(self.model_file, compile=False)
 
-    def check_trained(self, for_vocabulary=False):
+    def check_trained(self, for_vocabulary: bool = False) -> None:
         """Raises a FileNotFoundError unless the folder has a trained model.
 
         Args:
@@ -126,11 +128,11 @@ class Run:
                     "`python -m keras_transformer train`, or look for its folder under runs/."
                 )
 
-    def has_vocabulary_of(self, other):
+    def has_vocabulary_of(self, other: "Run") -> bool:
         """Whether another `Run` has the same tokenizers."""
         return [t._serialized() for t in self.tokenizers()] == [t._serialized() for t in other.tokenizers()]
 
-    def check_vocabulary_of(self, other):
+    def check_vocabulary_of(self, other: "Run") -> None:
         """Raises a ValueError unless another `Run` has the same tokenizers."""
         if not self.has_vocabulary_of(other):
             raise ValueError(
@@ -138,15 +140,15 @@ class Run:
                 f"Received: {self} and {other} with different ones. Train one with --vocabulary-from {other}."
             )
 
-    def checkpoints(self):
+    def checkpoints(self) -> list[Path]:
         """The files of its checkpoints, the newest first."""
         return sorted((self.folder / "checkpoints").glob("epoch-*.npz"), key=lambda path: path.stem, reverse=True)
 
-    def scores(self):
+    def scores(self) -> dict:
         """The content of scores.json, a dictionary; empty without the file."""
         return _read(self.folder / "scores.json")
 
-    def calibration(self):
+    def calibration(self) -> Any:
         """The `keras_transformer.text.confidence.Calibration` in confidence.json, or None.
 
         Raises:
@@ -164,7 +166,7 @@ class Run:
                 "calibrate again with `python -m keras_transformer score RUN --calibrate`."
             ) from error
 
-    def shortlist(self):
+    def shortlist(self) -> Any:
         """Its `keras_transformer.search.shortlist.Shortlist`, or None.
 
         Raises:
@@ -177,7 +179,7 @@ class Run:
     # Writing a run.
 
     @contextmanager
-    def set_up(self, is_chief, barrier):
+    def set_up(self, is_chief: bool, barrier: Callable[[], None]) -> "Iterator[Run]":
         """A temporary folder for a new run: it replaces the old run when the block ends without an error.
 
         So an old run is deleted only after texts, vocabulary and sizes are known to fit together.
@@ -212,7 +214,7 @@ class Run:
         for new in sorted(folder.iterdir(), key=lambda path: path.name == self.config_file.name):
             new.replace(self.folder / new.name)
 
-    def write(self, config, tokenizers, checksums):
+    def write(self, config: RunConfig, tokenizers: Sequence[Tokenizer], checksums: dict) -> None:
         """Writes the tokenizers, the versions with checksums by name, and the settings."""
         save_tokenizers(self.folder, tokenizers)
         versions = {"python": platform.python_version(), **{name: metadata.version(name) for name in PACKAGES}}
@@ -220,7 +222,7 @@ class Run:
         write_json(self.folder / "versions.json", {**versions, **checksums})
         write_json(self.config_file, config.to_dict())
 
-    def check_text(self, corpus):
+    def check_text(self, corpus: Any) -> None:
         """Raises a ConfigError unless a resumed run has the text that it began with."""
         begun_with = _read(self.folder / "versions.json")
         if begun_with.get("batches") != BATCHES:
@@ -235,7 +237,7 @@ class Run:
                     "Received: another text. Put the old files back, or start a run with --overwrite."
                 )
 
-    def go_on(self, config, epochs_done):
+    def go_on(self, config: RunConfig, epochs_done: int) -> None:
         """Prepares a resumed run: removes incomplete files and later log rows, writes and logs changed settings."""
         for left in [*self.folder.glob(".writing-*"), *self.folder.glob("checkpoints/.writing-*")]:
             left.unlink()
@@ -246,7 +248,7 @@ class Run:
             write_json(self.config_file, config.to_dict())
             logger.info("changed settings: %s", ", ".join(changes))
 
-    def trim_log(self, epochs):
+    def trim_log(self, epochs: int) -> None:
         """Removes the rows of later epochs and an incomplete row from the log."""
         if not self.log_file.is_file():
             return
@@ -255,13 +257,13 @@ class Run:
         with output_file(self.log_file, "wb") as file:
             file.write(header + b"".join(row for row in whole if int(row.split(b",")[0]) < epochs))
 
-    def save_scores(self, scores):
+    def save_scores(self, scores: dict) -> None:
         write_json(self.folder / "scores.json", scores)
 
-    def save_calibration(self, calibration):
+    def save_calibration(self, calibration: Any) -> None:
         write_json(self.folder / "confidence.json", calibration._asdict())
 
-    def save_checkpoint(self, epoch, step, write):
+    def save_checkpoint(self, epoch: int, step: int, write: Callable) -> None:
         """Writes the checkpoint of these epochs and steps with `write(file)`; removes all but the newest two."""
         name = f"epoch-{epoch:05d}" + (f"-step-{step:08d}" if step else "")
         path = self.folder / "checkpoints" / f"{name}.npz"
@@ -274,7 +276,7 @@ class Run:
     # Replacing a run.
 
     @contextmanager
-    def claimed(self, overwrite=False, resume=False):
+    def claimed(self, overwrite: bool = False, resume: bool = False) -> Iterator[None]:
         """A context in which no other process writes this run: training and imports happen in it.
 
         Args:
@@ -300,12 +302,12 @@ class Run:
                 self.check_replaceable()  # `set_up` replaces it later, when everything else is known to be right.
             yield
 
-    def check_resumable(self):
+    def check_resumable(self) -> None:
         """Raises a ConfigError unless the folder holds a run that training can continue."""
         if not self.config_file.is_file():
             raise ConfigError(f"{self} has no run to resume: it has no config.json. Start one without --resume.")
 
-    def check_replaceable(self):
+    def check_replaceable(self) -> None:
         """Raises a `FileError` unless the folder holds a run and nothing else, so that no other file is deleted."""
         if not self.exists():
             raise FileError(
@@ -319,7 +321,7 @@ class Run:
                 "Move it away, or choose another --run-dir."
             )
 
-    def own_files(self):
+    def own_files(self) -> list[Path]:
         """The files in the folder that a training writes; none if there is no folder."""
         return [path for path in self.folder.glob("*") if path.is_file() and _is_own(path)]
 

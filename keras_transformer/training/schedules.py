@@ -3,6 +3,8 @@
 Reference: "Attention Is All You Need" (Vaswani et al., 2017), section 5.3.
 """
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -28,7 +30,7 @@ class InverseSquareRootSchedule(keras.optimizers.schedules.LearningRateSchedule)
         [0.125, 0.5, 0.25]
     """
 
-    def __init__(self, peak, warmup_steps=4000):
+    def __init__(self, peak: float, warmup_steps: int = 4000):
         super().__init__()
         if peak is None or not peak > 0:
             raise ValueError(f"`peak` must be positive: it is the highest learning rate. Received: peak={peak}.")
@@ -45,12 +47,12 @@ class InverseSquareRootSchedule(keras.optimizers.schedules.LearningRateSchedule)
         return {"peak": self.peak, "warmup_steps": self.warmup_steps}
 
 
-def make_schedule(hidden_dim, warmup_steps, learning_rate=None):
+def make_schedule(hidden_dim: int, warmup_steps: int, learning_rate: float | None = None) -> InverseSquareRootSchedule:
     """The schedule of a recipe. `learning_rate` is its peak; None gives the peak of the paper."""
     return InverseSquareRootSchedule(learning_rate or paper_learning_rate(hidden_dim, warmup_steps), warmup_steps)
 
 
-def paper_learning_rate(hidden_dim, warmup_steps):
+def paper_learning_rate(hidden_dim: int, warmup_steps: int) -> float:
     """The peak of the paper's schedule, (hidden_dim * warmup_steps)^-0.5.
 
     Example:
@@ -60,7 +62,9 @@ def paper_learning_rate(hidden_dim, warmup_steps):
     return (hidden_dim * warmup_steps) ** -0.5
 
 
-def make_optimizer(learning_rate, clip_norm=1.0, ema_momentum=None):
+def make_optimizer(
+    learning_rate: Any, clip_norm: float | None = 1.0, ema_momentum: float | None = None
+) -> keras.optimizers.Optimizer:
     """Adam with the paper's betas and epsilon (section 5.3).
 
     Args:

@@ -195,20 +195,20 @@ class DataConfig(Settings):
         None, "sacreBLEU's tokenizer (default: none for lc.norm.tok, which is tokenised; 13a for other text)"
     )
 
-    def all_directions(self):
+    def all_directions(self) -> list[str]:
         """The directions of the training texts, in order, such as `["en-de", "de-en"]`; empty for one without a tag."""
         return list(dict.fromkeys([*self.directions, *(text["direction"] for text in self.train if text["direction"])]))
 
-    def target_languages(self):
+    def target_languages(self) -> list[str]:
         """The target languages of these directions, in order; the first is the default of a translator."""
         return list(dict.fromkeys(direction.split("-")[1] for direction in self.all_directions()))
 
-    def language_of_sources(self):
+    def language_of_sources(self) -> str | None:
         """The language code of the sources, for whole texts; None if several directions have different ones."""
         sources = {direction.split("-")[0] for direction in self.all_directions()} or {self.source_language}
         return sources.pop() if len(sources) == 1 else None
 
-    def sacrebleu_tokenizer(self):
+    def sacrebleu_tokenizer(self) -> str:
         """sacreBLEU's tokenizer for this text: tokenised text must not be split again."""
         return self.bleu_tokenize or ("none" if self.variant == "lc.norm.tok" else "13a")
 

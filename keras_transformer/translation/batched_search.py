@@ -2,8 +2,9 @@
 
 import functools
 import os
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -13,6 +14,7 @@ from keras_transformer.search.decoder import NO_HYPOTHESIS
 from keras_transformer.search.search import Vocabulary, has_loop, placeholders_of, search
 from keras_transformer.search.settings import NGRAM_OF_LOOPS
 from keras_transformer.text.special_ids import END_TOKEN_ID, PAD_TOKEN_ID
+from keras_transformer.translation.codec import Codec
 from keras_transformer.translation.compiled import (
     COMPILE_AFTER,
     COMPILE_AFTER_IDLE,
@@ -46,11 +48,11 @@ class BatchedSearch:
         jit_compile: see `keras_transformer.Translator`. Defaults to `"auto"`.
     """
 
-    def __init__(self, model, codec, jit_compile="auto"):
+    def __init__(self, model: Any, codec: Codec, jit_compile: bool | str = "auto"):
         self.model, self.codec, self.jit_compile = model, codec, jit_compile
         self._compiled = functools.lru_cache(NUM_SEARCHES)(self._new_search)
 
-    def vocabulary(self, shortlist=None):
+    def vocabulary(self, shortlist: Any = None) -> Vocabulary:
         """What a search must know of the vocabulary."""
         codec = self.codec
         return Vocabulary(codec.num_placeholders, codec.hidden_tags, codec.begins_with_tag, shortlist)
@@ -179,7 +181,7 @@ def available_cpus():
     return getattr(os, "process_cpu_count", os.cpu_count)() or 1
 
 
-def pad(rows, length=None):
+def pad(rows: Sequence[Sequence[int]], length: int | None = None) -> np.ndarray:
     """One int32 array from lists of token ids, padded at the end."""
     array = np.full((len(rows), length or max(map(len, rows))), PAD_TOKEN_ID, "int32")
     for place, ids in zip(array, rows, strict=True):

@@ -1,11 +1,13 @@
 """What a text becomes before the model sees it, and after: placeholders, token ids, the tag of the target language."""
 
 import reprlib
+from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keras_transformer.text.placeholders import has_words, protect, protect_target, restored
 from keras_transformer.text.special_ids import END_TOKEN_ID, FIRST_PLACEHOLDER_ID
+from keras_transformer.text.tokenizer import Tokenizer
 
 
 class Sentence(NamedTuple):
@@ -27,7 +29,7 @@ class Sentence(NamedTuple):
     truncated: bool
 
     @property
-    def present_parts(self):
+    def present_parts(self) -> tuple[str, ...]:
         """The parts; "" for those whose placeholders are not among the ids, because these were cut."""
         return tuple(part if FIRST_PLACEHOLDER_ID + i in self.ids else "" for i, part in enumerate(self.parts))
 
@@ -44,7 +46,12 @@ class Codec:
     """
 
     def __init__(
-        self, source_tokenizer, target_tokenizer, max_source_length, target_language=None, begins_with_tag=False
+        self,
+        source_tokenizer: Tokenizer,
+        target_tokenizer: Tokenizer,
+        max_source_length: int,
+        target_language: str | None = None,
+        begins_with_tag: bool = False,
     ):
         self.source_tokenizer, self.target_tokenizer = source_tokenizer, target_tokenizer
         self.max_source_length, self.target_language = max_source_length, target_language
@@ -52,7 +59,7 @@ class Codec:
         self.num_placeholders = min(source_tokenizer.num_placeholders, target_tokenizer.num_placeholders)
         source_tokenizer.tag(target_language)  # Raises an error if there is no such language.
 
-    def check_sizes(self, model):
+    def check_sizes(self, model: Any) -> None:
         """Raises a ValueError unless the vocabularies of the tokenizers have the sizes of the model's."""
         for side, tokenizer, size in (
             ("source", self.source_tokenizer, model.vocabulary_size),
@@ -66,17 +73,17 @@ class Codec:
                 )
 
     @property
-    def tokenizers(self):
+    def tokenizers(self) -> list[Tokenizer]:
         """A list with the shared tokenizer, or with those of source and target."""
         source, target = self.source_tokenizer, self.target_tokenizer
         return [source] if source is target else [source, target]
 
     @cached_property
-    def hidden_tags(self):
+    def hidden_tags(self) -> tuple[int, ...]:
         """Ids of the tags that a translation never contains."""
         return tuple(self.target_tokenizer.hidden_languages.values())
 
-    def languages(self, target_language, count):
+    def languages(self, target_language: str | Sequence[str] | None, count: int) -> list:
         """A list with the target language of each of `count` texts, from one language or a list, or None."""
         if target_language is None or isinstance(target_language, str):
             return [target_language or self.target_language] * count
@@ -87,7 +94,12 @@ class Codec:
             )
         return [language or self.target_language for language in target_language]
 
-    def encode(self, texts, target_language=None, glossaries=None):
+    def encode(
+        self,
+        texts: Sequence[str],
+        target_language: str | Sequence[str] | None = None,
+        glossaries: Sequence | None = None,
+    ) -> list[Sentence]:
         """A list of one `Sentence` per text.
 
         Args:
@@ -114,16 +126,18 @@ class Codec:
             sentences.append(Sentence([*ids[:most], END_TOKEN_ID], text, parts, unchanged, truncated))
         return sentences
 
-    def source_ids(self, texts, target_language=None):
+    def source_ids(self, texts: Sequence[str], target_language: str | None = None) -> list[list[int]]:
         """Token ids of each text as the model gets them."""
         return [sentence.ids for sentence in self.encode(texts, target_language)]
 
-    def fits(self, texts):
+    def fits(self, texts: Sequence[str]) -> list[bool]:
         """Whether each text has few enough tokens, also with a tag before them: a list of bool."""
         rows = self.source_tokenizer.tokenize([protect(text, self.num_placeholders).text for text in texts])
         return [len(ids) + bool(self.source_tokenizer.languages) < self.max_source_length for ids in rows]
 
-    def encode_targets(self, targets, sentences, max_length=None):
+    def encode_targets(
+        self, targets: Sequence[str], sentences: Sequence[Sentence], max_length: int | None = None
+    ) -> list[list[int]]:
         """Token ids of given translations of `Sentence`s, the end token last; cut at `max_length` tokens."""
         rows = self._protected_targets(targets, [sentence.parts for sentence in sentences])
         if self.begins_with_tag:
@@ -139,7 +153,7 @@ class Codec:
             targets = list(map(protect_target, targets, parts))
         return self.target_tokenizer.tokenize(targets)
 
-    def decode(self, rows, sentences):
+    def decode(self, rows: Sequence, sentences: Sequence[Sentence]) -> list[str]:
         """The translations of `Sentence`s from their token ids: a list of strings."""
         texts = self.target_tokenizer.detokenize([[i for i in ids if i != END_TOKEN_ID] for ids in rows])
         return [
@@ -147,7 +161,7 @@ class Codec:
             for text, sentence in zip(texts, sentences, strict=True)
         ]
 
-    def pieces(self, token_ids, parts, of_source=False):
+    def pieces(self, token_ids: Sequence[int], parts: Sequence[str], of_source: bool = False) -> list:
         """The pieces of token ids, those of a translation by default; the pieces of placeholders are their parts."""
         tokenizer = self.source_tokenizer if of_source else self.target_tokenizer
         by_id = {FIRST_PLACEHOLDER_ID + i: part for i, part in enumerate(parts)}
@@ -155,7 +169,7 @@ class Codec:
         return [by_id.get(int(i), piece) for i, piece in zip(token_ids, pieces, strict=True)]
 
 
-def check_texts(name, texts):
+def check_texts(name: str, texts: Sequence[str]) -> list[str]:
     """`texts` as a list of strings.
 
     Raises:

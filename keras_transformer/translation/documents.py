@@ -6,6 +6,8 @@ import itertools
 import re
 import reprlib
 import warnings
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from keras_transformer.text import sentences
 from keras_transformer.text.markup_alignment import CONTROL, Aligned
@@ -14,20 +16,20 @@ from keras_transformer.translation.codec import check_unicode
 from keras_transformer.translation.results import SentenceTranslation, TextTranslation
 
 
-def split_text(translator, text):
+def split_text(translator: Any, text: str) -> list[str]:
     """The separators and sentences of a text, in turn; every sentence fits into `max_source_length`."""
     check_text(text)
     check_unicode("text", text)
     return sentences.fitted(sentences.split(text, translator.source_language), translator.codec.fits)
 
 
-def stream_sentences(translator, parts, **kwargs):
+def stream_sentences(translator: Any, parts: list[str], **kwargs) -> Iterator:
     """Yields the `Translation` of each sentence of the result of `split_text`; see `Translator.stream`."""
     plain = (sentences.plain(sentence) for sentence in parts[1::2])
     return translator.stream(plain, **{"return_scores": True, **kwargs})
 
 
-def join_text(parts, translations):
+def join_text(parts: list[str], translations: Iterable) -> TextTranslation:
     """The `TextTranslation` of the result of `split_text` and the `Translation`s of its sentences."""
     translations = list(translations)
     texts = [sentences.without_marks(translation.text) for translation in translations]

@@ -3,7 +3,8 @@
 Reference: "A Call for Clarity in Reporting BLEU Scores" (Post, 2018), for the signatures of scores.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from keras_transformer.text.confidence import CalibrationError
 from keras_transformer.translation import learning
@@ -21,7 +22,7 @@ class CorpusScores(NamedTuple):
         return f"BLEU {self.bleu:.2f}  ({self.bleu_signature})\nchrF {self.chrf:.2f}  ({self.chrf_signature})"
 
 
-def corpus_scores(hypotheses, references, tokenize="13a"):
+def corpus_scores(hypotheses: Sequence[str], references: Sequence[str], tokenize: str = "13a") -> CorpusScores:
     """Scores translations against one reference each.
 
     Args:
@@ -51,7 +52,7 @@ def corpus_scores(hypotheses, references, tokenize="13a"):
     return CorpusScores(bleu_score, str(bleu.get_signature()), chrf_score, str(chrf.get_signature()))
 
 
-def score(translator, text, config, title=None):
+def score(translator: Any, text: Any, config: Any, title: str | None = None) -> CorpusScores:
     """sacreBLEU of a `ParallelText`; printed under `title`."""
     sources, references = zip(*text.pairs, strict=True)
     translations = translator.translate(sources, target_language=text.target_language, return_scores=True)
@@ -64,7 +65,7 @@ def score(translator, text, config, title=None):
     return corpus_score
 
 
-def scores(translator, texts, config, title=None):
+def scores(translator: Any, texts: Sequence, config: Any, title: str | None = None) -> dict:
     """The scores of several texts as a dictionary: their means, and under "texts" those of each text by its name."""
     of_each = {str(text): score(translator, text, config, title)._asdict() for text in texts}
     result = next(iter(of_each.values()))
@@ -74,7 +75,7 @@ def scores(translator, texts, config, title=None):
     return result
 
 
-def scores_of_tests(translator, corpus, config, title):
+def scores_of_tests(translator: Any, corpus: Any, config: Any, title: str) -> dict:
     """The scores of the test sets as `scores.json` has them; after training, also of several validation texts."""
     key, results = title.replace(" ", "_"), {}
     results[key] = scores(translator, corpus.test, config, title)
@@ -85,7 +86,7 @@ def scores_of_tests(translator, corpus, config, title):
     return results
 
 
-def calibrate_run(run, translator, texts, most=1000):
+def calibrate_run(run: Any, translator: Any, texts: Sequence, most: int = 1000) -> None:
     """Finds how likely words are right, from about `most` validation pairs, and writes it into the run."""
     few = [(*pair, text.target_language) for text in texts for pair in text.pairs[: -(-most // len(texts))]]
     sources, references, languages = zip(*few, strict=True)
@@ -98,7 +99,7 @@ def calibrate_run(run, translator, texts, most=1000):
     print(f"\nconfidence: fitted to {calibration.num_words:,} words, {calibration.right:.1%} of them right", flush=True)
 
 
-def evaluate(run, translator, config, corpus):
+def evaluate(run: Any, translator: Any, config: Any, corpus: Any) -> None:
     """Scores a trained run, fits its confidence, and shows what it translates."""
     run.save_scores({**run.scores(), **scores_of_tests(translator, corpus, config, "after training")})
     show_table(run.scores(), corpus)
@@ -107,7 +108,7 @@ def evaluate(run, translator, config, corpus):
         show_samples(translator, text, 5 if len(corpus.test) == 1 else 2)
 
 
-def show_table(results, corpus):
+def show_table(results: dict, corpus: Any) -> None:
     """Prints the content of scores.json, if there are several texts: BLEU and chrF, before training if measured."""
     tests = [("", text) for text in corpus.test] + [("general_", text) for text in (corpus.general_test,) if text]
     if len(tests) == 1:
@@ -130,7 +131,7 @@ def _print_row(name, of_columns):
     print(f"{name[-50:]:50}" + "".join(f"{cell:>15}" for cell in row), flush=True)
 
 
-def show_samples(translator, text, count=5):
+def show_samples(translator: Any, text: Any, count: int = 5) -> None:
     """Prints source, reference and translation of sentences spread over a `ParallelText`."""
     pairs = text.pairs[:: max(1, len(text.pairs) // count)][:count]
     sources = [source for source, _ in pairs]

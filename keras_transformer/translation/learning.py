@@ -1,12 +1,20 @@
 """What is learned about a trained model from texts: how far its confidences are right, and its shortlist."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from keras_transformer.models.ensemble import Ensemble
 from keras_transformer.search.shortlist import Shortlist
 from keras_transformer.text.confidence import WORD, Calibration, Confidence, right_words
 from keras_transformer.translation.codec import check_pairs
 
 
-def calibrate(translator, sources, references, target_language=None):
+def calibrate(
+    translator: Any,
+    sources: Sequence[str],
+    references: Sequence[str],
+    target_language: str | Sequence[str] | None = None,
+) -> Calibration:
     """Finds how likely words are right, from translations with references; see `keras_transformer.text.confidence`.
 
     Args:
@@ -42,7 +50,7 @@ def judged_words(translator, sources, references, target_language=None):
     return log_probs, right
 
 
-def add_confidence(translator, sentences, results):
+def add_confidence(translator: Any, sentences: Sequence, results: Sequence) -> list:
     """Lists of `Translation`s of sentences with the confidence of each."""
     flat = [(sentence, translation) for sentence, row in zip(sentences, results, strict=True) for translation in row]
     confidences = []
@@ -65,7 +73,9 @@ def check_calibrated(translator):
         )
 
 
-def learn_shortlist(translator, sources, targets, target_language=None):
+def learn_shortlist(
+    translator: Any, sources: Sequence[str], targets: Sequence[str], target_language: str | Sequence[str] | None = None
+) -> Shortlist:
     """Finds the target tokens that are often aligned with each source token; see `keras_transformer.search.shortlist`.
 
     Args:

@@ -20,7 +20,7 @@ class Attention(NamedTuple):
     scores: np.ndarray
     num_tags: int = 0
 
-    def alignment(self, layer=None):
+    def alignment(self, layer: int | None = None) -> list:
         """For each target token, the index of the source token with the largest score, averaged over heads.
 
         Args:
@@ -28,7 +28,7 @@ class Attention(NamedTuple):
         """
         return [self.num_tags + int(i) for i in self.mean_scores(layer)[:, self.num_tags :].argmax(axis=-1)]
 
-    def mean_scores(self, layer=None):
+    def mean_scores(self, layer: int | None = None) -> np.ndarray:
         """Scores (T, S), averaged over heads and layers.
 
         Args:
@@ -42,7 +42,7 @@ class Attention(NamedTuple):
         weights = self.agreement() ** 4 + 1e-6
         return np.tensordot(weights / weights.sum(), scores, axes=1)
 
-    def agreement(self):
+    def agreement(self) -> np.ndarray:
         """The agreement of each layer, from 0 to 1, see `mean_scores`; tags and end tokens do not count."""
         scores = self.scores.mean(axis=1)[:, :-1, self.num_tags : -1]
         if not scores.size:

@@ -1,12 +1,15 @@
 """What a model says about given translations: how probable they are, where it looked, which words it aligns."""
 
+from collections.abc import Iterator, Sequence
+from typing import Any
+
 from keras import ops
 
 from keras_transformer.models.scoring import token_log_probs
 from keras_transformer.text.confidence import word_log_probs
 from keras_transformer.text.special_ids import END_TOKEN_ID, shifted_right
 from keras_transformer.translation.batched_search import pad
-from keras_transformer.translation.codec import check_pairs
+from keras_transformer.translation.codec import Codec, check_pairs
 from keras_transformer.translation.compiled import FORWARD_ROWS, compile_function
 from keras_transformer.translation.documents import token_spans
 from keras_transformer.translation.results import Attention, TargetScore
@@ -23,12 +26,14 @@ class Scorer:
         codec: the `keras_transformer.translation.codec.Codec` of its vocabularies.
     """
 
-    def __init__(self, model, codec):
+    def __init__(self, model: Any, codec: Codec):
         self.model, self.codec = model, codec
         self._log_probs = compile_function(model, self._log_probs_of_a_batch, jit_compile=False)
         self._attention = compile_function(model, self._attention_of_a_batch, jit_compile=False)
 
-    def score(self, sources, targets, target_language=None):
+    def score(
+        self, sources: Sequence[str], targets: Sequence[str], target_language: str | Sequence[str] | None = None
+    ) -> list[TargetScore]:
         """How probable given translations are; see `Translator.score`."""
         rule = "each target translates its source"
         sources, targets = check_pairs(sources, targets, ("sources", "targets"), rule)
@@ -41,7 +46,9 @@ class Scorer:
             results.append(TargetScore(float(row.sum()), pieces, row.tolist(), sentence.truncated))
         return results
 
-    def align(self, sources, targets, target_language=None):
+    def align(
+        self, sources: Sequence[str], targets: Sequence[str], target_language: str | Sequence[str] | None = None
+    ) -> Iterator:
         """Aligns the tokens of given translations by cross-attention.
 
         Args:

@@ -1,6 +1,9 @@
 """From texts to translations: the codec, the search, and the codec again; once more where terms are missing."""
 
+from keras_transformer.text.glossary import Glossary
 from keras_transformer.text.placeholders import lost
+from keras_transformer.translation.batched_search import BatchedSearch
+from keras_transformer.translation.codec import Codec
 from keras_transformer.translation.results import Translation
 
 
@@ -13,7 +16,7 @@ class TextSearch:
         glossary: a `keras_transformer.Glossary` or None.
     """
 
-    def __init__(self, codec, search, glossary=None):
+    def __init__(self, codec: Codec, search: BatchedSearch, glossary: Glossary | None = None):
         if glossary and not codec.num_placeholders:
             raise ValueError(
                 "A glossary needs a vocabulary with placeholders, which stand for its terms in the model. Received: a "

@@ -4,7 +4,9 @@ Reference: "Attention Is All You Need" (Vaswani et al., 2017), section 6.1 (beam
 """
 
 import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
 from keras_transformer.models.ensemble import Ensemble
 from keras_transformer.models.transformer import Transformer
@@ -12,11 +14,13 @@ from keras_transformer.search.settings import SearchSettings
 from keras_transformer.settings import one_of
 from keras_transformer.text import markup
 from keras_transformer.text.glossary import Glossary
+from keras_transformer.text.tokenizer import Tokenizer
 from keras_transformer.training.run import Run
 from keras_transformer.translation import documents
 from keras_transformer.translation.batched_search import BatchedSearch
 from keras_transformer.translation.codec import Codec, check_texts
 from keras_transformer.translation.learning import add_confidence, check_calibrated, check_shortlist
+from keras_transformer.translation.results import TargetScore, TextTranslation
 from keras_transformer.translation.scorer import Scorer
 from keras_transformer.translation.text_search import TextSearch
 
@@ -66,14 +70,14 @@ class Translator:
 
     def __init__(
         self,
-        model,
-        source_tokenizer,
-        target_tokenizer=None,
-        max_source_length=128,
-        jit_compile="auto",
-        source_language=None,
-        target_language=None,
-        glossary=None,
+        model: Transformer | Ensemble,
+        source_tokenizer: Tokenizer,
+        target_tokenizer: Tokenizer | None = None,
+        max_source_length: int = 128,
+        jit_compile: bool | str = "auto",
+        source_language: str | None = None,
+        target_language: str | None = None,
+        glossary: Glossary | None = None,
         **settings,
     ):
         if not isinstance(model, Transformer | Ensemble):
@@ -96,7 +100,7 @@ class Translator:
         self.codec.check_sizes(model)
 
     @classmethod
-    def load(cls, folder, **kwargs):
+    def load(cls, folder: Any, **kwargs) -> "Translator":
         """The translator of a run folder, as `train_keras.py` writes it.
 
         Args:
@@ -125,21 +129,21 @@ class Translator:
         return translator
 
     @cached_property
-    def translation_language(self):
+    def translation_language(self) -> str | None:
         """Language code of the translations; None if it is not known."""
         return self.codec.target_language or (self.run and self.run.config().data.target_language)
 
     def translate(
         self,
-        texts,
-        num_hypotheses=1,
-        return_scores=False,
-        return_attention=False,
-        return_confidence=False,
-        prefixes=None,
-        target_language=None,
+        texts: Sequence[str],
+        num_hypotheses: int = 1,
+        return_scores: bool = False,
+        return_attention: bool = False,
+        return_confidence: bool = False,
+        prefixes: Sequence[str] | None = None,
+        target_language: str | Sequence[str] | None = None,
         **settings,
-    ):
+    ) -> list:
         """Translates texts and keeps their order; '' is translated to ''.
 
         If the vocabulary has placeholders, addresses, `{name}`, numbers with units, emoji and the like do not change;
@@ -184,7 +188,7 @@ class Translator:
             results = [[hypothesis.text for hypothesis in row] for row in results]
         return results if num_hypotheses > 1 else [row[0] for row in results]
 
-    def stream(self, texts, chunk_size=CHUNK_SIZE, **kwargs):
+    def stream(self, texts: Iterable[str], chunk_size: int = CHUNK_SIZE, **kwargs) -> Iterator:
         """Translates any number of texts in constant memory and keeps their order.
 
         Args:
@@ -211,7 +215,7 @@ class Translator:
             here = {name: list(itertools.islice(values, len(chunk))) for name, values in one_per_text.items()}
             yield from self.translate(chunk, **here, **kwargs)
 
-    def translate_text(self, text, return_sentences=False, **kwargs):
+    def translate_text(self, text: str, return_sentences: bool = False, **kwargs) -> str | TextTranslation:
         """Translates a whole text sentence by sentence: paragraphs, lists, mails.
 
         What stands between the sentences comes back unchanged: spaces, line breaks, indentation, bullets. A sentence of
@@ -241,7 +245,7 @@ class Translator:
             documents.warn_of_lost(translations, self.codec.num_placeholders)
         return found if return_sentences else found.text
 
-    def translate_html(self, html, **kwargs):
+    def translate_html(self, html: str, **kwargs) -> str:
         """Translates an HTML document or fragment; see `keras_transformer.text.markup.translate_html`.
 
         Text is translated as `translate_text` does; each inline element goes to the words that the model aligns with
@@ -257,11 +261,13 @@ class Translator:
         """
         return documents.translate_markup(self, markup.translate_html, html, kwargs)
 
-    def translate_xml(self, xml, **kwargs):
+    def translate_xml(self, xml: str, **kwargs) -> str:
         """Translates an XML document as `translate_html` does; see `keras_transformer.text.markup.translate_xml`."""
         return documents.translate_markup(self, markup.translate_xml, xml, kwargs)
 
-    def score(self, sources, targets, target_language=None):
+    def score(
+        self, sources: Sequence[str], targets: Sequence[str], target_language: str | Sequence[str] | None = None
+    ) -> list[TargetScore]:
         """How probable given translations are, computed by a full forward pass.
 
         Args:
