@@ -248,13 +248,7 @@ class BeamTrace(NamedTuple):
 
 
 def trace_beams(translator: "Translator", text: str, num_beams: int = TREE_BEAMS) -> BeamTrace:
-    """Searches for the translation of one sentence and records every prefix that the search kept.
-
-    Args:
-        translator: a `Translator`, on TensorFlow.
-        text: a sentence.
-        num_beams: Defaults to 4.
-    """
+    """Searches for the translation of one sentence, on TensorFlow, and records every prefix that the search kept."""
     steps, hypotheses = _recorded_search(translator, text, num_beams)
     pieces = translator.target_tokenizer.pieces
     trace = BeamTrace([pieces([START_TOKEN_ID])], [[0]], [[0.0]], [])
@@ -315,28 +309,12 @@ def _beam(translator, text, reference):
     yield "beam_tree", figures.beam_tree(*trace_beams(translator, text))
 
 
-_DRAWINGS = {
-    "positions": _positions,
-    "embeddings": _embeddings,
-    "masks": _masks,
-    "attention": _attention,
-    "schedule": _schedule,
-    "curves": _curves,
-    "beam": _beam,
-}
+_FUNCTIONS = (_positions, _embeddings, _masks, _attention, _schedule, _curves, _beam)
+_DRAWINGS = {function.__name__.removeprefix("_"): function for function in _FUNCTIONS}
 
 
 def explorer(translator: "Translator", texts: Iterable[str], title: str) -> str:
-    """A page in one file that shows the attention scores of a word, in every head and layer, when you point at it.
-
-    Args:
-        translator: a `Translator`.
-        texts: sentences.
-        title: the title of the page.
-
-    Returns:
-        HTML.
-    """
+    """HTML in one file that shows the attention scores of a word, in every head and layer, when you point at it."""
     sentences = [_explored(text, read_attention(translator, text)) for text in texts]
     page = Path(__file__).with_name("explorer.html").read_text(encoding="utf-8")
     # The policy: whatever a sentence contains, the page loads nothing and runs only its own script.

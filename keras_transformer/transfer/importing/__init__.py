@@ -86,15 +86,7 @@ class Weights(NamedTuple):
 
 
 class Imported(NamedTuple):
-    """What `read` makes of a folder.
-
-    Attributes:
-        model: a `Transformer`.
-        tokenizers: of source and target.
-        config: the `RunConfig` of the run.
-        spaces: the `IdSpace` of source and target.
-        original: the `Original`.
-    """
+    """What `read` makes of a folder: the `Transformer`, and for source and target a tokenizer and an `IdSpace`."""
 
     model: Any
     tokenizers: tuple[SentencePieceTokenizer, ...]
@@ -168,12 +160,7 @@ def _checked_folder(folder):
 
 
 def write(imported: Imported, run: Run | Path | str, overwrite: bool = False) -> Run:
-    """Writes a run folder. It appears complete or not at all.
-
-    Args:
-        imported: from `read`.
-        run: a `Run` or the path of its folder.
-        overwrite: whether to replace the run in the folder. Defaults to False.
+    """Writes a run folder, which appears complete or not at all; `overwrite` replaces the run in it.
 
     Raises:
         ConfigError: the folder exists, and `overwrite` is False.
@@ -268,10 +255,7 @@ def different_ids(imported: Imported, texts: Sequence[str]) -> list[list[str]]:
     """The texts of which the tokenizers do not give the ids of the original.
 
     The original splits off a language tag, encodes the rest with SentencePiece, and looks the pieces up in its list; a
-    piece that it does not find is the unknown token.
-
-    Returns:
-        For source and target a list of the texts whose ids differ.
+    piece that it does not find is the unknown token. Returns a list of texts for each of source and target.
     """
     import sentencepiece
 

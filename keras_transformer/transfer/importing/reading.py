@@ -155,11 +155,12 @@ def transformers_settings(
         raise unfit(path, f"eos_token_id must be {end[1]}, the id of '</s>': it alone ends texts", ids["eos_token_id"])
     start_counts = start != end[1] and not generation.get("renormalize_logits")
     harmless = {**NOT_CARRIED_OVER, "bad_words_ids": [[start]], "forced_eos_token_id": end[1]}
-    notes = [
-        f"{name} is not carried over: {generation[name]!r}."
-        for name, value in harmless.items()
-        if name not in ignored and generation.get(name) != value and _has_effect(name, generation.get(name))
-    ]
+    notes = []
+    for name in (name for name in harmless if name not in ignored):
+        value = generation.get(name)
+        has_effect = value is not None if name.endswith("_id") else bool(value)
+        if has_effect and value != harmless[name]:
+            notes.append(f"{name} is not carried over: {value!r}.")
     if start_counts:
         notes.append(
             f"the start token {tokens[1][start]} counts in the softmax, as in transformers, because {path.name} has no "
@@ -177,10 +178,6 @@ def transformers_settings(
         "max_length": config["max_position_embeddings"],
         "notes": tuple(notes),
     }
-
-
-def _has_effect(name, value):
-    return value is not None if name.endswith("_id") else bool(value)
 
 
 def _search(path, generation, positions):
