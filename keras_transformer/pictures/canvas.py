@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
+Tokens = Sequence[str]
+
 BLUE, ORANGE, GREEN, PURPLE, GREY, LIGHT_GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#767676", "#AAAAAA"
 STROKES = list(zip((BLUE, ORANGE, GREEN, PURPLE), ("-", "--", "-.", ":"), strict=True))
 # The scale for amounts from 0 to 1 begins with white. In the scale for signed numbers, 0 has the middle lightness.
@@ -51,7 +53,7 @@ def array(name: str, values: Any, shape: str) -> np.ndarray:
     return values
 
 
-def scores(values: Any, shape: str, rows: Sequence[str], columns: Sequence[str]) -> np.ndarray:
+def scores(values: Any, shape: str, rows: Tokens, columns: Tokens) -> np.ndarray:
     """Attention scores as an array whose last two axes have a token for each index."""
     values = array("scores", values, shape)
     if values.shape[-2:] != (len(rows), len(columns)):
@@ -74,7 +76,7 @@ def plain(tokens: Iterable[str]) -> list[str]:
     return [token.replace("$", r"\$") for token in tokens]
 
 
-def name_cells(axes: "Axes", columns: Sequence[str], rows: Sequence[str], size: int = 9) -> None:
+def name_cells(axes: "Axes", columns: Tokens, rows: Tokens, size: int = 9) -> None:
     """Writes tokens at the axes instead of numbers."""
     axes.set_xticks(range(len(columns)), plain(columns), rotation=90, fontsize=size)
     axes.set_yticks(range(len(rows)), plain(rows), fontsize=size)

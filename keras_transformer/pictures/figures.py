@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from keras_transformer.pictures import canvas
-from keras_transformer.pictures.canvas import empty_figure
+from keras_transformer.pictures.canvas import Tokens, empty_figure
 from keras_transformer.pictures.training_figures import (  # noqa: F401 (names of this module)
     beam_tree,
     label_smoothing,
@@ -185,7 +185,7 @@ def _rings(table):
 # Embeddings (section 3.4).
 
 
-def embeddings(tokens: Sequence[str], before: np.ndarray, after: np.ndarray) -> "Figure":
+def embeddings(tokens: Tokens, before: np.ndarray, after: np.ndarray) -> "Figure":
     """Token embeddings before and after positions are added, projected to the first two principal components.
 
     Args:
@@ -219,7 +219,7 @@ def embeddings(tokens: Sequence[str], before: np.ndarray, after: np.ndarray) -> 
 # Masks (section 3.2.3).
 
 
-def masks(padding_mask: np.ndarray, tokens: Sequence[Sequence[str]]) -> "Figure":
+def masks(padding_mask: np.ndarray, tokens: Sequence[Tokens]) -> "Figure":
     """The padding mask of a batch, the causal mask, and both combined: a row of pictures per sentence.
 
     Args:
@@ -248,11 +248,7 @@ def masks(padding_mask: np.ndarray, tokens: Sequence[Sequence[str]]) -> "Figure"
 
 
 def masked_attention(
-    before: np.ndarray,
-    after: np.ndarray,
-    query_tokens: Sequence[str],
-    key_tokens: Sequence[str],
-    mask_name: str = "causal mask",
+    before: np.ndarray, after: np.ndarray, query_tokens: Tokens, key_tokens: Tokens, mask_name: str = "causal mask"
 ) -> "Figure":
     """The attention of one head without and with a mask. Rows add up to 1; masked scores are exactly 0.
 
@@ -283,7 +279,7 @@ def masked_attention(
 # Attention (section 3.2).
 
 
-def attention_grid(scores: np.ndarray, query_tokens: Sequence[str], key_tokens: Sequence[str], title: str) -> "Figure":
+def attention_grid(scores: np.ndarray, query_tokens: Tokens, key_tokens: Tokens, title: str) -> "Figure":
     """The attention scores of every layer (rows) and head (columns).
 
     Args:
@@ -310,11 +306,7 @@ def attention_grid(scores: np.ndarray, query_tokens: Sequence[str], key_tokens: 
 
 
 def attention(
-    scores: np.ndarray,
-    query_tokens: Sequence[str],
-    key_tokens: Sequence[str],
-    title: str,
-    alignment: Sequence[int] | None = None,
+    scores: np.ndarray, query_tokens: Tokens, key_tokens: Tokens, title: str, alignment: Sequence[int] | None = None
 ) -> "Figure":
     """The attention scores of one head, or the mean of several, in a large picture.
 
@@ -337,7 +329,7 @@ def attention(
     return figure
 
 
-def token_attention(scores: np.ndarray, query: str, key_tokens: Sequence[str], title: str) -> "Figure":
+def token_attention(scores: np.ndarray, query: str, key_tokens: Tokens, title: str) -> "Figure":
     """What one token looks at: its attention scores in every head, and their mean.
 
     Args:

@@ -15,6 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import regex
 
+Numbers = Sequence[float] | np.ndarray
+
 WORD = regex.compile(r"[\p{L}\p{N}][\p{L}\p{N}\p{M}'’-]*")
 # Probabilities are kept away from 0 and 1, where logarithms end.
 SMALLEST = 1e-6
@@ -52,7 +54,7 @@ class Calibration(NamedTuple):
     right: float
 
     @classmethod
-    def fit(cls, log_probs: Sequence[float] | np.ndarray, right: Sequence[bool] | np.ndarray) -> "Calibration":
+    def fit(cls, log_probs: Numbers, right: Numbers) -> "Calibration":
         """Fits the numbers by maximum likelihood.
 
         Args:
@@ -83,7 +85,7 @@ class Calibration(NamedTuple):
             kept.remove(int(numbers[:2].argmin()))
         return cls(*numbers.tolist(), len(right), float(right.mean()))
 
-    def __call__(self, log_probs: Sequence[float] | np.ndarray) -> np.ndarray:
+    def __call__(self, log_probs: Numbers) -> np.ndarray:
         """The confidences of words with these log probabilities."""
         return _sigmoid(_features(log_probs) @ np.array(self[:3]))
 
@@ -157,7 +159,7 @@ def right_words(text: str, reference: str) -> list[bool]:
     return right
 
 
-def ranking(confidences: Sequence[float] | np.ndarray, right: Sequence[bool] | np.ndarray) -> float:
+def ranking(confidences: Numbers, right: Numbers) -> float:
     """How well confidences rank: the probability that a right word has a higher one than a wrong word (AUC).
 
     Example:
@@ -172,9 +174,7 @@ def ranking(confidences: Sequence[float] | np.ndarray, right: Sequence[bool] | n
     return float((ranks[right].sum() - good * (good + 1) / 2) / (good * bad))
 
 
-def calibration_error(
-    confidences: Sequence[float] | np.ndarray, right: Sequence[bool] | np.ndarray, bins: int = 10
-) -> float:
+def calibration_error(confidences: Numbers, right: Numbers, bins: int = 10) -> float:
     """The mean difference between confidence and share of right words in bins of equal width (ECE).
 
     "Obtaining Well Calibrated Probabilities Using Bayesian Binning" (Naeini et al., 2015).

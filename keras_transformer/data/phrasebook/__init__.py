@@ -13,11 +13,11 @@ Three decisions make English -> German a function that a small model can learn a
 """
 
 import hashlib
-import random
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, islice
+from random import Random
 
 from keras_transformer.data.phrasebook import grammar, lexicon
 from keras_transformer.data.phrasebook.grammar import NOTHING, PRONOUN, Clause, Phrase, Text, attach, put
@@ -26,12 +26,12 @@ from keras_transformer.data.phrasebook.lexicon import ACC, ADJECTIVE, DAT, NOUN,
 # Random clauses.
 
 
-def random_clock(rng: random.Random) -> Text:
+def random_clock(rng: Random) -> Text:
     """A time of day, every quarter of an hour."""
     return grammar.clock(rng.randint(1, 12), rng.choice(("full", "half", "past", "to")))
 
 
-def random_time(rng: random.Random, tense: str, with_clock: bool) -> Text:
+def random_time(rng: Random, tense: str, with_clock: bool) -> Text:
     """A time that fits the tense, sometimes with the hour ("tomorrow at three o'clock")."""
     dated = tense in ("future", "past")
     day, month = rng.choice(lexicon.pairs(lexicon.DAYS)), rng.choice(lexicon.pairs(lexicon.MONTHS))
@@ -46,7 +46,7 @@ def random_time(rng: random.Random, tense: str, with_clock: bool) -> Text:
     return time
 
 
-def random_tense(rng: random.Random, verb: Verb, negated: bool) -> tuple[str, str, Text]:
+def random_tense(rng: Random, verb: Verb, negated: bool) -> tuple[str, str, Text]:
     """Tense, modal and time: states have only the plain present, habits are not negated."""
     options = ["present"]
     if "x" not in verb.uses:
@@ -64,7 +64,7 @@ def random_tense(rng: random.Random, verb: Verb, negated: bool) -> tuple[str, st
 
 
 def random_phrase(
-    rng: random.Random, kinds: tuple[str, ...], determiners: tuple[str, ...] = ("the",), plurals: float = 0.0
+    rng: Random, kinds: tuple[str, ...], determiners: tuple[str, ...] = ("the",), plurals: float = 0.0
 ) -> Phrase:
     """A noun of these kinds with a determiner ("my" is any possessive) and sometimes an adjective."""
     noun = rng.choice([noun for noun in NOUN.values() if noun.kind in kinds])
@@ -83,7 +83,7 @@ def random_phrase(
     return grammar.noun_phrase(noun, determiner, adjective, plural)
 
 
-def random_person(rng: random.Random, pronouns: float = 0.3, plurals: float = 0.25) -> Phrase:
+def random_person(rng: Random, pronouns: float = 0.3, plurals: float = 0.25) -> Phrase:
     """A pronoun, a name or a phrase for one or more people."""
     if rng.random() < pronouns:
         return rng.choice(list(PRONOUN.values()))
@@ -92,7 +92,7 @@ def random_person(rng: random.Random, pronouns: float = 0.3, plurals: float = 0.
     return random_phrase(rng, PEOPLE, ("the", "the", "the", "a"), plurals)
 
 
-def random_subject(rng: random.Random, verb: Verb) -> Phrase:
+def random_subject(rng: Random, verb: Verb) -> Phrase:
     """The subject: people, and for some verbs also animals or trains."""
     if "t" in verb.uses and rng.random() < 0.5:
         return random_phrase(rng, ("transport",))
@@ -101,7 +101,7 @@ def random_subject(rng: random.Random, verb: Verb) -> Phrase:
     return random_person(rng)
 
 
-def random_other(rng: random.Random, subject: Phrase) -> Phrase:
+def random_other(rng: Random, subject: Phrase) -> Phrase:
     """A definite person other than the subject."""
     while True:
         person = random_person(rng, plurals=0.1)
@@ -111,7 +111,7 @@ def random_other(rng: random.Random, subject: Phrase) -> Phrase:
             return person
 
 
-def random_place(rng: random.Random, table: str, kinds: tuple[str, ...], definite: bool = False) -> Text:
+def random_place(rng: Random, table: str, kinds: tuple[str, ...], definite: bool = False) -> Text:
     """A preposition from a table, with a noun that the preposition and the verb allow."""
     allowed = [(row, tuple(kind for kind in row[3].split(",") if kind in kinds)) for row in lexicon.rows(table)]
     (en, de, case, _), fitting = rng.choice([(row, fitting) for row, fitting in allowed if fitting])
@@ -119,7 +119,7 @@ def random_place(rng: random.Random, table: str, kinds: tuple[str, ...], definit
     return grammar.prepositional(en, de, int(case), random_phrase(rng, fitting, determiners))
 
 
-def random_adjunct(rng: random.Random, verb: Verb, subject: Phrase) -> Text:
+def random_adjunct(rng: Random, verb: Verb, subject: Phrase) -> Text:
     """A phrase that the verb allows but does not require: for, with or without somebody, or a place."""
     uses = [use for use in "bccl" if use in verb.uses]
     if not uses or rng.random() < 0.6:
@@ -131,7 +131,7 @@ def random_adjunct(rng: random.Random, verb: Verb, subject: Phrase) -> Text:
     return grammar.prepositional(*(("for", "für", ACC) if use == "b" else companionship), random_other(rng, subject))
 
 
-def random_objects(rng: random.Random, verb: Verb, subject: Phrase, negated: bool) -> tuple[tuple[Phrase, int], ...]:
+def random_objects(rng: Random, verb: Verb, subject: Phrase, negated: bool) -> tuple[tuple[Phrase, int], ...]:
     """The objects that the verb requires; a negated clause has "kein" instead of "ein"."""
     article = "no" if negated else "a"
     plurals = 0.3 if "m" in verb.uses else 0.0
@@ -152,7 +152,7 @@ def random_objects(rng: random.Random, verb: Verb, subject: Phrase, negated: boo
     return ()
 
 
-def random_clause(rng: random.Random, negations: float = 0.15, general: bool = False) -> Clause:
+def random_clause(rng: Random, negations: float = 0.15, general: bool = False) -> Clause:
     """All parts of a clause; a `general` clause is a habit without a time."""
     frames = ["accusative"] * 4 + ["dative", "giving", "plain", "location", "motion", "placing"]
     frame = rng.choice([frame for frame in frames if not (general and frame in ("giving", "placing"))])
@@ -176,24 +176,24 @@ def random_clause(rng: random.Random, negations: float = 0.15, general: bool = F
 # Constructions.
 
 
-def statement(rng: random.Random) -> Text:
+def statement(rng: Random) -> Text:
     """A main clause; the German verb stays second when the time comes first."""
     clause = random_clause(rng)
     return grammar.time_first(clause) if rng.random() < 0.45 else put(clause)
 
 
-def yes_no_question(rng: random.Random) -> Text:
+def yes_no_question(rng: Random) -> Text:
     """A question that begins with the verb."""
     return put(random_clause(rng, negations=0), "question")
 
 
-def who_question(rng: random.Random) -> Text:
+def who_question(rng: Random) -> Text:
     """A question about the subject, in the word order of a statement."""
     text = put(replace(random_clause(rng, negations=0), subject=grammar.WHO))
     return replace(text, en=text.en + "?", de=text.de + "?")
 
 
-def wh_question(rng: random.Random) -> Text:
+def wh_question(rng: Random) -> Text:
     """A question for a part of a clause, which is left out; German distinguishes "wo" and "wohin", "wen" and "wem"."""
     clause = random_clause(rng, negations=0)
     frame = clause.verb.frame
@@ -212,7 +212,7 @@ def wh_question(rng: random.Random) -> Text:
     return put(rest, "question", front)
 
 
-def reported(rng: random.Random) -> Text:
+def reported(rng: Random) -> Text:
     """A clause with "that" or "whether": "She says that ...", "Do you know whether ...?"."""
     subject = random_person(rng, pronouns=0.6, plurals=0.1)
     style = rng.choice(("that", "that", "ask", "doubt", "question"))
@@ -229,13 +229,13 @@ def reported(rng: random.Random) -> Text:
     return attach(outer, grammar.subordinate("whether", "ob", inner))
 
 
-def because(rng: random.Random) -> Text:
+def because(rng: Random) -> Text:
     """A feeling and its reason."""
     feeling = grammar.state(random_person(rng, pronouns=0.6), ADJECTIVE[rng.choice(("happy", "sad"))])
     return attach(put(feeling), grammar.subordinate("because", "weil", random_clause(rng)))
 
 
-def conditional(rng: random.Random) -> Text:
+def conditional(rng: Random) -> Text:
     """A clause with "wenn", after the main clause or in its first place, where the main verb follows at once."""
     main = random_clause(rng, negations=0.1, general=True)
     condition = Clause(grammar.IT, VERB[rng.choice(("regnen", "schneien"))])
@@ -250,7 +250,7 @@ def conditional(rng: random.Random) -> Text:
     return put(main, front=replace(clause, en=clause.en + ",", de=clause.de + ","))
 
 
-def description(rng: random.Random) -> Text:
+def description(rng: Random) -> Text:
     """How people and things are or were, also as a question."""
     subject = random_phrase(rng, tuple(lexicon.NOUN_TABLE), ("the", "my"), plurals=0.25)
     if rng.random() < 0.3:
@@ -266,7 +266,7 @@ def description(rng: random.Random) -> Text:
     return put(replace(clause, negated=rng.random() < 0.2))
 
 
-def whereabouts(rng: random.Random) -> Text:
+def whereabouts(rng: Random) -> Text:
     """Where somebody or something is, also as a question."""
     if rng.random() < 0.6:
         subject = random_phrase(rng, ("reading", "clothes", "thing", "animal"), ("the", "my"), plurals=0.2)
@@ -280,7 +280,7 @@ def whereabouts(rng: random.Random) -> Text:
     return put(replace(clause, complement=place, negated=rng.random() < 0.15))
 
 
-def measure(rng: random.Random) -> Text:
+def measure(rng: Random) -> Text:
     """How old somebody is, what something costs or how many somebody has."""
     style = rng.choice(("age", "age", "price", "price", "amount"))
     if style == "amount":
@@ -305,14 +305,14 @@ def measure(rng: random.Random) -> Text:
     return put(replace(clause, complement=Text(f"{en} {unit.en}", f"{de} {unit.de}", combinations)))
 
 
-def belonging(rng: random.Random) -> Text:
+def belonging(rng: Random) -> Text:
     """Whose something is; "gehören" takes the dative."""
     subject = random_phrase(rng, ("animal", "vehicle", "clothes", "thing", "home"), plurals=0.3)
     objects = ((random_other(rng, subject), DAT),)
     return put(Clause(subject, VERB["gehören"], objects, negated=rng.random() < 0.2))
 
 
-def calendar(rng: random.Random) -> Text:
+def calendar(rng: Random) -> Text:
     """The time, the day and the date."""
     if rng.random() < 0.4:
         hour = random_clock(rng)
@@ -376,7 +376,7 @@ def words(text: str) -> list[str]:
     return text.rstrip(".?").replace(",", "").split()
 
 
-def random_sentence(rng: random.Random) -> Sentence:
+def random_sentence(rng: Random) -> Sentence:
     """A sentence of a random construction, with a capital and a final mark."""
     construction = rng.choices(list(CONSTRUCTIONS), list(CONSTRUCTIONS.values()))[0]
     text = construction(rng)
@@ -385,7 +385,7 @@ def random_sentence(rng: random.Random) -> Sentence:
     return Sentence(en, de, construction.__name__, text.combinations)
 
 
-def distinct_sentences(rng: random.Random) -> Iterator[Sentence]:
+def distinct_sentences(rng: Random) -> Iterator[Sentence]:
     """Yields short sentences endlessly; no English and no German sentence occurs twice."""
     seen: set[str] = set()
     while True:
@@ -399,7 +399,7 @@ def distinct_sentences(rng: random.Random) -> Iterator[Sentence]:
 def corpus(seed: int = 0) -> dict[str, list[Sentence]]:
     """The `Sentence`s of the splits "train", "validation" and "test"."""
     train, held_out = [], []
-    sentences = distinct_sentences(random.Random(seed))
+    sentences = distinct_sentences(Random(seed))
     while len(train) < SIZES["train"]:
         sentence = next(sentences)
         (held_out if sentence.is_held_out else train).append(sentence)
