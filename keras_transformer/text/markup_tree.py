@@ -267,7 +267,7 @@ class HtmlTree(_Tree):
             self.end()
         self.end(close)
 
-    def end(self, close=None):
+    def end(self, close: str | None = None) -> Node:
         self.around.pop()
         self.places[self.path[-1].name].pop()
         return super().end(close)
