@@ -10,9 +10,10 @@ import html
 import json
 import re
 import sys
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import keras
 import numpy as np
@@ -26,8 +27,11 @@ from keras_transformer.text.special_ids import END_TOKEN_ID, PAD_TOKEN_ID, START
 from keras_transformer.translation.batched_search import pad
 from keras_transformer.translation.results import Attention
 
+if TYPE_CHECKING:
+    from keras_transformer.translation.translator import Translator
+
 # The sentences for the masks if there is no run.
-EXAMPLE = [["the", "cat", "sat", "on", "the", "mat"], ["it", "slept"]]
+EXAMPLE = [["the", "cat", "sat", "on", "the", "mat"], ["it", "slept", *["<pad>"] * 4]]
 # Maximum number of sentences that are scored by length.
 SCORED = 600
 # With more beams the tree cannot be read.
@@ -48,16 +52,16 @@ class Reading(NamedTuple):
         translation: the text.
     """
 
-    source_tokens: list
-    input_tokens: list
-    target_tokens: list
+    source_tokens: list[str]
+    input_tokens: list[str]
+    target_tokens: list[str]
     encoder: np.ndarray
     decoder: np.ndarray
     cross: np.ndarray
     translation: str
 
 
-def read_attention(translator, text):
+def read_attention(translator: "Translator", text: str) -> Reading:
     """Translates one sentence and returns its `Reading`.
 
     Raises:
@@ -70,22 +74,19 @@ def read_attention(translator, text):
     inputs = shifted_right(translation.token_ids)
     scores = translator.model.attention_scores(np.array([source]), np.array([inputs]))
     pieces = translator.target_tokenizer.pieces
+    tokens = translator.source_tokenizer.pieces(source), pieces(inputs), pieces(translation.token_ids)
     arrays = (np.stack([_numpy(layer)[0] for layer in kind]) for kind in scores)
-    return Reading(
-        translator.source_tokenizer.pieces(source),
-        pieces(inputs),
-        pieces(translation.token_ids),
-        *arrays,
-        translation.text,
-    )
+    return Reading(*tokens, *arrays, translation.text)
 
 
-def draw(kind, translator=None, text=None, reference=None):
+def draw(
+    kind: str, translator: "Translator | None" = None, text: str | None = None, reference: str | None = None
+) -> Iterator[tuple[str, Any]]:
     """The pictures of one kind.
 
     Args:
-        kind: one of `config.PICTURES`.
-        translator: a `Translator` that was loaded from a run. Defaults to None, for `config.PICTURES_WITHOUT_RUN`.
+        kind: one of `PICTURES`.
+        translator: a `Translator` that was loaded from a run. Defaults to None, for `PICTURES_WITHOUT_RUN`.
         text: the sentence that the pictures show.
         reference: its right translation, for `"curves"`. Defaults to the model's translation.
 
@@ -106,8 +107,7 @@ def draw(kind, translator=None, text=None, reference=None):
 
 
 def _positions(translator, text, reference):
-    table = positional_encoding(50, 256)
-    yield "positional_encoding", figures.positional_encoding(table)
+    yield "positional_encoding", figures.positional_encoding(positional_encoding(50, 256))
     yield "sinusoids", figures.sinusoids(positional_encoding(100, 20))
     yield "position_cosine", figures.position_similarity(positional_encoding(100, 128))
     yield "position_dot_product", figures.position_similarity(positional_encoding(100, 128), "dot")
@@ -119,20 +119,16 @@ def _positions(translator, text, reference):
 
 
 def _embeddings(translator, text, reference):
-    ids = translator.codec.source_ids([text])[0]
+    ids = np.array(translator.codec.source_ids([text]))
     layer = translator.model.encoder_embedding
-    after = _numpy(layer(np.array([ids])))[0]
-    before = _numpy(layer.token_embedding(np.array([ids])))[0]
-    before = before * layer.hidden_dim**0.5 if layer.scale_embeddings else before
-    yield "embeddings", figures.embeddings(translator.source_tokenizer.pieces(ids), before, after)
+    scale = layer.hidden_dim**0.5 if layer.scale_embeddings else 1
+    before, after = _numpy(layer.token_embedding(ids))[0] * scale, _numpy(layer(ids))[0]
+    yield "embeddings", figures.embeddings(translator.source_tokenizer.pieces(ids[0]), before, after)
 
 
 def _masks(translator, text, reference):
     if translator is None:
-        rows = EXAMPLE
-        length = max(map(len, rows))
-        tokens = [row + ["<pad>"] * (length - len(row)) for row in rows]
-        yield "masks", figures.masks([[token != "<pad>" for token in row] for row in tokens], tokens)
+        yield "masks", figures.masks([[token != "<pad>" for token in row] for row in EXAMPLE], EXAMPLE)
         return
     # The decoder's input is a translation and its first half. The decoder's first block shows how masks change scores.
     written = list(translator.translate([text], return_scores=True)[0].token_ids)[:9]
@@ -154,16 +150,12 @@ def _attention(translator, text, reference):
     reading = read_attention(translator, text)
     written, source = reading.target_tokens, reading.source_tokens
     yield "encoder_self_attention", figures.attention_grid(reading.encoder, source, source, "Encoder self-attention")
-    yield (
-        "decoder_self_attention",
-        figures.attention_grid(
-            reading.decoder, written, reading.input_tokens, "Decoder self-attention: what it reads to write each token"
-        ),
-    )
+    title = "Decoder self-attention: what it reads to write each token"
+    yield "decoder_self_attention", figures.attention_grid(reading.decoder, written, reading.input_tokens, title)
     yield "cross_attention", figures.attention_grid(reading.cross, written, source, "Cross-attention")
     # The head, and below the layer, with the largest scores: they point most clearly to single tokens.
-    clear = reading.cross.max(axis=-1).mean(axis=-1)
-    layer, head = np.unravel_index(clear.argmax(), clear.shape)
+    clarity = reading.cross.max(axis=-1).mean(axis=-1)
+    layer, head = np.unravel_index(clarity.argmax(), clarity.shape)
     title = f"Cross-attention, layer {layer}, head {head}"
     yield "attention", figures.attention(reading.cross[layer, head], written, source, title)
     mean = reading.cross.mean(axis=1)
@@ -228,19 +220,18 @@ def _bleu_by_length(translator):
     translations = translator.translate(sources)
     words = np.array([len(source.split()) for source in sources])
     edges = np.unique(np.quantile(words, np.linspace(0, 1, 6)).astype(int))
-    names, scores, counts = [], [], []
+    bars = []
     for low, high in zip([0, *edges[1:-1]], edges[1:] if len(edges) > 1 else edges, strict=True):
         group = np.flatnonzero((words > low) & (words <= high))
         if len(group):
-            hypotheses, right = ([side[i] for i in group] for side in (translations, references))
-            first = min(words[group])
-            names.append(f"{first}-{high}" if first < high else str(high))
-            scores.append(corpus_scores(hypotheses, right, data.sacrebleu_tokenizer()).bleu)
-            counts.append(len(group))
-    return figures.score_by_length(names, scores, counts)
+            hypotheses, wanted = ([side[i] for i in group] for side in (translations, references))
+            shortest = min(words[group])
+            name = f"{shortest}-{high}" if shortest < high else str(high)
+            bars.append((name, corpus_scores(hypotheses, wanted, data.sacrebleu_tokenizer()).bleu, len(group)))
+    return figures.score_by_length(*zip(*bars, strict=True))
 
 
-def example_sentences(translator, count):
+def example_sentences(translator: "Translator", count: int) -> Sequence[tuple[str, str]]:
     """Pairs from all parts of a test set of the translator's run that are short enough for a picture."""
     pairs = one_test_set(translator.run.config().data, translator.codec.target_language).pairs
     short = [pair for pair in pairs if 5 <= len(pair[0].split()) <= 9] or pairs
@@ -250,22 +241,42 @@ def example_sentences(translator, count):
 class BeamTrace(NamedTuple):
     """The steps of a beam search; see `figures.beam_tree`."""
 
-    tokens: list
-    parents: list
-    totals: list
-    hypotheses: list
+    tokens: list[list[str]]
+    parents: list[list[int]]
+    totals: list[list[float]]
+    hypotheses: list[tuple[int, int, float]]
 
 
-def trace_beams(translator, text, num_beams=TREE_BEAMS):
-    """Searches for the translation of one sentence and records every prefix that the search kept.
+def trace_beams(translator: "Translator", text: str, num_beams: int = TREE_BEAMS) -> BeamTrace:
+    """Searches for the translation of one sentence, on TensorFlow, and records every prefix that the search kept."""
+    steps, hypotheses = _recorded_search(translator, text, num_beams)
+    pieces = translator.target_tokenizer.pieces
+    trace = BeamTrace([pieces([START_TOKEN_ID])], [[0]], [[0.0]], [])
+    paths = {(): (0, 0)}  # Tokens -> the step and the beam that have read them.
+    totals = np.zeros(num_beams)
+    for number, (token_ids, ancestors, _) in enumerate(steps[1:], 1):
+        parents = ancestors[:, number - 1] * (number > 1)
+        totals = totals[parents] + steps[number - 1][2][parents, token_ids]
+        trace.tokens.append(pieces(token_ids))
+        trace.parents.append(parents.tolist())
+        trace.totals.append(totals.tolist())
+        for beam, row in enumerate(ancestors):
+            path = (*(int(steps[t][0][row[t]]) for t in range(1, number)), int(token_ids[beam]))
+            paths[path] = (number, beam)
+    for ids, score in zip(*(_numpy(x)[0] for x in hypotheses), strict=True):
+        if score > NO_HYPOTHESIS:
+            ids = tuple(ids.astype(int).tolist())
+            # The decoder never reads the last token: the end token, or the token at the limit.
+            last = ids.index(END_TOKEN_ID) if END_TOKEN_ID in ids else len(ids) - 1
+            trace.hypotheses.append((*paths[ids[:last]], float(score)))
+    return trace
 
-    Args:
-        translator: a `Translator`, on TensorFlow.
-        text: a sentence.
-        num_beams: Defaults to 4.
 
-    Returns:
-        `BeamTrace`.
+def _recorded_search(translator, text, num_beams):
+    """The steps of a search, and its result.
+
+    A step has the tokens (K,) that the beams read, the beams (K, T) that these tokens follow, and the log probabilities
+    (K, V) of the next token.
     """
     # Without a shortlist: its numbers are not those of the vocabulary, which the tree names.
     settings = translator.settings.replace(num_beams=num_beams, sampling=False, shortlist=0)
@@ -281,8 +292,8 @@ def trace_beams(translator, text, num_beams=TREE_BEAMS):
         def step(token_ids, cache, index, ancestors):
             logits, cache = take(token_ids, cache, index, ancestors)
             log_probs = keras.ops.log_softmax(keras.ops.cast(logits, "float32"))
-            own = np.zeros((1, limits[0])) if ancestors is None else _numpy(ancestors)[0]  # Greedy search has none.
-            steps.append((_numpy(token_ids), own, _numpy(log_probs)))
+            followed = np.zeros((1, limits[0])) if ancestors is None else _numpy(ancestors)[0]  # Greedy search: none.
+            steps.append((_numpy(token_ids).astype(int), followed.astype(int), _numpy(log_probs)))
             return logits, cache
 
         decoder.step = step
@@ -290,89 +301,46 @@ def trace_beams(translator, text, num_beams=TREE_BEAMS):
 
     recorder = SimpleNamespace(start_decoding=start_decoding)
     vocabulary = translator.search.vocabulary(translator.shortlist)
-    required = placeholders_of(source, vocabulary.num_placeholders)
-    shared = {"required": required, "vocabulary": vocabulary}
-    hypotheses = search(recorder, source, limits, int(limits[0]), settings, num_beams, **shared)
-    pieces = translator.target_tokenizer.pieces
-    trace = BeamTrace([pieces([START_TOKEN_ID])], [[0]], [[0.0]], [])
-    paths = {(): (0, 0)}  # Tokens -> the step and the beam that have read them.
-    before = np.zeros(num_beams)
-    for number, (token_ids, ancestors, _) in enumerate(steps[1:], 1):
-        parents = ancestors[:, number - 1].astype(int) * (number > 1)
-        totals = before[parents] + steps[number - 1][2][parents, token_ids.astype(int)]
-        trace.tokens.append(pieces(token_ids.astype(int)))
-        trace.parents.append(parents.tolist())
-        trace.totals.append(totals.tolist())
-        for beam, row in enumerate(ancestors.astype(int)):
-            path = (*(int(steps[t][0][row[t]]) for t in range(1, number)), int(token_ids[beam]))
-            paths[path] = (number, beam)
-        before = totals
-    for ids, score in zip(*(_numpy(x)[0] for x in hypotheses), strict=True):
-        if score > NO_HYPOTHESIS:
-            ids = tuple(ids.astype(int).tolist())
-            # The decoder never reads the last token: the end token, or the token at the limit.
-            last = ids.index(END_TOKEN_ID) if END_TOKEN_ID in ids else len(ids) - 1
-            trace.hypotheses.append((*paths[ids[:last]], float(score)))
-    return trace
+    shared = {"required": placeholders_of(source, vocabulary.num_placeholders), "vocabulary": vocabulary}
+    return steps, search(recorder, source, limits, int(limits[0]), settings, num_beams, **shared)
 
 
 def _beam(translator, text, reference):
     yield "beam_tree", figures.beam_tree(*trace_beams(translator, text))
 
 
-_DRAWINGS = {
-    "positions": _positions,
-    "embeddings": _embeddings,
-    "masks": _masks,
-    "attention": _attention,
-    "schedule": _schedule,
-    "curves": _curves,
-    "beam": _beam,
-}
+_FUNCTIONS = (_positions, _embeddings, _masks, _attention, _schedule, _curves, _beam)
+_DRAWINGS = {function.__name__.removeprefix("_"): function for function in _FUNCTIONS}
 
 
-def explorer(translator, texts, title):
-    """A page in one file that shows the attention scores of a word, in every head and layer, when you point at it.
-
-    Args:
-        translator: a `Translator`.
-        texts: sentences.
-        title: the title of the page.
-
-    Returns:
-        HTML.
-    """
-    sentences = []
-    for text in texts:
-        reading = read_attention(translator, text)
-        kinds = {
-            "encoder": (reading.source_tokens, reading.source_tokens, reading.encoder),
-            "decoder": (reading.target_tokens, reading.input_tokens, reading.decoder),
-            "cross": (reading.target_tokens, reading.source_tokens, reading.cross),
-        }
-        sentences.append(
-            {
-                "source": text,
-                "translation": reading.translation,
-                # Thousandths: finer differences cannot be seen, and the page stays small.
-                **{
-                    name: {"queries": queries, "keys": keys, "scores": np.rint(1000 * scores).astype(int).tolist()}
-                    for name, (queries, keys, scores) in kinds.items()
-                },
-            }
-        )
+def explorer(translator: "Translator", texts: Iterable[str], title: str) -> str:
+    """HTML in one file that shows the attention scores of a word, in every head and layer, when you point at it."""
+    sentences = [_explored(text, read_attention(translator, text)) for text in texts]
     page = Path(__file__).with_name("explorer.html").read_text(encoding="utf-8")
     # The policy: whatever a sentence contains, the page loads nothing and runs only its own script.
-    own = {name: _hash(re.search(f"<{name}>(.*?)</{name}>", page, re.DOTALL)[1]) for name in ("script", "style")}
+    script, style = (_hash(re.search(f"<{name}>(.*?)</{name}>", page, re.DOTALL)[1]) for name in ("script", "style"))
     filled = {
-        "policy": f"default-src 'none'; script-src {own['script']}; style-src {own['style']}; base-uri 'none'; "
-        "form-action 'none'",
+        "policy": f"default-src 'none'; script-src {script}; style-src {style}; base-uri 'none'; form-action 'none'",
         "title": html.escape(title),
         # "<" is escaped: only this character can end a script element or begin a comment in it.
         "sentences": json.dumps(sentences, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
     }
     # All marks in one pass, so that marks inside a sentence are not replaced.
     return re.sub(r"\{\{(\w+)\}\}", lambda mark: filled[mark[1]], page)
+
+
+def _explored(text, reading):
+    """What the page knows of a sentence."""
+    kinds = {
+        "encoder": (reading.source_tokens, reading.source_tokens, reading.encoder),
+        "decoder": (reading.target_tokens, reading.input_tokens, reading.decoder),
+        "cross": (reading.target_tokens, reading.source_tokens, reading.cross),
+    }
+    sentence = {"source": text, "translation": reading.translation}
+    for name, (queries, keys, scores) in kinds.items():
+        # Thousandths: finer differences cannot be seen, and the page stays small.
+        sentence[name] = {"queries": queries, "keys": keys, "scores": np.rint(1000 * scores).astype(int).tolist()}
+    return sentence
 
 
 def _hash(text):

@@ -9,10 +9,13 @@ expected to be right.
 """
 
 import itertools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import regex
+
+Numbers = Sequence[float] | np.ndarray
 
 WORD = regex.compile(r"[\p{L}\p{N}][\p{L}\p{N}\p{M}'’-]*")
 # Probabilities are kept away from 0 and 1, where logarithms end.
@@ -32,7 +35,7 @@ class Confidence(NamedTuple):
     """
 
     sentence: float
-    words: list
+    words: list[tuple[int, int, float]]
 
 
 class Calibration(NamedTuple):
@@ -51,7 +54,7 @@ class Calibration(NamedTuple):
     right: float
 
     @classmethod
-    def fit(cls, log_probs, right):
+    def fit(cls, log_probs: Numbers, right: Numbers) -> "Calibration":
         """Fits the numbers by maximum likelihood.
 
         Args:
@@ -82,7 +85,7 @@ class Calibration(NamedTuple):
             kept.remove(int(numbers[:2].argmin()))
         return cls(*numbers.tolist(), len(right), float(right.mean()))
 
-    def __call__(self, log_probs):
+    def __call__(self, log_probs: Numbers) -> np.ndarray:
         """The confidences of words with these log probabilities."""
         return _sigmoid(_features(log_probs) @ np.array(self[:3]))
 
@@ -107,7 +110,9 @@ def _sigmoid(x):
     return 1 / (1 + np.exp(-np.clip(x, -500, 500)))
 
 
-def word_log_probs(text, spans, token_log_probs):
+def word_log_probs(
+    text: str, spans: Sequence[tuple[int, int]], token_log_probs: Sequence[float]
+) -> list[tuple[int, int, float]]:
     """The words of a text with their log probabilities: a list of (begin, end, log probability).
 
     Args:
@@ -124,7 +129,7 @@ def word_log_probs(text, spans, token_log_probs):
     return words
 
 
-def right_words(text, reference):
+def right_words(text: str, reference: str) -> list[bool]:
     """For each word of a text, whether the reference has it, in an alignment with the fewest edits.
 
     Of several such alignments, it is one with the most equal words.
@@ -133,17 +138,17 @@ def right_words(text, reference):
         >>> right_words("a red dog sleeps", "a dog is sleeping")
         [True, False, True, False]
     """
-    mine, wanted = WORD.findall(text), WORD.findall(reference)
-    costs = np.zeros((len(mine) + 1, len(wanted) + 1), "int64")
+    words, wanted = WORD.findall(text), WORD.findall(reference)
+    costs = np.zeros((len(words) + 1, len(wanted) + 1), "int64")
     # A replacement costs a little more than a word that is added or removed: then more words are equal.
     edit, replacement = 1000, 1001
-    costs[:, 0], costs[0] = edit * np.arange(len(mine) + 1), edit * np.arange(len(wanted) + 1)
-    for i, j in itertools.product(range(1, len(mine) + 1), range(1, len(wanted) + 1)):
-        replaced = costs[i - 1, j - 1] + replacement * (mine[i - 1] != wanted[j - 1])
+    costs[:, 0], costs[0] = edit * np.arange(len(words) + 1), edit * np.arange(len(wanted) + 1)
+    for i, j in itertools.product(range(1, len(words) + 1), range(1, len(wanted) + 1)):
+        replaced = costs[i - 1, j - 1] + replacement * (words[i - 1] != wanted[j - 1])
         costs[i, j] = min(replaced, costs[i - 1, j] + edit, costs[i, j - 1] + edit)
-    right, i, j = [False] * len(mine), len(mine), len(wanted)
+    right, i, j = [False] * len(words), len(words), len(wanted)
     while i and j:
-        same = mine[i - 1] == wanted[j - 1]
+        same = words[i - 1] == wanted[j - 1]
         if costs[i, j] == costs[i - 1, j - 1] + replacement * (not same):
             right[i - 1] = same
             i, j = i - 1, j - 1
@@ -154,7 +159,7 @@ def right_words(text, reference):
     return right
 
 
-def ranking(confidences, right):
+def ranking(confidences: Numbers, right: Numbers) -> float:
     """How well confidences rank: the probability that a right word has a higher one than a wrong word (AUC).
 
     Example:
@@ -169,7 +174,7 @@ def ranking(confidences, right):
     return float((ranks[right].sum() - good * (good + 1) / 2) / (good * bad))
 
 
-def calibration_error(confidences, right, bins=10):
+def calibration_error(confidences: Numbers, right: Numbers, bins: int = 10) -> float:
     """The mean difference between confidence and share of right words in bins of equal width (ECE).
 
     "Obtaining Well Calibrated Probabilities Using Bayesian Binning" (Naeini et al., 2015).

@@ -2,6 +2,8 @@
 
 import functools
 from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import regex
 
@@ -26,10 +28,10 @@ class Glossary:
         ['A ', ('coat', 'Mantel'), '.']
     """
 
-    def __init__(self, terms):
+    def __init__(self, terms: Mapping[str, str] | Iterable[tuple[str, str]]):
         self.terms = {}
-        for term, translation in terms.items() if isinstance(terms, dict) else terms:
-            term, translation = " ".join(term.split()), " ".join(translation.split())
+        for pair in terms.items() if isinstance(terms, Mapping) else terms:
+            term, translation = (" ".join(side.split()) for side in pair)
             if not term or not translation:
                 raise ValueError(f"A term and its translation must not be empty. Received: {(term, translation)}.")
             if self.terms.setdefault(term, translation) != translation:
@@ -39,7 +41,7 @@ class Glossary:
                 )
 
     @classmethod
-    def load(cls, path):
+    def load(cls, path: Path | str) -> "Glossary":
         """Reads a file with a term, a tab and its translation in each line. Empty lines and lines with # are left out.
 
         Raises:
@@ -79,9 +81,9 @@ class Glossary:
     def _pattern(self):
         longest_first = sorted(self._spellings, key=len, reverse=True)
         terms = "|".join(r"\s+".join(map(regex.escape, term.split(" "))) for term in longest_first)
-        return regex.compile(rf"(?<![\p{{L}}\p{{N}}])(?:{terms})(?![\p{{L}}\p{{N}}])")
+        return _whole_words(terms)
 
-    def cut(self, text):
+    def cut(self, text: str) -> list[str | tuple[str, str]]:
         """A list: text and pairs of a term, as the text has it, and its translation, in turn."""
         if not self.terms:
             return [text]
@@ -90,29 +92,31 @@ class Glossary:
             if i % 2:
                 spans.append((place, place + len(part)))
             place += len(part)
-        found, end, match = [], 0, self._pattern.search(text)
+        pieces, end, match = [], 0, self._pattern.search(text)
         while match:
             first, last = match.span()
             # A part that is kept may be in a term ("Windows 2000"), but no term may change such a part.
             if any(a < last and first < b and not first <= a < b <= last for a, b in spans):
                 match = self._pattern.search(text, first + 1)
                 continue
-            found += [text[end:first], (match[0], self._spellings[" ".join(match[0].split())])]
+            pieces += [text[end:first], (match[0], self._spellings[" ".join(match[0].split())])]
             end = last
             match = self._pattern.search(text, end)
-        return [*found, text[end:]]
+        return [*pieces, text[end:]]
 
-    def lacking(self, text, translation):
+    def lacking(self, text: str, translation: str) -> "Glossary | None":
         """The `Glossary` of those terms of a text whose translations are not in the given translation, or None.
 
         Example:
             >>> Glossary({"coat": "Mantel", "red": "rot"}).lacking("A red coat.", "Ein Mantel.").terms
             {'red': 'rot'}
         """
-        wanted = Counter(self.cut(text)[1::2])
         missing = {}
-        for (term, expected), count in wanted.items():
-            whole_word = rf"(?<![\p{{L}}\p{{N}}]){regex.escape(expected)}(?![\p{{L}}\p{{N}}])"
-            if len(regex.findall(whole_word, translation)) < count:
+        for (term, expected), count in Counter(self.cut(text)[1::2]).items():
+            if len(_whole_words(regex.escape(expected)).findall(translation)) < count:
                 missing[" ".join(term.split())] = expected
         return Glossary(missing) if missing else None
+
+
+def _whole_words(pattern):
+    return regex.compile(rf"(?<![\p{{L}}\p{{N}}])(?:{pattern})(?![\p{{L}}\p{{N}}])")

@@ -10,12 +10,18 @@ and MathML in XML follow the rules of HTML.
 """
 
 import re
+from collections.abc import Callable
 
-from keras_transformer.text.markup_alignment import Target, placed, sources_of
+from keras_transformer.text.markup_alignment import Aligned, Target, placed, sources_of
 from keras_transformer.text.markup_tree import HtmlTree, written_out, xml_tree
 
+# From strings to their translations, in order.
+Translate = Callable[[list[str]], list[Aligned]]
 
-def translate_html(html, translate, source_language=None, target_language=None):
+
+def translate_html(
+    html: str, translate: Translate, source_language: str | None = None, target_language: str | None = None
+) -> str:
     """Translates an HTML document or fragment.
 
     Text of `KEPT` elements and of those with `translate="no"`, `class="notranslate"` or a `lang` that is neither that
@@ -28,16 +34,15 @@ def translate_html(html, translate, source_language=None, target_language=None):
             translator.
         source_language: code of the language of the sources, such as `"en"`. Defaults to None: that of `html`.
         target_language: code of the language of the translations. Defaults to None: each `lang` stays.
-
-    Returns:
-        A string.
     """
     # Half surrogate pairs, which Python may have, are no text.
     html = html.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return _translated(HtmlTree(html, source_language).root(), translate, target_language)
 
 
-def translate_xml(xml, translate, source_language=None, target_language=None):
+def translate_xml(
+    xml: str, translate: Translate, source_language: str | None = None, target_language: str | None = None
+) -> str:
     """Translates an XML document.
 
     An element is inline if it stands beside words and its own elements do so, too; others begin a new text. Elements
@@ -48,9 +53,6 @@ def translate_xml(xml, translate, source_language=None, target_language=None):
     Args:
         xml: a string.
         translate, source_language, target_language: see `translate_html`.
-
-    Returns:
-        A string.
 
     Raises:
         ValueError: the document is not well-formed.

@@ -5,7 +5,8 @@ import functools
 import html as entities
 import itertools
 import re
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from keras_transformer.text.markup_tree import CDATA, CHARACTER, LINE_BREAK, Node, with_values
 
@@ -24,8 +25,8 @@ class Aligned(NamedTuple):
     """
 
     text: str
-    origins: list
-    nearest: list | None = None
+    origins: list[int | None]
+    nearest: list[int | None] | None = None
 
 
 # Texts.
@@ -56,13 +57,13 @@ class _Source(NamedTuple):
     """
 
     text: str
-    raw: list
+    raw: list[str]
     tree: _Inline
     run: Node
     is_literal: bool
 
 
-def sources_of(root, target_language):
+def sources_of(root: Node, target_language: str) -> Iterator[_Source]:
     """Yields the `_Source`s. The elements that are translated get the language of the translation."""
     nodes = [(root, True, False)]
     while nodes:
@@ -146,15 +147,14 @@ def _characters(written):
 class Target:
     """A translation: how its characters are written, and where those of each part of the source went."""
 
-    def __init__(self, source, translation):
+    def __init__(self, source: _Source, translation: Aligned):
         self.text, self.origins, self.nearest = translation.text, translation.origins, translation.nearest or []
         self.source = source.text
         self.written = [self._written(source, i) for i in range(len(self.text))]
-        self._places = sorted((origin, i) for i, origin in enumerate(self.origins) if origin is not None)
-        self._known = [i for i, origin in enumerate(self.origins) if origin is not None]
-        known = [self.origins[i] for i in self._known]
-        self._highest_before = list(itertools.accumulate(known, max))
-        self._lowest_after = list(itertools.accumulate(reversed(known), min))[::-1]
+        known = [(origin, i) for i, origin in enumerate(self.origins) if origin is not None]
+        self._places, origins, self._known = sorted(known), [origin for origin, _ in known], [i for _, i in known]
+        self._highest_before = list(itertools.accumulate(origins, max))
+        self._lowest_after = list(itertools.accumulate(reversed(origins), min))[::-1]
         self._words = [word.span() for word in re.finditer(r"\w+", self.text)]
 
     def _written(self, source, i):
@@ -171,7 +171,7 @@ class Target:
             return raw
         return character if source.is_literal else entities.escape(character, quote=False)
 
-    def written_between(self, begin, end, previous, following):
+    def written_between(self, begin: int, end: int, previous: "_Inline | None", following: "_Inline | None") -> str:
         """The written characters between two children, with the spaces that pieces have there in the source.
 
         At the beginning and at the end there is one child only; the other is None.
@@ -193,13 +193,13 @@ class Target:
         is_wide = "\u2e80" <= character <= "\u9fff"  # Chinese and Japanese have no spaces.
         return not is_wide and (character.isalnum() or character in {*".,;:!?)"})
 
-    def span(self, begin, end):
+    def span(self, begin: int, end: int) -> tuple[int, int] | None:
         """An interval with all characters that come from `begin` to `end` of the source, or None."""
         first, last = (bisect.bisect_left(self._places, (place,)) for place in (begin, end))
         places = [i for _, i in self._places[first:last]]
         return (min(places), max(places) + 1) if places else None
 
-    def nearest_word(self, begin, end):
+    def nearest_word(self, begin: int, end: int) -> tuple[int, int] | None:
         """The interval of the word that is most likely to come from `begin` to `end` of the source, or None."""
         place = next((place for place in self.nearest[begin:end] if place is not None), None)
         if place is None:
@@ -207,7 +207,7 @@ class Target:
         number = bisect.bisect_right(self._words, (place, len(self.text)))
         return next((word for word in self._words[max(number - 1, 0) : number] if place < word[1]), None)
 
-    def between(self, begin):
+    def between(self, begin: int) -> tuple[int, int, bool]:
         """Two places, and whether all between them are alike; all others separate more characters from their side.
 
         The side of a character is before or after `begin` of the source.
@@ -215,16 +215,14 @@ class Target:
         counts = [bisect.bisect_left(origins, begin) for origins in (self._highest_before, self._lowest_after)]
         return self._gap(counts[0])[0], self._gap(counts[1])[1], counts[0] == counts[1]
 
-    def gap(self, place):
+    def gap(self, place: int) -> tuple[int, int]:
         """The first and the last place that only characters without an origin separate from one."""
         return self._gap(bisect.bisect_left(self._known, place))
 
     def _gap(self, count):
         """The same, after the first `count` characters with an origin."""
-        return (
-            self._known[count - 1] + 1 if count else 0,
-            self._known[count] if count < len(self._known) else len(self.text),
-        )
+        first = self._known[count - 1] + 1 if count else 0
+        return first, self._known[count] if count < len(self._known) else len(self.text)
 
 
 class _Free:
@@ -244,13 +242,11 @@ class _Free:
         self.intervals[here] = dict.fromkeys(parts)  # Each of them once.
 
 
-def placed(inline, target, begin, end):
+def placed(inline: _Inline, target: Target, begin: int, end: int) -> list[Any]:
     """Strings and nodes for the characters `begin` to `end` of a translation, which belong to inline markup."""
-    spans, free = [], _Free(begin, end)
-    without_span = []
+    spans, without_span, free = [], [], _Free(begin, end)
     for child in sorted(inline.children, key=lambda child: child.begin - child.end):  # The longest first.
-        span = _best_span(child, target, free)
-        if span is not None:
+        if span := _best_span(child, target, free):
             spans.append((*span, child))
             free.take(*span)
         else:
@@ -276,7 +272,7 @@ def _best_span(child, target, free):
     around = target.span(child.begin, child.end)
     if around is None:
         return None
-    best, most = None, 0
+    best, largest = None, 0
     for begin, end in free.intervals[free.near(*around)]:
         begin, end = max(begin, around[0]), min(end, around[1])
         start, total = begin, 0
@@ -286,8 +282,8 @@ def _best_span(child, target, free):
                 total += 1 if child.begin <= origin < child.end else -1
             if total <= 0:
                 start, total = i + 1, 0
-            elif total > most:
-                best, most = (start, i + 1), total
+            elif total > largest:
+                best, largest = (start, i + 1), total
     if best and child.is_break and any(target.written[slice(*best)]):
         return None
     return best
@@ -303,15 +299,15 @@ def _best_place(child, target, free, otherwise):
         first = min(target.gap(nearest[0][1])[0], nearest[-1][0])
         last = max(target.gap(nearest[-1][0])[1], nearest[0][1])
         all_alike = False
-    best, most, quality, reached = otherwise, (), 0, first
+    best, highest, quality, reached = otherwise, (), 0, first
     for begin, end in free.intervals[here]:
         for place in range(max(begin, first), min(end, last) + 1):
             for origin in target.origins[reached:place]:
                 quality += 0 if origin is None else 1 if origin < child.begin else -1
             reached = place
             inside_a_word = place > 0 and target.text[place - 1 : place + 1].isalnum()
-            if (quality, not inside_a_word) > most:
-                best, most = place, (quality, not inside_a_word)
+            if (quality, not inside_a_word) > highest:
+                best, highest = place, (quality, not inside_a_word)
                 if all_alike and not inside_a_word:
                     return best
     return best

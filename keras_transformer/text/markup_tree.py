@@ -5,6 +5,8 @@ import collections
 import html as entities
 import itertools
 import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from xml.parsers import expat
 
 # The number of an annotation: the model does not see it.
@@ -112,12 +114,18 @@ class Node:
         plain: the first characters of its text.
     """
 
-    def __init__(self, open_, name="", attributes=None, like_html=True, inline=False):
+    def __init__(
+        self,
+        open_: str,
+        name: str = "",
+        attributes: Mapping[str, str] = MappingProxyType({}),
+        like_html: bool = True,
+        inline: bool = False,
+    ):
         self.open, self.close, self.name, self.contents = open_, "", name, []
         self.like_html, self.inline, self.has_words, self.depth, self.plain = like_html, inline, False, 0, ""
-        attributes = attributes or {}
-        lang = attributes.get("lang", attributes.get(_LANG, attributes.get("xml:lang")))
-        self.lang, self.is_foreign = lang, False
+        self.lang = attributes.get("lang", attributes.get(_LANG, attributes.get("xml:lang")))
+        self.is_foreign = False
         said = attributes.get("translate", "?").lower()
         if like_html and "notranslate" in attributes.get("class", "").split():
             said = "no"
@@ -127,11 +135,11 @@ class Node:
             self.translate = True if said in ("yes", "") else False if like_html and name in KEPT else None
 
     @property
-    def is_piece(self):
+    def is_piece(self) -> bool:
         """Whether it is one piece of a sentence, whatever is in it."""
         return not self.name or self.translate is False or self.is_foreign or (self.like_html and self.name in OPAQUE)
 
-    def end(self, close):
+    def end(self, close: str | None) -> None:
         """Tells the node that it is complete."""
         self.close = close
         nodes = [part for part in self.contents if isinstance(part, Node)]
@@ -177,7 +185,7 @@ class _Tree:
         node.end(close)
         return node
 
-    def root(self):
+    def root(self) -> Node:
         """The root, when all was read."""
         while len(self.path) > 1:
             self.end()
@@ -191,7 +199,7 @@ def _primary(language):
 class HtmlTree(_Tree):
     """`charset` is the first encoding that a `meta` names."""
 
-    def __init__(self, html, source_language=None):
+    def __init__(self, html: str, source_language: str | None = None):
         super().__init__(source_language)
         self.charset = None
         # For each open element, the place in `path` of the last one that is not inline, and whether it is in SVG.
@@ -259,7 +267,7 @@ class HtmlTree(_Tree):
             self.end()
         self.end(close)
 
-    def end(self, close=None):
+    def end(self, close: str | None = None) -> Node:
         self.around.pop()
         self.places[self.path[-1].name].pop()
         return super().end(close)
@@ -300,7 +308,7 @@ def _attributes(text):
     return attributes
 
 
-def with_values(tag, change):
+def with_values(tag: str, change: Callable[[str, str], str]) -> str:
     """A tag whose attributes have other values: `change(name, value)`, as they are written, without the quotes."""
 
     def changed(match):
@@ -317,17 +325,14 @@ def with_values(tag, change):
 # Encodings: what is read as text is written as UTF-8.
 
 
-def declared_encoding(data, is_html):
+def declared_encoding(data: bytes, is_html: bool) -> str:
     """The encoding of the bytes of a document: that of a byte order mark, else the declared one, else UTF-8.
 
     Raises:
         ValueError: Python has no such encoding, or it is not one of pages.
     """
-    for mark, name in (
-        (codecs.BOM_UTF8, "utf-8"),
-        (codecs.BOM_UTF16_LE, "utf-16-le"),
-        (codecs.BOM_UTF16_BE, "utf-16-be"),
-    ):
+    marks = {"utf-8": codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
+    for name, mark in marks.items():
         if data.startswith(mark):
             return name
     start = data[:8192].decode("latin-1")  # Browsers look for it in the first 1024 bytes.
@@ -373,7 +378,12 @@ def _meta_in_utf8(tag, attributes):
     return with_values(tag, change), charset.strip()
 
 
-def xml_tree(xml, source_language=None):
+def xml_tree(xml: str, source_language: str | None = None) -> Node:
+    """The tree of an XML document.
+
+    Raises:
+        ValueError: the document is not well-formed.
+    """
     declaration, body = re.fullmatch(r"(\ufeff?(?:<\?xml\s[^>]*\?>\s*)?)(.*)", xml, re.DOTALL).groups()
     tree, events = _Tree(source_language), []
     # Entities are not replaced: then they cannot grow, and no file is read.
@@ -415,13 +425,14 @@ def xml_tree(xml, source_language=None):
     return tree.root()
 
 
-def written_out(root):
-    parts, nodes = [], [root]
-    while nodes:
-        part = nodes.pop()
+def written_out(root: Node) -> str:
+    """The text of a tree."""
+    written, left = [], [root]
+    while left:
+        part = left.pop()
         if isinstance(part, str):
-            parts.append(part)
+            written.append(part)
         else:
-            parts.append(part.open)
-            nodes += [part.close or "", *reversed(part.contents)]
-    return "".join(parts)
+            written.append(part.open)
+            left += [part.close or "", *reversed(part.contents)]
+    return "".join(written)

@@ -16,7 +16,8 @@ numbered tokens; "Lexically Constrained Decoding" (Hokamp and Liu, 2017) is the 
 
 import functools
 from collections import Counter
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import regex
 
@@ -109,20 +110,21 @@ class Protected(NamedTuple):
     """
 
     text: str
-    parts: tuple
+    parts: tuple[str, ...]
 
 
-def specification():
+def specification() -> dict[str, Any]:
     """The rules as JSON takes them; export/web/src/placeholders.js reads them."""
     pairs = {"rules": RULES, "mark": [MARK_PLACEHOLDERS], "other": [NO_PLACEHOLDERS], "apart": APART}
     return {**pairs, "touched": TOUCHED, "no_words": NO_WORDS, "cut": CUT, "begin": BEGIN, "end": END}
 
 
-def placeholder(number):
+def placeholder(number: int) -> str:
+    """The token of a placeholder."""
     return f"⟦{number}⟧"
 
 
-def protect(text, count=NUM_PLACEHOLDERS, glossary=None):
+def protect(text: str, count: int = NUM_PLACEHOLDERS, glossary: Any = None) -> Protected:
     """Replaces what must not change by placeholders.
 
     Args:
@@ -130,30 +132,26 @@ def protect(text, count=NUM_PLACEHOLDERS, glossary=None):
         count: number of placeholders; further parts stay in the text, but `⟦1⟧` becomes `[1]`. Defaults to 8.
         glossary: `Glossary`; its terms are replaced, too, and their translations are the parts. Defaults to None.
 
-    Returns:
-        `Protected`.
-
     Example:
         >>> protect("Dear {name}, write to <a@b.org>.")
         Protected(text='Dear ⟦0⟧, write to ⟦1⟧.', parts=('{name}', '<a@b.org>'))
     """
     if not count:
         return Protected(text, ())
-    pieces = glossary.cut(text) if glossary else [text]
-    found, parts = [], []
-    for i, piece in enumerate(pieces):
+    written, parts = [], []
+    for i, piece in enumerate(glossary.cut(text) if glossary else [text]):
         # Terms and their translations alternate with what is between them.
         pairs = [piece] if i % 2 else [(part, part) for part in kept_pieces(piece)]
         for j, (source, target) in enumerate(pairs):
             if (i % 2 or j % 2) and len(parts) < count:
-                found.append(placeholder(len(parts)))
+                written.append(placeholder(len(parts)))
                 parts.append(target)
             else:
-                found.append(_replaced(source, NO_PLACEHOLDERS) if "⟦" in source else source)
-    return Protected("".join(found), tuple(parts))
+                written.append(_replaced(source, NO_PLACEHOLDERS) if "⟦" in source else source)
+    return Protected("".join(written), tuple(parts))
 
 
-def restored(text, parts, complete=True, source=""):
+def restored(text: str, parts: Sequence[str], complete: bool = True, source: str = "") -> str:
     """A translation with its parts in the places of the placeholders.
 
     Args:
@@ -172,14 +170,14 @@ def restored(text, parts, complete=True, source=""):
     for name in map(placeholder, range(len(parts) if source else 0)):
         before, after = (compiled(pattern).search(source) for pattern in (TOUCHED[0] + name, name + TOUCHED[1]))
         text = text.replace(name, (not before) * BEGIN + name + (not after) * END)
-    found = _replaced(text, *APART, MARK_PLACEHOLDERS).split(CUT)
-    numbers = [int(number) for number in found[1::2]]
-    found[1::2] = [parts[number] if number < len(parts) else "" for number in numbers]
+    pieces = _replaced(text, *APART, MARK_PLACEHOLDERS).split(CUT)
+    numbers = [int(number) for number in pieces[1::2]]
+    pieces[1::2] = [parts[number] if number < len(parts) else "" for number in numbers]
     missing = [f" {part}" for i, part in enumerate(parts) if part and complete and i not in numbers]
-    return "".join(found + missing)
+    return "".join(pieces + missing)
 
 
-def lost(text, translation, glossary=None):
+def lost(text: str, translation: str, glossary: Any = None) -> tuple[str, ...]:
     """A tuple of the parts of a text that must not change and that its translation does not have.
 
     Example:
@@ -191,28 +189,28 @@ def lost(text, translation, glossary=None):
     return tuple((parts - Counter(kept_pieces(translation)[1::2])).elements()) if parts else ()
 
 
-def has_words(text):
+def has_words(text: str) -> bool:
     """Whether a text has letters or digits outside of placeholders."""
     return not compiled(NO_WORDS).fullmatch(compiled(PLACEHOLDER).sub("", text))
 
 
-def protect_target(text, parts):
+def protect_target(text: str, parts: Sequence[str]) -> str:
     """A target whose source has the given parts: each of them becomes its placeholder where the target has it.
 
     Example:
         >>> protect_target("5 kg {x} für 10 €", ("{x}", "5 kg"))
         '⟦1⟧ ⟦0⟧ für 10 €'
     """
-    found, free = kept_pieces(text), list(enumerate(parts))
-    for i in range(1, len(found), 2):
-        match = next((one for one in free if one[1] == found[i]), None)
+    pieces, free = kept_pieces(text), list(enumerate(parts))
+    for i in range(1, len(pieces), 2):
+        match = next(((number, part) for number, part in free if part == pieces[i]), None)
         if match:
             free.remove(match)
-        found[i] = placeholder(match[0]) if match else _replaced(found[i], NO_PLACEHOLDERS)
-    return "".join(found)
+        pieces[i] = placeholder(match[0]) if match else _replaced(pieces[i], NO_PLACEHOLDERS)
+    return "".join(pieces)
 
 
-def protect_pair(source, target, count=NUM_PLACEHOLDERS):
+def protect_pair(source: str, target: str, count: int = NUM_PLACEHOLDERS) -> tuple[str, str]:
     """A pair in which what both sides have became the same placeholders.
 
     Example:
@@ -228,7 +226,7 @@ def protect_pair(source, target, count=NUM_PLACEHOLDERS):
     return protected.text, target
 
 
-def kept_pieces(text):
+def kept_pieces(text: str) -> list[str]:
     """A text, cut before and after each part that is kept: the odd pieces are these parts."""
     return _replaced(text, *RULES).split(CUT) if compiled(_MAY_BE_KEPT).search(text) else [text]
 

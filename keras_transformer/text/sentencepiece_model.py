@@ -1,11 +1,13 @@
 """The file of a SentencePiece model as a protocol buffer: the fields that this package reads and writes."""
 
+from typing import Any
+
 # Types of pieces, and kinds of models.
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 UNIGRAM, BPE = 1, 2
 
 
-def message_class():
+def message_class() -> Any:
     """The class of SentencePiece's `ModelProto`, with the fields that we need; it keeps the others.
 
     sentencepiece's own class needs a newer protobuf than Apache Beam allows. Field numbers and types are those of

@@ -4,8 +4,11 @@ import io
 import math
 import re
 from bisect import bisect
+from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import accumulate, takewhile
+from random import Random
+from typing import Any
 
 from keras_transformer.text.placeholders import placeholder
 from keras_transformer.text.sentencepiece_model import BPE, CONTROL, UNIGRAM, message_class
@@ -39,7 +42,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     suffix = ".spm"
 
-    def __init__(self, model):
+    def __init__(self, model: bytes):
         import sentencepiece
 
         if not model:
@@ -50,9 +53,8 @@ class SentencePieceTokenizer(Tokenizer):
         self.vocabulary_size = self._processor.vocab_size()
         # FastSentencepiece always does a Viterbi segmentation: right for unigram, silently wrong for BPE and for models
         # that write an unknown character as bytes.
-        self.runs_on_devices = self.kind == "unigram" and not any(
-            self._processor.is_byte(list(range(self.vocabulary_size)))
-        )
+        has_bytes = any(self._processor.is_byte(list(range(self.vocabulary_size))))
+        self.runs_on_devices = self.kind == "unigram" and not has_bytes
         special = tuple(getattr(self._processor, name)() for name in ("pad_id", "unk_id", "bos_id", "eos_id"))
         if special != (PAD_TOKEN_ID, UNKNOWN_TOKEN_ID, START_TOKEN_ID, END_TOKEN_ID):
             raise TokenizerError(
@@ -65,14 +67,13 @@ class SentencePieceTokenizer(Tokenizer):
         tags = {i: LANGUAGE_TAG.fullmatch(piece) for i, piece in enumerate(pieces, FIRST_PLACEHOLDER_ID)}
         self.languages = {tag[1]: i for i, tag in tags.items() if tag}
         self.hidden_languages = {name: i for name, i in self.languages.items() if self._processor.is_control(i)}
-        self._graph = None
         # Limited, because a large corpus has many words, and each entry holds up to 64 segmentations.
         self._segmentations = lru_cache(maxsize=50_000)(self._find_segmentations)
 
     @classmethod
-    def _train(cls, texts, vocabulary_size, kind, seed, num_placeholders, languages=()):
+    def _train(cls, texts, vocabulary_size, *others):
+        """`others`: the kind, the seed, the number of placeholders, and languages."""
         size = vocabulary_size or AUTOMATIC_VOCABULARY_SIZE
-        others = kind, seed, num_placeholders, languages
         try:
             return cls(_learn(texts, size, *others, exact=vocabulary_size is not None))
         except RuntimeError as error:
@@ -97,19 +98,19 @@ class SentencePieceTokenizer(Tokenizer):
     def _serialized(self):
         return self.model
 
-    def tokenize(self, texts):
+    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         return self._processor.encode(list_of_texts(texts))
 
-    def resample(self, token_ids, alpha, random):
+    def resample(self, token_ids: Sequence[Sequence[int]], alpha: float, random: Random) -> list[list[int]]:
         if self.kind != "unigram":
             return super().resample(token_ids, alpha, random)
         # SentencePiece's own sampling is not used: its random numbers differ between processes even with a fixed seed.
-        random, pieces, rows = random.random, self._all_pieces, []
+        draw, pieces, rows = random.random, self._all_pieces, []
         for ids in token_ids:
             row = []
             for word in "".join([pieces[i] for i in ids]).split("\u2581")[1:]:
                 segmentations, cumulated = self._segmentations(word, alpha)
-                row += segmentations[bisect(cumulated, random() * cumulated[-1])]
+                row += segmentations[bisect(cumulated, draw() * cumulated[-1])]
             rows.append(row)
         return rows
 
@@ -142,33 +143,31 @@ class SentencePieceTokenizer(Tokenizer):
         largest = max(scores)
         return segmentations, list(accumulate(math.exp(score - largest) for score in scores))
 
-    def detokenize(self, token_ids):
+    def detokenize(self, token_ids: Iterable[Iterable[int]]) -> list[str]:
         rows = [[int(i) for i in ids] for ids in token_ids]
         return self._processor.decode(rows) if rows else []  # SentencePiece would read [] as one empty text.
 
-    def pieces(self, token_ids):
+    def pieces(self, token_ids: Iterable[int]) -> list[str]:
         return [self._processor.id_to_piece(int(i)) for i in token_ids]
 
+    @cached_property
     def _graph_tokenizer(self):
-        if self._graph is None:
-            import tensorflow as tf
-            import tensorflow_text
+        import tensorflow as tf
+        import tensorflow_text
 
-            # FastSentencepiece is a constant in the graph and runs on devices.
-            fast, plain = tensorflow_text.FastSentencepieceTokenizer, tensorflow_text.SentencepieceTokenizer
-            cls = fast if self.runs_on_devices else plain
-            with tf.init_scope():  # Not in the graph that happens to be traced first: it would die with that graph.
-                self._graph = cls(self.model)
-        return self._graph
+        # FastSentencepiece is a constant in the graph and runs on devices.
+        fast, plain = tensorflow_text.FastSentencepieceTokenizer, tensorflow_text.SentencepieceTokenizer
+        with tf.init_scope():  # Not in the graph that happens to be traced first: it would die with that graph.
+            return (fast if self.runs_on_devices else plain)(self.model)
 
-    def graph_tokenize(self, text):
-        return self._graph_tokenizer().tokenize(text)
+    def graph_tokenize(self, text: Any) -> Any:
+        return self._graph_tokenizer.tokenize(text)
 
-    def graph_detokenize(self, token_ids):
+    def graph_detokenize(self, token_ids: Any) -> Any:
         import tensorflow as tf
 
         if not self.runs_on_devices:
-            return self._graph_tokenizer().detokenize(without_special(token_ids))
+            return self._graph_tokenizer.detokenize(without_special(token_ids))
         if isinstance(token_ids, tf.RaggedTensor):
             token_ids = token_ids.to_tensor(PAD_TOKEN_ID)
         for tag in self.hidden_languages.values():
@@ -184,10 +183,10 @@ class SentencePieceTokenizer(Tokenizer):
         token_ids = tf.concat([end[:, :1] + space, tf.where(front, space, token_ids), end, end[:, :1]], axis=1)
         unknown = tf.gather(token_ids, begin, axis=1, batch_dims=1) == UNKNOWN_TOKEN_ID
         places = begin - tf.cast(unknown, tf.int32) + tf.range(tf.shape(end)[1] + 1)
-        return self._graph_tokenizer().detokenize(tf.gather(token_ids, places, axis=1, batch_dims=1))
+        return self._graph_tokenizer.detokenize(tf.gather(token_ids, places, axis=1, batch_dims=1))
 
-    def graph_resources(self):
-        return [] if self.runs_on_devices else [self._graph_tokenizer()]
+    def graph_resources(self) -> list[Any]:
+        return [] if self.runs_on_devices else [self._graph_tokenizer]
 
 
 def _learn(texts, vocabulary_size, kind, seed, num_placeholders, languages, exact):
@@ -232,6 +231,5 @@ def _hidden(model, tags):
 def _possible_size(message):
     """The vocabulary size that SentencePiece proposes in an error message, or None."""
     match = re.search(r"value <= (\d+)|Vocabulary size is smaller than required_chars\. \d+ vs (\d+)", message)
-    if not match:
-        return None
-    return int(match[1]) if match[1] else int(match[2]) + 64  # More than the single characters, for longer pieces.
+    # More than the single characters, for longer pieces.
+    return match and (int(match[1]) if match[1] else int(match[2]) + 64)

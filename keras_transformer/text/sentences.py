@@ -10,6 +10,8 @@ docs/documents.md describes the rules in words. This file needs only `regex` and
 """
 
 import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import regex
 
@@ -63,7 +65,7 @@ ORDINALS = frozenset(_ORDINALS.split())
 
 
 @functools.lru_cache
-def rules(language=None):
+def rules(language: str | None = None) -> tuple[tuple[str, str], ...]:
     """The pairs (pattern, replacement) that mark the sentences of a text between two line breaks.
 
     Args:
@@ -71,7 +73,7 @@ def rules(language=None):
             number with a full stop is an ordinal number. Defaults to None: it is not.
     """
     no_letter = r"[^\p{L}\p{N}]"
-    found = [
+    pairs = [
         (">>([A-Za-z][A-Za-z0-9_-]{1,20}<<)", f"{TAG}\\1"),  # No quoted mail.
         # Line breaks. A line that begins with a bullet is an item.
         (f"({LINE_END}[ \t>]*)({BULLET}[ \t]+)", f"\\1{ITEM}\\2"),
@@ -98,9 +100,9 @@ def rules(language=None):
         (f"((?:{CUT}{SPACE}+|{ITEM})[0-9]{{1,3}}\\.){CUT}", "\\1"),
     ]
     if regex.split("[-_]", (language or "").lower())[0] in ORDINALS:
-        found.append((r"([^\p{L}\p{N}.,:][0-9]{1,2}\.)" + CUT, "\\1"))
+        pairs.append((r"([^\p{L}\p{N}.,:][0-9]{1,2}\.)" + CUT, "\\1"))
     prefix = f"(?:[ \t\r>\u00a0\u3000]*(?:{ITEM}{BULLET}[ \t]+)?)"
-    found += [
+    pairs += [
         # The separators.
         (f"{CUT}?({SPACE}*(?:{LINE_END}{prefix})+)|{CUT}((?:{WRAP}[ \t\r>]*|{SPACE})*)", f"{END}\\1\\2{BEGIN}"),
         (ITEM, ""),
@@ -110,7 +112,7 @@ def rules(language=None):
         (f"{BEGIN}([^{BEGIN}{END}{LETTER}\\p{{N}}]*){END}", "\\1"),
         TO_CUTS,
     ]
-    return tuple(found)
+    return tuple(pairs)
 
 
 # Before the rules: marks in a text become spaces. After them: line breaks in a sentence become spaces.
@@ -129,7 +131,7 @@ AFTER_CUT = (f"{CUT}([{SPACES}>]*)", f"{CUT}\\1{CUT}")
 JOIN = (f"([^{BEGIN}。！？｡、，」』）]){END}{BEGIN}", f"\\1{END} {BEGIN}")
 
 
-def specification(language=None):
+def specification(language: str | None = None) -> dict[str, Any]:
     """All that splits and joins texts of a language, as JSON takes it; export/web/src/sentences.js reads it."""
     return {
         "before": [NO_MARKS],
@@ -149,12 +151,8 @@ def specification(language=None):
     }
 
 
-def split(text, language=None):
-    """Splits a text.
-
-    Args:
-        text: a string.
-        language: see `rules`.
+def split(text: str, language: str | None = None) -> list[str]:
+    """Splits a text of a language; see `rules`.
 
     Returns:
         A list of strings, separators and sentences in turn. The first and the last one are separators and may be empty.
@@ -168,7 +166,7 @@ def split(text, language=None):
     return marked[CUT_OFF[0] : -CUT_OFF[1]].split(CUT)
 
 
-def plain(sentence):
+def plain(sentence: str) -> str:
     """A sentence as the model gets it: line breaks, and the marks of a quoted mail after them, become spaces.
 
     Example:
@@ -178,7 +176,7 @@ def plain(sentence):
     return _replaced(sentence, UNWRAP)
 
 
-def fitted(parts, fits):
+def fitted(parts: Sequence[str], fits: Callable[[list[str]], Iterable[bool]]) -> list[str]:
     """Cuts sentences that are too long for a model in two, until every part fits.
 
     A sentence is cut after the clause that ends nearest to the sentence's middle, if one ends in its middle half.
@@ -196,13 +194,13 @@ def fitted(parts, fits):
         >>> fitted(["", "One two, three four five", ""], lambda texts: [len(text) < 16 for text in texts])
         ['', 'One two,', ' ', 'three four five', '']
     """
-    good, found = iter(fits([plain(sentence) for sentence in parts[1::2]])), []
+    does_fit, shorter = iter(fits([plain(sentence) for sentence in parts[1::2]])), []
     for i, part in enumerate(parts):
-        if i % 2 == 0 or next(good) or len(part) < 2:
-            found.append(part)
+        if i % 2 == 0 or next(does_fit) or len(part) < 2:
+            shorter.append(part)
         else:  # Only the two shorter sentences are tried again.
-            found += fitted(["", *_cut_in_two(part), ""], fits)[1:-1]
-    return found
+            shorter += fitted(["", *_cut_in_two(part), ""], fits)[1:-1]
+    return shorter
 
 
 def _cut_in_two(sentence):
@@ -220,12 +218,12 @@ def _cut_in_two(sentence):
     return _replaced(sentence[:place] + CUT + sentence[place:], AFTER_CUT).split(CUT)
 
 
-def without_marks(text):
+def without_marks(text: str) -> str:
     """A text in which U+0001 to U+0006 became spaces."""
     return _replaced(text, NO_MARKS)
 
 
-def joined(parts):
+def joined(parts: Iterable[str]) -> str:
     """The text of separators and translated sentences, in turn.
 
     If nothing stood between two sentences, a space does, except after a Chinese or Japanese full stop.
@@ -237,7 +235,7 @@ def joined(parts):
     return "".join(spaced(parts))
 
 
-def spaced(parts):
+def spaced(parts: Iterable[str]) -> list[str]:
     """`parts` with the spaces that `joined` adds, as separators."""
     marked = "".join(BEGIN + part + END if i % 2 else part for i, part in enumerate(parts))
     return _replaced(marked, JOIN, TO_CUTS).split(CUT)

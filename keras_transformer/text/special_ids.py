@@ -1,10 +1,12 @@
 """Ids of the special tokens, the same for all tokenizers: 0 padding, 1 unknown, 2 start, 3 end, then placeholders."""
 
+from typing import Any
+
 PAD_TOKEN_ID, UNKNOWN_TOKEN_ID, START_TOKEN_ID, END_TOKEN_ID = range(4)
 FIRST_PLACEHOLDER_ID = END_TOKEN_ID + 1
 
 
-def shifted_right(target_ids):
+def shifted_right(target_ids: Any) -> Any:
     """The input of the decoder for targets: the start token, then all tokens of the target except the last.
 
     Args:
@@ -20,7 +22,7 @@ def shifted_right(target_ids):
     return tf.concat([tf.fill([tf.shape(target_ids)[0], 1], START_TOKEN_ID), target_ids[:, :-1]], axis=1)
 
 
-def without_special(token_ids):
+def without_special(token_ids: Any) -> Any:
     """(B, L) or ragged -> ragged, without padding, start and end tokens."""
     import tensorflow as tf
 
@@ -29,5 +31,6 @@ def without_special(token_ids):
     return tf.ragged.boolean_mask(token_ids, ~is_special(token_ids))
 
 
-def is_special(token_ids):
+def is_special(token_ids: Any) -> Any:
+    """Where ids are padding, start or end."""
     return (token_ids == PAD_TOKEN_ID) | (token_ids == START_TOKEN_ID) | (token_ids == END_TOKEN_ID)

@@ -16,9 +16,11 @@ put before those of the text.
 """
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
+from typing import Any
 
 from keras_transformer.files import output_file
 from keras_transformer.settings import TOKENIZER_KINDS
@@ -57,13 +59,23 @@ class Tokenizer:
         ['a small cat']
     """
 
-    suffix = None
-    num_placeholders = 0
-    languages = hidden_languages = MappingProxyType({})
-    runs_on_devices = False
+    kind: str
+    vocabulary_size: int
+    suffix: str | None = None
+    num_placeholders: int = 0
+    languages: Mapping[str, int] = MappingProxyType({})
+    hidden_languages: Mapping[str, int] = MappingProxyType({})
+    runs_on_devices: bool = False
 
     @staticmethod
-    def train(texts, vocabulary_size=None, kind="unigram", seed=0, num_placeholders=0, languages=()):
+    def train(
+        texts: Iterable[str],
+        vocabulary_size: int | None = None,
+        kind: str = "unigram",
+        seed: int = 0,
+        num_placeholders: int = 0,
+        languages: Sequence[str] = (),
+    ) -> "Tokenizer":
         """Learns a vocabulary.
 
         Args:
@@ -76,9 +88,6 @@ class Tokenizer:
                 them. Defaults to 0.
             languages: codes of target languages, such as `["de", "fr"]`. Each gets a tag, which belongs to
                 `vocabulary_size`; not for WordPiece. Defaults to none.
-
-        Returns:
-            A `Tokenizer`.
 
         Raises:
             TokenizerError: there is no text, or it does not fit `vocabulary_size`.
@@ -114,7 +123,7 @@ class Tokenizer:
         return SentencePieceTokenizer._train(texts, vocabulary_size, kind, seed, num_placeholders, tuple(languages))
 
     @staticmethod
-    def load(path):
+    def load(path: Path | str) -> "Tokenizer":
         """Reads a tokenizer that `save` wrote: `NAME.spm` (SentencePiece), `NAME.vocab` (WordPiece), or your own kind.
 
         Args:
@@ -126,12 +135,12 @@ class Tokenizer:
         # So that these subclasses exist.
         from keras_transformer.text import sentencepiece_tokenizer, wordpiece_tokenizer  # noqa: F401
 
-        path, classes = Path(path), {}
-        for cls in _subclasses(Tokenizer):
-            if vars(cls).get("suffix") is not None:  # A class with an inherited suffix does not replace its parent.
-                classes[cls.suffix] = cls  # Notebooks may define a class twice; the newer one is used.
+        path = Path(path)
+        # A class with an inherited suffix does not replace its parent. Of a class that a notebook defines twice, the
+        # newer one is used.
+        classes = {cls.suffix: cls for cls in _subclasses(Tokenizer) if vars(cls).get("suffix") is not None}
         for cls in classes.values():
-            file = path if path.suffix == cls.suffix else path.with_name(path.name + cls.suffix)
+            file = cls._file(path)
             if file.is_file():
                 try:
                     return cls._load(file)
@@ -143,15 +152,19 @@ class Tokenizer:
             "tokenizer of your own, import its class first."
         )
 
-    def save(self, path):
+    @classmethod
+    def _file(cls, path):
+        """The path with the suffix."""
+        return path if path.suffix == cls.suffix else path.with_name(f"{path.name}{cls.suffix}")
+
+    def save(self, path: Path | str) -> Path:
         """Writes `path` + `suffix` and returns that file's path."""
         if self.suffix is None:
             raise TokenizerError(
                 "To be saved, a tokenizer needs a `suffix`: `Tokenizer.load` finds the class by it. "
                 f"Received: {type(self).__name__} without one. Give the class a suffix, `_serialized` and `_load`."
             )
-        path = Path(path)
-        file = path if path.suffix == self.suffix else path.with_name(path.name + self.suffix)
+        file = self._file(Path(path))
         with output_file(file, "wb") as opened:
             opened.write(self._serialized())
         return file
@@ -165,11 +178,11 @@ class Tokenizer:
         """A tokenizer from the path of a file that `save` wrote."""
         raise NotImplementedError(f"{cls.__name__} cannot be loaded: it has no `_load`.")
 
-    def tokenize(self, texts):
+    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         """A list of strings -> a list of lists of ids."""
         raise NotImplementedError
 
-    def tag(self, target_language):
+    def tag(self, target_language: str | None) -> list[int]:
         """The ids that a source begins with: a list with the id of the language's tag; `[]` for None.
 
         Raises:
@@ -184,7 +197,7 @@ class Tokenizer:
             )
         return [self.languages[target_language]]
 
-    def sample(self, texts, alpha, seed):
+    def sample(self, texts: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
         """`tokenize`, but the segmentation of every word is drawn at random: subword regularisation.
 
         A word's segmentation is drawn from its best 64, in proportion to their probabilities to the power of alpha. So
@@ -197,36 +210,30 @@ class Tokenizer:
         """
         return self.resample(self.tokenize(texts), alpha, Random(seed))
 
-    def resample(self, token_ids, alpha, random):
-        """`sample`, from ids of `tokenize`: a list of lists of ids -> a list of lists of ids.
-
-        Args:
-            token_ids: a list of lists of ids.
-            alpha: see `sample`.
-            random: a `random.Random`.
-        """
+    def resample(self, token_ids: Sequence[Sequence[int]], alpha: float, random: Random) -> list[list[int]]:
+        """`sample`, from ids of `tokenize`: a list of lists of ids -> a list of lists of ids."""
         raise TokenizerError(
             "Segmentations can be drawn at random only for unigram tokenizers: other kinds have no probabilities for "
             f"them. Received: kind={self.kind!r}."
         )
 
-    def detokenize(self, token_ids):
+    def detokenize(self, token_ids: Iterable[Iterable[int]]) -> list[str]:
         """A list of lists of ids -> a list of strings. Special ids are left out; the unknown id becomes "⁇"."""
         raise NotImplementedError
 
-    def pieces(self, token_ids):
+    def pieces(self, token_ids: Iterable[int]) -> list[str]:
         """A list of ids -> the list of their pieces, for pictures and alignments."""
         raise NotImplementedError
 
-    def graph_tokenize(self, text):
+    def graph_tokenize(self, text: Any) -> Any:
         """`tokenize` as TensorFlow ops: strings (B,) -> RaggedTensor (B, None) of int32."""
         raise NotImplementedError
 
-    def graph_detokenize(self, token_ids):
+    def graph_detokenize(self, token_ids: Any) -> Any:
         """`detokenize` as TensorFlow ops: int32 (B, L) -> strings (B,)."""
         raise NotImplementedError
 
-    def graph_resources(self):
+    def graph_resources(self) -> list[Any]:
         """TensorFlow objects that a SavedModel must track so that the graph methods work in it."""
         return []
 
@@ -236,7 +243,7 @@ def _subclasses(cls):
     return [class_ for sub in cls.__subclasses__() for class_ in (sub, *_subclasses(sub))]
 
 
-def list_of_texts(texts):
+def list_of_texts(texts: Iterable[str]) -> list[str]:
     """`texts` as a list. A single string is an error: it would be read as a list of characters."""
     if isinstance(texts, str):
         raise TypeError(f"`texts` must be a list of strings. Received: one string, {texts[:40]!r}. Pass [text].")
@@ -247,17 +254,13 @@ def list_of_texts(texts):
 TOKENIZER_NAMES = ("tokenizer", "source_tokenizer", "target_tokenizer")
 
 
-def load_tokenizers(folder, separate_vocabularies):
+def load_tokenizers(folder: Path | str, separate_vocabularies: bool) -> list[Tokenizer]:
     """A list of the tokenizers in a folder: the shared one, or those of source and target."""
     names = TOKENIZER_NAMES[1:] if separate_vocabularies else TOKENIZER_NAMES[:1]
     return [Tokenizer.load(Path(folder) / name) for name in names]
 
 
-def save_tokenizers(folder, tokenizers):
-    """Writes tokenizers into a folder, so that `load_tokenizers` finds them.
-
-    Returns:
-        The names of the files, the source first.
-    """
+def save_tokenizers(folder: Path | str, tokenizers: Sequence[Tokenizer]) -> list[str]:
+    """Writes tokenizers into a folder for `load_tokenizers`; returns the names of the files, the source first."""
     names = TOKENIZER_NAMES[1:] if len(tokenizers) > 1 else TOKENIZER_NAMES[:1]
     return [tokenizer.save(Path(folder) / name).name for name, tokenizer in zip(names, tokenizers, strict=True)]

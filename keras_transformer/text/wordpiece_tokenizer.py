@@ -2,6 +2,9 @@
 
 import re
 import unicodedata
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any
 
 from keras_transformer.text.special_ids import UNKNOWN_TOKEN_ID, without_special
 from keras_transformer.text.tokenizer import AUTOMATIC_VOCABULARY_SIZE, Tokenizer, TokenizerError, list_of_texts
@@ -20,14 +23,13 @@ class WordPieceTokenizer(Tokenizer):
     # Spaces that WordPiece adds and people do not write: before . , ! ? ; : ) ] and %, after ( and [, around ' and -.
     _SPACING = ((r" ([.,!?;:)\]%])", r"\1"), (r"([(\[]) ", r"\1"), (r" ?(['’-]) ?", r"\1"))
 
-    def __init__(self, vocabulary):
+    def __init__(self, vocabulary: Sequence[str]):
         if tuple(vocabulary[:4]) != self.SPECIAL:
             raise TokenizerError(f"A WordPiece vocabulary must begin with {self.SPECIAL}. Received: {vocabulary[:4]}.")
         if len(set(vocabulary)) != len(vocabulary) or "" in vocabulary:
             raise TokenizerError("The pieces of a WordPiece vocabulary must be unique and not empty.")
         self.vocabulary = list(vocabulary)
         self.vocabulary_size = len(self.vocabulary)
-        self._graph = None
 
     @classmethod
     def _train(cls, texts, vocabulary_size):
@@ -62,48 +64,45 @@ class WordPieceTokenizer(Tokenizer):
 
     # Python calls the graph methods eagerly. There is one implementation, so the ids cannot differ.
 
-    def tokenize(self, texts):
+    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         texts = list_of_texts(texts)
         return self.graph_tokenize(texts).to_list() if texts else []
 
-    def detokenize(self, token_ids):
+    def detokenize(self, token_ids: Iterable[Iterable[int]]) -> list[str]:
         import tensorflow as tf
 
         rows = [[int(i) for i in ids] for ids in token_ids]
-        ids = tf.RaggedTensor.from_row_lengths(
-            tf.constant([i for row in rows for i in row], tf.int32), [len(row) for row in rows]
-        )
+        ids = tf.ragged.constant(rows, tf.int32, ragged_rank=1)
         return [text.decode("utf-8") for text in self.graph_detokenize(ids).numpy()] if rows else []
 
-    def pieces(self, token_ids):
+    def pieces(self, token_ids: Iterable[int]) -> list[str]:
         return [self.vocabulary[int(i)] for i in token_ids]
 
+    @cached_property
     def _graph_tokenizer(self):
-        if self._graph is None:
-            import tensorflow as tf
-            import tensorflow_text
-
-            with tf.init_scope():  # Not in the graph that happens to be traced first: it would die with that graph.
-                normalizer = tensorflow_text.FastBertNormalizer()  # Control characters become spaces; case stays.
-                tokenizer = tensorflow_text.FastWordpieceTokenizer(
-                    self.vocabulary,
-                    unknown_token=self.SPECIAL[UNKNOWN_TOKEN_ID],
-                    token_out_type=tf.int32,
-                    support_detokenization=True,
-                )
-            self._graph = normalizer, tokenizer
-        return self._graph
-
-    def graph_tokenize(self, text):
+        import tensorflow as tf
         import tensorflow_text
 
-        normalizer, tokenizer = self._graph_tokenizer()
+        with tf.init_scope():  # Not in the graph that happens to be traced first: it would die with that graph.
+            normalizer = tensorflow_text.FastBertNormalizer()  # Control characters become spaces; case stays.
+            tokenizer = tensorflow_text.FastWordpieceTokenizer(
+                self.vocabulary,
+                unknown_token=self.SPECIAL[UNKNOWN_TOKEN_ID],
+                token_out_type=tf.int32,
+                support_detokenization=True,
+            )
+        return normalizer, tokenizer
+
+    def graph_tokenize(self, text: Any) -> Any:
+        import tensorflow_text
+
+        normalizer, tokenizer = self._graph_tokenizer
         return tokenizer.tokenize(normalizer.normalize(tensorflow_text.normalize_utf8(text, "NFC")))
 
-    def graph_detokenize(self, token_ids):
+    def graph_detokenize(self, token_ids: Any) -> Any:
         import tensorflow as tf
 
-        _, tokenizer = self._graph_tokenizer()
+        _, tokenizer = self._graph_tokenizer
         token_ids = without_special(token_ids)
         known = (token_ids >= 0) & (token_ids < self.vocabulary_size)  # The kernel reads out of bounds.
         text = tokenizer.detokenize(tf.where(known, token_ids, UNKNOWN_TOKEN_ID))

@@ -21,6 +21,9 @@ import hashlib
 import itertools
 import json
 import math
+from argparse import Namespace
+from collections.abc import Iterable
+from typing import Any
 
 from keras_transformer.data.cleaning import Cleaner
 from keras_transformer.data.corpora import FileLines, load_corpus
@@ -59,7 +62,7 @@ class Distillation:
         ValueError: a folder or a text does not fit; nothing was written yet.
     """
 
-    def __init__(self, arguments, flags):
+    def __init__(self, arguments: Namespace, flags: dict[str, Any]):
         self.arguments, self.run = arguments, Run(arguments.run_dir)
         self.backward = arguments.direction == "backward"
         self.teachers = [Run(folder) for folder in arguments.teachers]
@@ -128,7 +131,7 @@ class Distillation:
             if text.target_language == self.language:
                 yield from text
 
-    def pairs(self):
+    def pairs(self) -> Iterable[tuple[str, ...]]:
         """(line to translate, its reference or "") of all lines."""
         source, reference = self.arguments.source, self.arguments.reference
         if not source:  # Also the lines with an empty side: translations made elsewhere have them, too.
@@ -143,14 +146,14 @@ class Distillation:
             lines.update(f"{line}\n".encode())
             self.num_lines += 1
         made_from = {"text": lines.hexdigest(), "num_hypotheses": self.num_hypotheses}
-        if given := self.arguments.translations:
-            count = sum(1 for _ in stream_lines(given))
+        if path := self.arguments.translations:
+            count = sum(1 for _ in stream_lines(path))
             if count != self.num_lines:
                 raise ConfigError(
                     f"--translations must have a line for each line of the text, which has {self.num_lines:,}. "
-                    f"Received: {given} with {count:,}. Is it complete, and of this text?"
+                    f"Received: {path} with {count:,}. Is it complete, and of this text?"
                 )
-            return {**made_from, "translations": sha256(given)}
+            return {**made_from, "translations": sha256(path)}
         search = {name: str(value) for name, value in vars(self._search()).items()}
         teachers = [sha256(teacher.model_file) for teacher in self.teachers]
         return {**made_from, "teachers": teachers, "search": search, "target_language": self.language}
@@ -162,33 +165,34 @@ class Distillation:
         shortlist = settings.shortlist if len(self.teachers) == 1 else 0  # An ensemble has none.
         return settings.replace(num_beams=max(beams, self.num_hypotheses), sampling=False, shortlist=shortlist)
 
-    def settings(self):
+    def settings(self) -> dict[str, Any]:
         """The settings of the student, flat: its text, and of its teacher's settings those of `TAKEN`."""
-        flat, flags = self.config.flat(), self.flags
+        flat, flags, ending = self.config.flat(), self.flags, []
         settings = {name: flat[name] for name in TAKEN}
-        direction = None
         if self.language:
             settings["target_language"] = self.language
         if self.backward:
             settings["source_language"], settings["target_language"] = flat["target_language"], flat["source_language"]
-        two = len(self.teachers[0].tokenizers()) > 1
-        if OWN_VOCABULARY & flags.keys() or (self.backward and two):
+        separate = len(self.teachers[0].tokenizers()) > 1
+        if OWN_VOCABULARY & flags.keys() or (self.backward and separate):
             settings |= {name: flat[name] for name in ("tokenizer", "separate_vocabularies")}
         else:
             settings["vocabulary_from"] = str(self.teachers[0])
             settings["tie_embeddings"] = flat["tie_embeddings"]
-            direction = self.language and next(
-                one for one in self.config.data.all_directions() if one.split("-")[1] == self.language
-            )
-        end = [f"direction={direction}"] if direction else []
-        corpora = {"train": [[*self.text.paths("train"), "name=teacher", *end]]}
+            if self.language:
+                directions = self.config.data.all_directions()
+                direction = next(name for name in directions if name.split("-")[1] == self.language)
+                ending = [f"direction={direction}"]
+
+        def corpus(split, name, *weight):
+            return [*self.text.paths(split), f"name={name}", *weight, *ending]
+
+        corpora = {"train": [corpus("train", "teacher")]}
         if self._real_pairs() is not None:
-            corpora["train"].append(
-                [*self.text.paths("real"), "name=real", f"weight={self.arguments.real_weight}", *end]
-            )
+            corpora["train"].append(corpus("real", "real", f"weight={self.arguments.real_weight}"))
         for split in ("val", "test"):
             if self.corpus and split not in flags:
-                corpora[split] = [[*self.text.paths(split), f"name={split}", *end]]
+                corpora[split] = [corpus(split, split)]
         corpora["train"] += self.more_text
         settings |= {**corpora, "bleu_tokenize": self.config.data.sacrebleu_tokenizer()}
         if rate := self.config.training.learning_rate:
@@ -224,7 +228,7 @@ class Distillation:
         translator = Translator.load([teacher.folder for teacher in self.teachers], **vars(self._search()))
         return teacher_function(translator, self.num_hypotheses, self.num_lines, self.language)
 
-    def write_text(self):
+    def write_text(self) -> list[str]:
         """Translates, selects, and writes all texts. Returns lines of text about it."""
         if self.text.is_translated():
             print(f"{self.text.folder}: all {self.num_lines:,} lines are translated already", flush=True)
@@ -238,7 +242,7 @@ class Distillation:
                 f"No translation is left: all of {self.num_lines:,} lines were left out. " + "\n".join(report(left_out))
             )
         for name, split in (("real", "train"), ("val", "validation"), ("test", "test")):
-            found = self._real_pairs() if name == "real" else self._of_corpus(split) if self.corpus else None
-            if found is not None:
-                self.text.copy(name, (pair[::-1] for pair in found) if self.backward else found)
+            pairs = self._real_pairs() if name == "real" else self._of_corpus(split) if self.corpus else None
+            if pairs is not None:
+                self.text.copy(name, (pair[::-1] for pair in pairs) if self.backward else pairs)
         return [f"{self.text.folder}: {count:,} pairs of the teacher", *report(left_out)]

@@ -4,8 +4,9 @@ import itertools
 import json
 import os
 import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +18,10 @@ from keras_transformer.settings import SELECTIONS, one_of
 from keras_transformer.text.lines import stream_lines
 from keras_transformer.text.special_ids import END_TOKEN_ID
 from keras_transformer.training.config import ConfigError, read_json
+
+if TYPE_CHECKING:
+    from keras_transformer.data.cleaning import Cleaner
+    from keras_transformer.translation.translator import Translator
 
 # What the source of a back-translated pair begins with.
 TAG = "<BT>"
@@ -44,6 +49,10 @@ class Hypothesis(NamedTuple):
     problem: str | None = None
 
 
+# From lines, and the number of lines before them, to the hypotheses of each line.
+Translate = Callable[[list[str], int], list[list[Hypothesis]]]
+
+
 class TeacherText:
     """A folder of a teacher's translations, which is written line by line and continued after a kill.
 
@@ -59,17 +68,17 @@ class TeacherText:
         FileError: the folder has other content.
     """
 
-    def __init__(self, folder, settings):
+    def __init__(self, folder: Path | str, settings: dict[str, Any]):
         self.folder, self.settings = Path(folder), json.loads(json.dumps(settings))
         self.pairs_folder = self.folder / "pairs"
         self.hypotheses = self.folder / "hypotheses.jsonl"
         self.check()
 
-    def is_translated(self):
+    def is_translated(self) -> bool:
         """Whether all lines are translated."""
         return self.hypotheses.is_file()
 
-    def check(self):
+    def check(self) -> None:
         """Raises an error unless the folder is free, or was begun with the same settings."""
         marks = self.folder / "settings.json"
         if self.folder.exists() and not marks.is_file() and (not self.folder.is_dir() or any(self.folder.iterdir())):
@@ -77,22 +86,19 @@ class TeacherText:
                 f"{self.folder} has other content than a teacher's translations. Choose another --text-dir."
             )
         old = read_json(marks) if marks.is_file() else self.settings
-        others = sorted(name for name in {*old, *self.settings} if old.get(name) != self.settings.get(name))
+        others = [
+            f"{name}={self.settings.get(name)!r} (begun with {old.get(name)!r})"
+            for name in sorted({*old, *self.settings})
+            if old.get(name) != self.settings.get(name)
+        ]
         if others:
             raise ConfigError(
-                f"{self.folder} was begun with other settings, and a half of each is no corpus. Received: "
-                + ", ".join(f"{name}={self.settings.get(name)!r} (begun with {old.get(name)!r})" for name in others)
-                + ". Choose another --text-dir, or delete that folder."
+                f"{self.folder} was begun with other settings, and a half of each is no corpus. "
+                f"Received: {', '.join(others)}. Choose another --text-dir, or delete that folder."
             )
 
-    def write(self, translate, lines):
-        """Translates the lines that are not yet translated; prints how far it is.
-
-        Args:
-            translate: a function of a list of strings, and of the number of lines before them, that returns a list of
-                lists of `Hypothesis`.
-            lines: an iterable of strings, all lines of the text.
-        """
+    def write(self, translate: Translate, lines: Iterable[str]) -> None:
+        """Translates those of all lines of the text that are not yet translated; prints how far it is."""
         self.folder.mkdir(parents=True, exist_ok=True)
         part = self.folder / "hypotheses.jsonl.part"
         with locked(self.folder):
@@ -114,13 +120,20 @@ class TeacherText:
                 os.fsync(file.fileno())
             part.rename(self.hypotheses)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[list[Hypothesis]]:
         """For each line of the text, its list of `Hypothesis`."""
         with open(self.hypotheses, encoding="utf-8") as file:
             for line in file:
-                yield [Hypothesis(*one) for one in json.loads(line)]
+                yield [Hypothesis(*values) for values in json.loads(line)]
 
-    def select(self, pairs, how="best", drop_worst=0.0, cleaner=None, backward=False):
+    def select(
+        self,
+        pairs: Iterable[tuple[str, str]],
+        how: str = "best",
+        drop_worst: float = 0.0,
+        cleaner: "Cleaner | None" = None,
+        backward: bool = False,
+    ) -> tuple[int, dict]:
         """Chooses the pairs to train with and writes them to `train.source` and `train.target`.
 
         Args:
@@ -137,28 +150,28 @@ class TeacherText:
         """
         choose, lowest, left_out = _chooser(how), -np.inf, {}
         if drop_worst:
-            lowest = np.quantile([one.score for row in self for one in row], drop_worst)
+            lowest = np.quantile([hypothesis.score for row in self for hypothesis in row], drop_worst)
 
         def selected():
             nonlocal left_out
             for number, ((line, reference), row) in enumerate(zip(pairs, self, strict=True), 1):
                 kept = []
-                for one in choose(row, reference):
-                    pair = (one.text, line) if backward else (line, one.text)
-                    reason = EMPTY if not all(pair) else one.problem or (WORST if one.score < lowest else None)
+                for text, score, problem in choose(row, reference):
+                    pair = (text, line) if backward else (line, text)
+                    reason = EMPTY if not all(pair) else problem or (WORST if score < lowest else None)
                     reason = reason or (cleaner and cleaner.reason(number, *pair))
                     left_out = left_out_by([(reason, (number, pair))], left_out)
                     if not reason:
-                        kept.append((f"{TAG} {one.text}", line) if backward else pair)
+                        kept.append((f"{TAG} {text}", line) if backward else pair)
                 yield from dict.fromkeys(kept)  # Different tokens may be the same text.
 
         return self.copy("train", selected()), left_out
 
-    def paths(self, split):
+    def paths(self, split: str) -> list[str]:
         """The paths of the sources and of the targets of `"train"`, `"real"`, `"val"` or `"test"`, strings."""
         return [str(self.pairs_folder / f"{split}.{side}") for side in ("source", "target")]
 
-    def copy(self, split, pairs):
+    def copy(self, split: str, pairs: Iterable[tuple[str, str]]) -> int:
         """Writes pairs to the files of a split; returns their number."""
         source_path, target_path = self.paths(split)
         self.pairs_folder.mkdir(parents=True, exist_ok=True)
@@ -171,43 +184,44 @@ class TeacherText:
         return count
 
 
-def teacher_function(translator, num_hypotheses, num_lines, target_language=None):
+def teacher_function(
+    translator: "Translator", num_hypotheses: int, num_lines: int, target_language: str | None = None
+) -> Translate:
     """The function that `TeacherText.write` needs, from a `Translator`. The same lines always give the same result."""
     from keras_transformer.search.decoder import length_penalty_divisor
 
     penalty = translator.settings.length_penalty, translator.settings.length_penalty_type
     translator.search.jit_compile = num_lines >= XLA_PAYS_FROM  # Not "auto": then it would depend on what came before.
 
-    def hypothesis(one):
-        length = max(len(one.token_ids), 1)
-        problem = None
-        if one.truncated:
+    def hypothesis(translation):
+        ids = translation.token_ids
+        if translation.truncated:
             problem = TRUNCATED
-        elif one.token_ids and one.token_ids[-1] != END_TOKEN_ID:
+        elif ids and ids[-1] != END_TOKEN_ID:
             problem = UNFINISHED
-        elif has_loop(one.token_ids):
-            problem = LOOP
-        score = one.score * length_penalty_divisor(float(length), *penalty) / length
-        return Hypothesis(one.text, round(score, 4), problem)
+        else:
+            problem = LOOP if has_loop(ids) else None
+        length = max(len(ids), 1)
+        score = translation.score * length_penalty_divisor(float(length), *penalty) / length
+        return Hypothesis(translation.text, round(score, 4), problem)
 
     def translate(texts, begin):
-        found = translator.translate(
-            texts, num_hypotheses=num_hypotheses, return_scores=True, target_language=target_language
-        )
-        return [list(map(hypothesis, row if num_hypotheses > 1 else [row])) for row in found]
+        settings = {"num_hypotheses": num_hypotheses, "return_scores": True, "target_language": target_language}
+        rows = translator.translate(texts, **settings)
+        return [list(map(hypothesis, row if num_hypotheses > 1 else [row])) for row in rows]
 
     return translate
 
 
-def given_translations(path):
+def given_translations(path: Path | str) -> Translate:
     """The function that `TeacherText.write` needs, for translations that were made elsewhere: a line for each line."""
     lines, place = stream_lines(path), 0
 
     def translate(texts, begin):
         nonlocal place
-        found = itertools.islice(lines, begin - place, begin - place + len(texts))
+        chunk = itertools.islice(lines, begin - place, begin - place + len(texts))
         place = begin + len(texts)
-        return [[Hypothesis(text, 0.0)] for text in found]
+        return [[Hypothesis(text, 0.0)] for text in chunk]
 
     return translate
 
@@ -227,7 +241,7 @@ def _chooser(how):
         if not reference or len(row) < 2:
             return row[:1]
         # The first of equal ones: it has the best score.
-        return [max(row, key=lambda one: metric.sentence_score(one.text, [reference]).score)]
+        return [max(row, key=lambda hypothesis: metric.sentence_score(hypothesis.text, [reference]).score)]
 
     return nearest
 

@@ -430,7 +430,10 @@ BROKEN = {
     "heads": (change_json("config.json", encoder_attention_heads=3, decoder_attention_heads=3), "d_model must be even"),
     "beams": (change_json("generation_config.json", num_beams=1000), "generation_config.json .* `num_beams` must be"),
     "length": (change_json("generation_config.json", max_length="9"), "max_length must be a whole number"),
-    "no length": (change_json("generation_config.json", max_length=1), "generation_config.json .*`max_length` must be"),
+    "no length": (
+        change_json("generation_config.json", max_length=1),
+        "generation_config.json .*`max_target_length` must be",
+    ),
     "two ends": (
         change_json("generation_config.json", eos_token_id=[0, 5]),
         "eos_token_id must be 0, the id of '</s>'",

@@ -1,37 +1,13 @@
 """The grammar of the phrasebook corpus: phrases and clauses, each made in English and German at once."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
-from keras_transformer.data.phrasebook.lexicon import (
-    ACC,
-    ARTICLES,
-    CONTRACTIONS,
-    DAT,
-    EIN_ENDINGS,
-    ENGLISH_BE,
-    IRREGULAR,
-    MIXED,
-    MODALS,
-    NOM,
-    NUMBERS,
-    PERSONS,
-    POSSESSIVES,
-    PRONOUN_TABLE,
-    STRONG,
-    VERB,
-    WEAK,
-    Adjective,
-    Noun,
-    Verb,
-    number,
-    rows,
-)
+from keras_transformer.data.phrasebook import lexicon
+from keras_transformer.data.phrasebook.lexicon import ACC, DAT, NOM, NUMBERS, Adjective, Noun, Verb
 
-# ------------------------------------------------------------------------------------------------------------ phrases
+# Phrases.
 
-Combination = tuple[str, str, str]  # what is combined ("object", "adjective", ...) and the two words
+Combination = tuple[str, str, str]  # What is combined ("object", "adjective", ...) and the two words
 
 
 @dataclass(frozen=True)
@@ -51,56 +27,59 @@ class Phrase:
     en: tuple[str, str]
     de: tuple[str, str, str]
     person: str = "3s"
-    head: str = ""  # the English noun or name; empty for pronouns
-    rank: str = "definite"  # or "pronoun", "indefinite", "kein": decides the place in the German clause
+    head: str = ""  # The English noun or name; empty for pronouns.
+    rank: str = "definite"  # Or "pronoun", "indefinite", "kein": decides the place in the German clause.
     combinations: frozenset[Combination] = frozenset()
 
 
 NOTHING = Text("", "")
 WHO = Phrase(("who", "who"), ("wer", "wen", "wem"))
 IT = Phrase(("it", "it"), ("es", "es", "ihm"), rank="pronoun")
-PRONOUN = {cells[1]: Phrase((cells[1], cells[2]), cells[3:], cells[0], rank="pronoun") for cells in rows(PRONOUN_TABLE)}
+PRONOUN = {
+    cells[1]: Phrase((cells[1], cells[2]), cells[3:], cells[0], rank="pronoun")
+    for cells in lexicon.rows(lexicon.PRONOUN_TABLE)
+}
 
 
 def join(*words: str) -> str:
-    """Join the words that are not empty."""
+    """The words that are not empty, with spaces."""
     return " ".join(word for word in words if word)
 
 
 def ending(table: dict[str, str], gender: str, case: int) -> str:
-    """Look up an ending (or an article) by gender and case."""
+    """An ending (or an article) by gender and case."""
     return table[gender].split()[case].replace("-", "")
 
 
 def inflect(adjective: Adjective, suffix: str) -> str:
-    """Add an ending to an adjective: "rot" + "es", but "müde" + "er" is "müder" and "teuer" + "e" is "teure"."""
+    """An adjective with an ending: "rot" + "es", but "müde" + "er" is "müder" and "teuer" + "e" is "teure"."""
     stem = adjective.de.removesuffix("e")
     return (stem[:-2] + "r" if stem.endswith("euer") else stem) + suffix
 
 
 def noun_form(noun: Noun, plural: bool, case: int) -> str:
-    """Dative plurals end in -n (but "Autos"); weak masculines show the plural form outside the nominative."""
+    """A noun in a case: dative plurals end in -n (but "Autos"); weak masculines differ only in the nominative."""
     if plural:
         return noun.de_plural + ("n" if case == DAT and noun.de_plural[-1] not in "ns" else "")
     return noun.de_plural if noun.gender == "w" and case != NOM else noun.de
 
 
 def noun_phrase(noun: Noun, determiner: str, adjective: Adjective | None = None, plural: bool = False) -> Phrase:
-    """Build a noun phrase; ``determiner`` is "the", "a", "no" (a negated "a": kein), a possessive or a number word.
+    """A noun phrase; `determiner` is "the", "a", "no" (a negated "a": kein), a possessive or a number word.
 
     Before plurals and mass nouns "a" is no article at all, in both languages ("cold tea": "kalter Tee").
     """
     gender = "p" if plural else noun.gender.replace("w", "m")
     bare = plural or noun.en_plural == "-"
-    ein_word = {"a": "" if bare else "ein", "no": "kein", **POSSESSIVES}.get(determiner, "")
+    ein_word = {"a": "" if bare else "ein", "no": "kein", **lexicon.POSSESSIVES}.get(determiner, "")
     german_cases = []
     for case in (NOM, ACC, DAT):
         if determiner == "the":
-            article, endings = ending(ARTICLES, gender, case), WEAK
+            article, endings = ending(lexicon.ARTICLES, gender, case), lexicon.WEAK
         elif ein_word:
-            article, endings = ein_word + ending(EIN_ENDINGS, gender, case), MIXED
+            article, endings = ein_word + ending(lexicon.EIN_ENDINGS, gender, case), lexicon.MIXED
         else:
-            article, endings = NUMBERS.get(determiner, ""), STRONG
+            article, endings = NUMBERS.get(determiner, ""), lexicon.STRONG
         description = inflect(adjective, ending(endings, gender, case)) if adjective else ""
         german_cases.append(join(article, description, noun_form(noun, plural, case)))
     en = join(adjective.en if adjective else "", noun.en_plural if plural else noun.en)
@@ -120,16 +99,16 @@ def name(word: str) -> Phrase:
 
 
 def prepositional(en: str, de: str, case: int, phrase: Phrase) -> Text:
-    """Put a phrase into the case of its preposition and contract the article ("in dem" to "im")."""
+    """A phrase in the case of its preposition, with a contracted article ("im" for "in dem")."""
     german_words = join(de, phrase.de[case]).split()
     start = " ".join(german_words[:2])
-    german_words[:2] = CONTRACTIONS.get(start, start).split()
+    german_words[:2] = lexicon.CONTRACTIONS.get(start, start).split()
     return Text(join(en, phrase.en[1]), " ".join(german_words), phrase.combinations, phrase.head)
 
 
 def clock(hour: int, style: str) -> Text:
-    """Tell the time; "half past three" is half of the next hour in German ("halb vier")."""
-    (en, de), (_, following) = number(hour), number(hour % 12 + 1)
+    """A time of day; "half past three" is half of the next hour in German ("halb vier")."""
+    (en, de), (_, following) = lexicon.number(hour), lexicon.number(hour % 12 + 1)
     return {
         "full": Text(f"{en} o'clock", f"{'ein' if hour == 1 else de} Uhr"),
         "half": Text(f"half past {en}", f"halb {following}"),
@@ -139,7 +118,7 @@ def clock(hour: int, style: str) -> Text:
 
 
 def date(ordinal: tuple[str, str], month: tuple[str, str], case: int = DAT) -> Text:
-    """Name a date as a time ("on the third of May", "am dritten Mai") or as a subject ("der dritte Mai")."""
+    """A date, as a time ("on the third of May", "am dritten Mai") or as a subject ("der dritte Mai")."""
     combinations = frozenset({("date", ordinal[0], month[0])})
     en = f"the {ordinal[0]} of {month[0]}"
     if case == NOM:
@@ -147,20 +126,20 @@ def date(ordinal: tuple[str, str], month: tuple[str, str], case: int = DAT) -> T
     return Text(f"on {en}", f"am {ordinal[1]}n {month[1]}", combinations)
 
 
-# ------------------------------------------------------------------------------------------------------------ clauses
+# Clauses.
 
 
 @dataclass(frozen=True)
 class Clause:
     """The parts of a clause, to be put into words in either language and in any word order.
 
-    ``tense`` is present, progressive, future (all three are the German present) or past.  ``complement`` is a phrase
-    that belongs to the verb ("goes into the house", "is old"), ``adjunct`` a free one ("with the dog").
+    `tense` is present, progressive, future (all three are the German present) or past. `complement` is a phrase
+    that belongs to the verb ("goes into the house", "is old"), `adjunct` a free one ("with the dog").
     """
 
     subject: Phrase
     verb: Verb
-    objects: tuple[tuple[Phrase, int], ...] = ()  # each with its German case
+    objects: tuple[tuple[Phrase, int], ...] = ()  # Each with its German case.
     complement: Text = NOTHING
     adjunct: Text = NOTHING
     time: Text = NOTHING
@@ -182,18 +161,18 @@ class Clause:
 
 def conjugate(infinitive: str, he_form: str, person: str) -> str:
     """Present tense: "ich" and the plural follow the infinitive, "du" the he-form ("du liest, er liest")."""
-    if infinitive in IRREGULAR:
-        return IRREGULAR[infinitive].split()[PERSONS.index(person)]
+    if infinitive in lexicon.IRREGULAR:
+        return lexicon.IRREGULAR[infinitive].split()[lexicon.PERSONS.index(person)]
     stem = he_form[:-1]
     du_form = stem + ("t" if stem[-1] in "sßz" else "st")
     return {"1s": infinitive[:-1], "2s": du_form, "3s": he_form}.get(person, infinitive)
 
 
 def german_verb(clause: Clause) -> tuple[str, str]:
-    """Return the finite verb and the second part of the verb: a prefix, an infinitive, a participle or nothing."""
+    """The finite verb and the second part of the verb: a prefix, an infinitive, a participle or nothing."""
     verb, person = clause.verb, clause.subject.person
     if clause.modal:
-        return conjugate(MODALS[clause.modal], "", person), verb.prefix + verb.stem
+        return conjugate(lexicon.MODALS[clause.modal], "", person), verb.prefix + verb.stem
     if clause.tense != "past":
         return conjugate(verb.stem, verb.he_form, person), verb.prefix
     if verb.frame == "copula":
@@ -202,9 +181,9 @@ def german_verb(clause: Clause) -> tuple[str, str]:
 
 
 def german(clause: Clause, order: str = "statement", front: str = "") -> str:
-    """Put a clause into German.
+    """A clause in German.
 
-    The finite verb comes second in a statement (after the subject, or after ``front``, which moves the subject behind
+    The finite verb comes second in a statement (after the subject, or after `front`, which moves the subject behind
     the verb), first or after the question word in a "question", and last in a "subordinate" clause.
     """
     finite, bracket = german_verb(clause)
@@ -222,9 +201,12 @@ def german(clause: Clause, order: str = "statement", front: str = "") -> str:
 
 
 def english_verb(clause: Clause, with_auxiliary: bool) -> tuple[str, str]:
-    """Return the auxiliary and the main verb; questions and negations need an auxiliary ("does ... read")."""
+    """The auxiliary and the main verb; questions and negations need an auxiliary ("does ... read")."""
     verb, third_person = clause.verb, clause.subject.person == "3s"
-    be = {tense: forms.split()[PERSONS.index(clause.subject.person)] for tense, forms in ENGLISH_BE.items()}
+    be = {
+        tense: forms.split()[lexicon.PERSONS.index(clause.subject.person)]
+        for tense, forms in lexicon.ENGLISH_BE.items()
+    }
     if verb.frame == "copula":
         return be[clause.tense], ""
     if clause.tense == "progressive":
@@ -232,7 +214,7 @@ def english_verb(clause: Clause, with_auxiliary: bool) -> tuple[str, str]:
     if clause.tense == "future" or clause.modal == "can":
         return "will" if clause.tense == "future" else "can", verb.base
     base, third = verb.base, verb.third
-    if clause.modal:  # "have to" and "want to" behave like main verbs
+    if clause.modal:  # "have to" and "want to" behave like main verbs.
         base = join(clause.modal, verb.base)
         third = join({"have to": "has to", "want to": "wants to"}[clause.modal], verb.base)
     if with_auxiliary:
@@ -241,7 +223,7 @@ def english_verb(clause: Clause, with_auxiliary: bool) -> tuple[str, str]:
 
 
 def english(clause: Clause, order: str = "statement", front: str = "") -> str:
-    """Put a clause into English: subject, verb, objects, places, time; in a question the auxiliary comes first."""
+    """A clause in English: subject, verb, objects, places, time; in a question the auxiliary comes first."""
     auxiliary, verb = english_verb(clause, order == "question" or clause.negated)
     negation = "not" if clause.negated else ""
     objects = [phrase.en[1] for phrase, _ in clause.objects]
@@ -252,31 +234,31 @@ def english(clause: Clause, order: str = "statement", front: str = "") -> str:
 
 
 def put(clause: Clause, order: str = "statement", front: Text = NOTHING) -> Text:
-    """Put a clause into both languages."""
+    """A clause in both languages."""
     mark = "?" if order == "question" else ""
     en, de = english(clause, order, front.en), german(clause, order, front.de)
     return Text(en + mark, de + mark, clause.combinations | front.combinations)
 
 
 def time_first(clause: Clause) -> Text:
-    """Put a statement into words with its time in the first place."""
+    """A statement with its time in the first place."""
     return put(replace(clause, time=NOTHING), front=clause.time)
 
 
 def subordinate(en: str, de: str, clause: Clause) -> Text:
-    """Build a subordinate clause with its conjunction; the German verb comes last."""
+    """A subordinate clause with its conjunction; the German verb comes last."""
     return Text(f"{en} {english(clause)}", f"{de} {german(clause, 'subordinate')}", clause.combinations)
 
 
 def attach(main: Text, clause: Text) -> Text:
-    """Add a subordinate clause, in German always with a comma; a question mark moves to the end."""
+    """A main and a subordinate clause, in German always with a comma; a question mark moves to the end."""
     mark = "?" if main.en.endswith("?") else ""
     en, de = main.en.removesuffix("?"), main.de.removesuffix("?")
     return Text(f"{en} {clause.en}{mark}", f"{de}, {clause.de}{mark}", main.combinations | clause.combinations)
 
 
 def state(subject: Phrase, adjective: Adjective, tense: str = "present", negated: bool = False) -> Clause:
-    """Say how something is; a predicate adjective has no ending."""
+    """A clause that says how something is; a predicate adjective has no ending."""
     combinations = frozenset({("adjective", adjective.en, subject.head)} if subject.head else ())
     complement = Text(adjective.en, adjective.de, combinations)
-    return Clause(subject, VERB["sein"], complement=complement, tense=tense, negated=negated)
+    return Clause(subject, lexicon.VERB["sein"], complement=complement, tense=tense, negated=negated)

@@ -1,7 +1,5 @@
 """The words of the phrasebook corpus, with their forms and uses for the grammar. Add new words here."""
 
-from __future__ import annotations
-
 from collections import namedtuple
 from functools import cache
 
@@ -137,7 +135,7 @@ snow snows snowed snowing schneien schneit geschneit haben - x
     "copula": "be is was being sein ist gewesen sein - x",
 }
 
-# English, German, case (1 accusative, 2 dative), kinds of noun.  Two-way prepositions take the dative for a place and
+# English, German, case (1 accusative, 2 dative), kinds of noun. Two-way prepositions take the dative for a place and
 # the accusative for a direction.
 LOCATIONS = """
 in in 2 room,home,nature,town
@@ -201,20 +199,20 @@ TIMES = {
     "future": [("tomorrow", "morgen"), ("next week", "nächste Woche"), ("next {day}", "nächsten {day}")],
     "past": [("yesterday", "gestern"), ("last week", "letzte Woche"), ("last {day}", "letzten {day}")],
 }
-DATED_TIMES = [("on {day}", "am {day}"), ("in {month}", "im {month}")]  # with the future and the past
+DATED_TIMES = [("on {day}", "am {day}"), ("in {month}", "im {month}")]  # With the future and the past.
 
 # Endings by gender (p: plural), each in the order nominative, accusative, dative; "-" is no ending.
 ARTICLES = {"m": "der den dem", "f": "die die der", "n": "das das dem", "p": "die die den"}
 EIN_ENDINGS = {"m": "- en em", "f": "e e er", "n": "- - em", "p": "e e en"}
-WEAK = {"m": "e en en", "f": "e e en", "n": "e e en", "p": "en en en"}  # adjective after der, die, das
-MIXED = {"m": "er en en", "f": "e e en", "n": "es es en", "p": "en en en"}  # after ein, kein, mein
-STRONG = {"m": "er en em", "f": "e e er", "n": "es es em", "p": "e e en"}  # after a number or nothing
+WEAK = {"m": "e en en", "f": "e e en", "n": "e e en", "p": "en en en"}  # Of an adjective after der, die, das.
+MIXED = {"m": "er en en", "f": "e e en", "n": "es es en", "p": "en en en"}  # After ein, kein, mein.
+STRONG = {"m": "er en em", "f": "e e er", "n": "es es em", "p": "e e en"}  # After a number or nothing.
 NOM, ACC, DAT = range(3)
 PERSONS = ("1s", "2s", "3s", "1p", "3p")
 PEOPLE = ("adult", "youth", "kin", "parent")
 PLACES = ("room", "home", "building", "nature", "town")
 
-# The rows of the tables above; ``stem`` is the infinitive without the separable ``prefix``.
+# The rows of the tables above; `stem` is the infinitive without the separable `prefix`.
 Noun = namedtuple("Noun", "en en_plural de gender de_plural kind")
 Adjective = namedtuple("Adjective", "en de kinds")
 Verb = namedtuple("Verb", "frame base third past ing prefix stem he_form participle auxiliary kinds uses")
@@ -222,14 +220,14 @@ Verb = namedtuple("Verb", "frame base third past ing prefix stem he_form partici
 
 @cache
 def pairs(table: str) -> tuple[tuple[str, str], ...]:
-    """Split "one eins two zwei" into (("one", "eins"), ("two", "zwei"))."""
+    """The pairs of a table: (("one", "eins"), ("two", "zwei")) for "one eins two zwei"."""
     cells = table.split()
     return tuple(zip(cells[::2], cells[1::2], strict=True))
 
 
 @cache
 def rows(table: str) -> tuple[tuple[str, ...], ...]:
-    """Split a table into rows of cells; an underscore stands for a space."""
+    """The rows of cells of a table; an underscore stands for a space."""
     return tuple(tuple(cell.replace("_", " ") for cell in line.split()) for line in table.strip().splitlines())
 
 
@@ -240,7 +238,7 @@ def _verb(frame: str, cells: tuple[str, ...]) -> Verb:
 
 
 def number(value: int) -> tuple[str, str]:
-    """Return a number from 1 to 100 in words; German says the unit first ("fünfundzwanzig")."""
+    """A number from 1 to 100 in words; German says the unit first ("fünfundzwanzig")."""
     if value == 100:
         return "a hundred", "hundert"
     if value < 20:

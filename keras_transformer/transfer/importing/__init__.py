@@ -7,8 +7,10 @@ and the run folder.
 
 import hashlib
 import importlib
+import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,14 +48,14 @@ class Original(NamedTuple):
         notes: sentences about what was left out.
     """
 
-    architecture: dict
-    weights: "Weights"
+    architecture: dict[str, Any]
+    weights: "Weights | None"
     tokens: tuple
     models: tuple
     unknown: tuple
     end: tuple
     start: int | None
-    search: dict
+    search: dict[str, Any]
     max_length: int
     languages: tuple = (None, None)
     source_tag: str | None = None
@@ -84,28 +86,26 @@ class Weights(NamedTuple):
 
 
 class Imported(NamedTuple):
-    """What `read` makes of a folder.
+    """What `read` makes of a folder: the `Transformer`, and for source and target a tokenizer and an `IdSpace`."""
 
-    Attributes:
-        model: a `Transformer`.
-        tokenizers: of source and target.
-        config: the `RunConfig` of the run.
-        spaces: the `IdSpace` of source and target.
-        original: the `Original`.
-    """
-
-    model: object
-    tokenizers: tuple
+    model: Any
+    tokenizers: tuple[SentencePieceTokenizer, ...]
     config: RunConfig
-    spaces: tuple
+    spaces: tuple[vocabulary.IdSpace, ...]
     original: Original
 
 
-def read(family, folder, trim=False, corpus=(None, None), **languages):
+def read(
+    family: str,
+    folder: Path | str,
+    trim: bool = False,
+    corpus: Sequence[Sequence[str] | None] = (None, None),
+    **languages: str | None,
+) -> Imported:
     """Reads a public model.
 
     Args:
-        family: one of `keras_transformer.training.config.FAMILIES`.
+        family: one of `keras_transformer.transfer.FAMILIES`.
         folder: the folder of the model's files.
         trim: whether source and target get vocabularies of their own, with only the pieces that their SentencePiece
             file produces. Defaults to False: all ids of the original.
@@ -113,15 +113,37 @@ def read(family, folder, trim=False, corpus=(None, None), **languages):
             are kept, and single characters.
         **languages: `source_language` and `target_language`, for families of many languages.
 
-    Returns:
-        `Imported`.
-
     Raises:
         ModelImportError: the folder is not a model of this family, is damaged, or cannot be expressed.
     """
     if family not in FAMILIES:
         raise ModelImportError(f"`family` must be one of {tuple(FAMILIES)}. Received: {family!r}.")
-    folder = Path(folder)
+    folder = _checked_folder(Path(folder))
+    module = importlib.import_module(f"keras_transformer.transfer.importing.{FAMILIES[family]}")
+    original = module.read(folder, **languages)
+    parsed = [vocabulary.parse(*model) for model in original.models]
+    joint = original.tokens[0] is original.tokens[1]
+    sides = list(zip(original.tokens, original.unknown, original.end, (None, original.start), strict=True))
+    if joint:
+        spaces = (vocabulary.id_space(*sides[1], parsed),) * 2
+    else:
+        spaces = tuple(vocabulary.id_space(*side, [model]) for side, model in zip(sides, parsed, strict=True))
+    if trim:
+        sides = zip(spaces, parsed, corpus, (True, original.source_tag is not None), strict=True)
+        spaces = tuple(vocabulary.trimmed(space, model, texts, tags) for space, model, texts, tags in sides)
+        if original.architecture["tie_embeddings"] == "all":
+            original = original._replace(architecture={**original.architecture, "tie_embeddings": "target"})
+    tags = ("hidden", "hidden") if original.source_tag else ("read", None)
+    models = map(vocabulary.rewritten, parsed, spaces, tags)
+    tokenizers = tuple(map(SentencePieceTokenizer, models))
+    if original.source_tag:
+        token_id = spaces[0].pieces.index(original.source_tag)
+        original = original._replace(architecture={**original.architecture, "source_language_token_id": token_id})
+    config, model = _config(original, tokenizers, separate=trim or not joint), _model(original, spaces)
+    return Imported(model, tokenizers, config, spaces, original._replace(weights=None))
+
+
+def _checked_folder(folder):
     if not folder.is_dir():
         name = folder if len(folder.parts) == 2 else Path("OWNER/NAME")  # Of a model at Hugging Face.
         raise ModelImportError(
@@ -134,45 +156,11 @@ def read(family, folder, trim=False, corpus=(None, None), **languages):
             f"{folder} is a folder of the Hugging Face cache: a model is in a folder of its snapshots. "
             f"Received: {folder.name}. Choose one: {', '.join(inside) or 'there are none'}."
         )
-    original = importlib.import_module(f"keras_transformer.transfer.importing.{FAMILIES[family]}").read(
-        folder, **languages
-    )
-    parsed = [vocabulary.parse(*model) for model in original.models]
-    joint = original.tokens[0] is original.tokens[1]
-    spaces = []
-    for side in (0,) if joint else (0, 1):
-        models = parsed if joint else parsed[side : side + 1]
-        start = original.start if side or joint else None
-        spaces.append(
-            vocabulary.id_space(original.tokens[side], original.unknown[side], original.end[side], start, models)
-        )
-    spaces = (spaces[0], spaces[-1])
-    if trim:
-        sides = zip(spaces, parsed, corpus, (True, original.source_tag is not None), strict=True)
-        spaces = tuple(vocabulary.trimmed(space, model, texts, tags) for space, model, texts, tags in sides)
-        if original.architecture["tie_embeddings"] == "all":
-            original = original._replace(architecture={**original.architecture, "tie_embeddings": "target"})
-    tags = ("hidden", "hidden") if original.source_tag else ("read", None)
-    tokenizers = tuple(
-        SentencePieceTokenizer(vocabulary.rewritten(*side)) for side in zip(parsed, spaces, tags, strict=True)
-    )
-    if original.source_tag:
-        token_id = spaces[0].pieces.index(original.source_tag)
-        original = original._replace(architecture={**original.architecture, "source_language_token_id": token_id})
-    config, model = _config(original, tokenizers, separate=trim or not joint), _model(original, spaces)
-    return Imported(model, tokenizers, config, spaces, original._replace(weights=None))
+    return folder
 
 
-def write(imported, run, overwrite=False):
-    """Writes a run folder. It appears complete or not at all.
-
-    Args:
-        imported: from `read`.
-        run: a `Run` or the path of its folder.
-        overwrite: whether to replace the run in the folder. Defaults to False.
-
-    Returns:
-        The `Run`.
+def write(imported: Imported, run: Run | Path | str, overwrite: bool = False) -> Run:
+    """Writes a run folder, which appears complete or not at all; `overwrite` replaces the run in it.
 
     Raises:
         ConfigError: the folder exists, and `overwrite` is False.
@@ -194,12 +182,13 @@ def _config(original, tokenizers, separate):
     """The `RunConfig`: the original's architecture and search; it has no data set and was not trained here."""
     architecture = {name: value for name, value in original.architecture.items() if name != "max_length"}
     languages = dict(zip(("source_language", "target_language"), original.languages, strict=True))
+    languages = {name: language for name, language in languages.items() if language}
     if original.source_tag:
         languages["directions"] = ("-".join(original.languages),)
     return RunConfig(
         preset="base",
         model=ModelConfig(**architecture),
-        data=DataConfig(dataset="none", max_length=original.max_length, **{k: v for k, v in languages.items() if v}),
+        data=DataConfig(dataset="none", max_length=original.max_length, **languages),
         tokenizer=TokenizerConfig(
             tokenizer=tokenizers[0].kind,
             vocabulary_size=max(tokenizer.vocabulary_size for tokenizer in tokenizers),
@@ -235,20 +224,19 @@ def _model(original, spaces):
 
 
 def _set_block(block, arrays):
-    query, key, value, output = arrays["self_attention"]
-    _set_dense(block.self_attention.query_key_value_dense, query, key, value)
+    *query_key_value, output = arrays["self_attention"]
+    _set_dense(block.self_attention.query_key_value_dense, *query_key_value)
     _set_dense(block.self_attention.output_dense, output)
-    _set_norm(block.self_attention_norm, arrays["self_attention_norm"])
     if "cross_attention" in arrays:
         query, key, value, output = arrays["cross_attention"]
         _set_dense(block.cross_attention.query_dense, query)
         _set_dense(block.cross_attention.key_value_dense, key, value)
         _set_dense(block.cross_attention.output_dense, output)
-        _set_norm(block.cross_attention_norm, arrays["cross_attention_norm"])
     intermediate, output = arrays["feed_forward"]
     _set_dense(block.feed_forward.intermediate_dense, intermediate)
     _set_dense(block.feed_forward.output_dense, output)
-    _set_norm(block.feed_forward_norm, arrays["feed_forward_norm"])
+    for name in (name for name in arrays if name.endswith("_norm")):
+        _set_norm(getattr(block, name), arrays[name])
 
 
 def _set_dense(layer, *pairs):
@@ -263,41 +251,32 @@ def _set_norm(layer, pair):
     layer.beta.assign(bias)
 
 
-def different_ids(imported, texts):
+def different_ids(imported: Imported, texts: Sequence[str]) -> list[list[str]]:
     """The texts of which the tokenizers do not give the ids of the original.
 
     The original splits off a language tag, encodes the rest with SentencePiece, and looks the pieces up in its list; a
-    piece that it does not find is the unknown token.
-
-    Args:
-        imported: from `read`.
-        texts: a list of strings.
-
-    Returns:
-        For source and target a list of the texts whose ids differ.
+    piece that it does not find is the unknown token. Returns a list of texts for each of source and target.
     """
     import sentencepiece
 
-    different = []
-    for side, (model, _) in enumerate(imported.original.models):
+    original, different = imported.original, []
+    for side, (model, _) in enumerate(original.models):
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        space, tokens = imported.spaces[side], imported.original.tokens[side]
-        unknown = imported.original.unknown[side]
-        ids = {token: i for i, token in enumerate(tokens)}
-        ours = imported.tokenizers[side].tokenize(texts)
-        found = []
-        for text, row in zip(texts, ours, strict=True):
-            tag, rest = _split_tag(text) if side == 0 and not imported.original.source_tag else ([], text)
+        has_tags = side == 0 and not original.source_tag
+        ids = {token: i for i, token in enumerate(original.tokens[side])}
+        different.append([])
+        for text, row in zip(texts, imported.tokenizers[side].tokenize(texts), strict=True):
+            tag, rest = _split_tag(text) if has_tags else ([], text)
             pieces = tag + processor.encode(rest, out_type=str)
-            if [ids.get(piece, unknown) for piece in pieces] != space.rows[row].tolist():
-                found.append(text)
-        different.append(found)
+            expected = [ids.get(piece, original.unknown[side]) for piece in pieces]
+            if expected != imported.spaces[side].rows[row].tolist():
+                different[side].append(text)
     return different
 
 
 def _split_tag(text):
-    end = text.find("<<") if text.startswith(">>") else -1
-    return ([text[: end + 2]], text[end + 2 :]) if end >= 0 else ([], text)
+    tag, end, rest = text.partition("<<")
+    return ([tag + end], rest) if end and tag.startswith(">>") else ([], text)
 
 
 # Sentences whose ids are compared with those of the original: besides sentences of the phrasebook, what people and
@@ -327,14 +306,14 @@ HOSTILE = (
 )
 
 
-def samples():
+def samples() -> list[str]:
     """Sentences of two languages and hostile strings."""
     from keras_transformer.data.phrasebook import phrasebook
 
     return [*(text for pair in phrasebook()["test"][:200] for text in pair), *HOSTILE]
 
 
-def report(imported):
+def report(imported: Imported) -> list[str]:
     """Lines about an imported model: what it is, and whether its tokenizers give the ids of the original."""
     model, config = imported.model, imported.config.model
     norm = "pre-norm" if config.normalize_first else "post-norm"
@@ -352,21 +331,18 @@ def report(imported):
         lines.append(f"language tags, {where}: {', '.join(tags[:5])}{more}")
     texts = samples()
     for side, different in zip(("source", "target"), different_ids(imported, texts), strict=True):
-        found = f"ids of the {side}: {len(texts) - len(different)} of {len(texts)} sample sentences as in the original"
-        if different:
-            found += "; not " + ", ".join(repr(text[:40]) for text in different[:3])
-        lines.append(found)
-    settings = imported.config.search
-    lines.append(
-        f"search: num_beams={settings.num_beams}, length_penalty={settings.length_penalty} "
-        f"({settings.length_penalty_type})"
-    )
-    most = f", but at most {settings.max_target_length:,}" if settings.max_target_length else ""
-    lines.append(
-        f"lengths: the first {imported.config.data.max_length:,} tokens of a source are read; a translation has at "
-        f"most {settings.max_length_ratio} tokens per source token and {LENGTH_MARGIN} more{most}"
-    )
-    notes, data = list(imported.original.notes), imported.config.data
+        same = f"{len(texts) - len(different)} of {len(texts)} sample sentences as in the original"
+        others = "; not " + ", ".join(repr(text[:40]) for text in different[:3]) if different else ""
+        lines.append(f"ids of the {side}: {same}{others}")
+    settings, data = imported.config.search, imported.config.data
+    penalty = f"length_penalty={settings.length_penalty} ({settings.length_penalty_type})"
+    limit = f", but at most {settings.max_target_length:,}" if settings.max_target_length else ""
+    lines += [
+        f"search: num_beams={settings.num_beams}, {penalty}",
+        f"lengths: the first {data.max_length:,} tokens of a source are read; a translation has at most "
+        f"{settings.max_length_ratio} tokens per source token and {LENGTH_MARGIN} more{limit}",
+    ]
+    notes = list(imported.original.notes)
     if not all(imported.original.languages):
         notes.append(
             f"the folder does not name both languages: the run says {data.source_language}-{data.target_language}, "
@@ -375,7 +351,7 @@ def report(imported):
     return lines + [f"note: {note}" for note in notes]
 
 
-def trim_report(whole, trimmed, texts=None, count=100):
+def trim_report(whole: Imported, trimmed: Imported, texts: Sequence[str] | None = None, count: int = 100) -> list[str]:
     """Lines about what a smaller vocabulary takes off: ids, size, the time of a step, and the translations.
 
     Args:
@@ -386,19 +362,18 @@ def trim_report(whole, trimmed, texts=None, count=100):
     from keras_transformer.translation.evaluation import corpus_scores
     from keras_transformer.translation.translator import Translator
 
-    both = [
-        Translator(one.model, *one.tokenizers, max_source_length=128, jit_compile=False, **vars(one.config.search))
-        for one in (whole, trimmed)
-    ]
-    sizes = [one.model.count_params() * 4 / 1e6 for one in (whole, trimmed)]
-    steps = [1000 * _step_seconds(translator) for translator in both]
+    translators, sizes = [], []
+    for model, tokenizers, config, *_ in (whole, trimmed):
+        settings = {"max_source_length": 128, "jit_compile": False, **vars(config.search)}
+        translators.append(Translator(model, *tokenizers, **settings))
+        sizes.append(model.count_params() * 4 / 1e6)
+    steps = [1000 * _step_seconds(translator) for translator in translators]
     if texts is None:
-        rng = np.random.default_rng(0)
         tokenizer = trimmed.tokenizers[0]
-        ids = rng.integers(END_TOKEN_ID + 1, tokenizer.vocabulary_size, (count, 8))
+        ids = np.random.default_rng(0).integers(END_TOKEN_ID + 1, tokenizer.vocabulary_size, (count, 8))
         texts = tokenizer.detokenize(ids)
     texts = [text for text in texts if text.strip()][:count]
-    before, after = (translator.translate(texts, num_beams=1, max_target_length=64) for translator in both)
+    before, after = (translator.translate(texts, num_beams=1, max_target_length=64) for translator in translators)
     same = np.mean([a == b for a, b in zip(before, after, strict=True)])
     return [
         f"trimmed: source {whole.model.vocabulary_size:,} -> {trimmed.model.vocabulary_size:,} ids, target "
@@ -411,8 +386,6 @@ def trim_report(whole, trimmed, texts=None, count=100):
 
 def _step_seconds(translator, length=32):
     """Seconds of a step of greedy search for one short sentence, without XLA."""
-    import time
-
     settings = {"num_beams": 1, "min_length": length, "max_target_length": length, "max_length_ratio": float(length)}
     times = []
     for _ in range(4):  # The first one builds the graph.

@@ -8,18 +8,23 @@ tokenizer.json. The encoder reads the token of the source language first; a tran
 language.
 """
 
+from pathlib import Path
+
 from keras_transformer.transfer.importing import ModelImportError, Original, Weights
 from keras_transformer.transfer.importing.reading import (
     EMBEDDING,
+    SIDES,
     Arrays,
     by_id,
     check_tokenizer,
     index_of,
+    max_wavelength,
     read_bytes,
     read_json,
     transformers_architecture,
     transformers_blocks,
     transformers_config,
+    transformers_norm,
     transformers_settings,
     transformers_weights,
     unfit,
@@ -35,8 +40,8 @@ M2M_100_LANGUAGES = (
 FIRST_POSITION = 2
 
 
-def read(folder, source_language=None, target_language=None):
-    """Reads a folder for sources of one language; returns a `keras_transformer.transfer.importing.Original`.
+def read(folder: Path, source_language: str | None = None, target_language: str | None = None) -> Original:
+    """Reads a folder for sources of one language.
 
     Args:
         folder: a `Path`.
@@ -54,47 +59,25 @@ def read(folder, source_language=None, target_language=None):
     if not config["tie_word_embeddings"]:
         raise unfit(folder / "config.json", "tie_word_embeddings must be true, as in M2M-100 and NLLB", False)
     tokens, languages = _tokens(folder)
-    for flag, language in (("--source-language", source_language), ("--target-language", target_language)):
-        if language not in languages:
-            alike = [name for name in languages if language and name[:2] == language[:2]] or languages
-            more = f" and {len(languages) - len(alike[:8])} more" if len(languages) > len(alike[:8]) else ""
-            raise ModelImportError(
-                f"{flag} must be one of the model's languages: {', '.join(alike[:8])}{more}. "
-                f"Received: {language or 'none'}."
-            )
+    _check_language("--source-language", source_language, languages)
+    _check_language("--target-language", target_language, languages)
     tokenizer = folder / "sentencepiece.bpe.model"
     if not tokenizer.is_file():
         raise ModelImportError(
             f"{folder} has no {tokenizer.name}: transformers 5 does not save it. Copy it from the folder of the model "
             "that this one was fine-tuned from."
         )
-    arrays = Arrays(folder, transformers_weights(folder))
-    size = config["d_model"]
-    embedding = arrays.take(*EMBEDDING, shape=(None, size))
-    weights = Weights(
-        embeddings=(embedding, embedding),
-        output_kernel=None,
-        output_bias=None,
-        positions=None,
-        blocks=transformers_blocks(arrays, config),
-        norms=tuple(
-            tuple(arrays.take(f"model.{side}.layer_norm.{name}", shape=(size,)) for name in ("weight", "bias"))
-            for side in ("encoder", "decoder")
-        ),
-    )
-    positions = [f"model.{side}.embed_positions.weights" for side in ("encoder", "decoder")]
-    arrays.check_all_used(*EMBEDDING, *positions)
-    if len(tokens) > len(embedding):
-        rule = f"it must have at most {len(embedding):,} tokens, the rows of the embedding"
-        raise unfit(folder, rule, f"{len(tokens):,}")
+    weights = _weights(Arrays(folder, transformers_weights(folder)), config)
+    size = len(weights.embeddings[0])
+    if len(tokens) > size:
+        raise unfit(folder, f"it must have at most {size:,} tokens, the rows of the embedding", f"{len(tokens):,}")
     # Rows without a token get one that no text has.
-    tokens += [f"madeupword{i}" for i in range(len(embedding) - len(tokens))]
+    tokens += [f"madeupword{i}" for i in range(size - len(tokens))]
     return Original(
         architecture={
             **transformers_architecture(folder, config),
             "normalize_first": True,
-            # The wavelengths are 10000^(i / (D/2 - 1)), ours w^(2i / D).
-            "max_wavelength": float(10000.0 ** (size / (size - 2))),
+            "max_wavelength": max_wavelength(config["d_model"]),
             "first_position": FIRST_POSITION,
             "tie_embeddings": "all",
         },
@@ -106,6 +89,31 @@ def read(folder, source_language=None, target_language=None):
         source_tag=f">>{source_language}<<",
         **transformers_settings(folder, config, (tokens, tokens), ignored=("forced_bos_token_id",)),
     )
+
+
+def _check_language(flag, language, languages):
+    if language not in languages:
+        alike = [name for name in languages if language and name[:2] == language[:2]] or languages
+        more = f" and {len(languages) - len(alike[:8])} more" if len(languages) > len(alike[:8]) else ""
+        raise ModelImportError(
+            f"{flag} must be one of the model's languages: {', '.join(alike[:8])}{more}. "
+            f"Received: {language or 'none'}."
+        )
+
+
+def _weights(arrays, config):
+    size = config["d_model"]
+    embedding = arrays.take(*EMBEDDING, shape=(None, size))
+    weights = Weights(
+        embeddings=(embedding, embedding),
+        output_kernel=None,
+        output_bias=None,
+        positions=None,
+        blocks=transformers_blocks(arrays, config),
+        norms=tuple(transformers_norm(arrays, f"model.{side}.layer_norm", size) for side in SIDES),
+    )
+    arrays.check_all_used(*EMBEDDING, *(f"model.{side}.embed_positions.weights" for side in SIDES))
+    return weights
 
 
 def _tokens(folder):
@@ -122,7 +130,7 @@ def _tokens(folder):
         path = folder / "tokenizer.json"
         content = read_json(path)
         try:
-            added = {one["content"]: one["id"] for one in content["added_tokens"]}
+            added = {token["content"]: token["id"] for token in content["added_tokens"]}
             vocabulary = {**content["model"]["vocab"], **added}
         except (KeyError, TypeError, ValueError) as error:
             raise unfit(path, "it must have model.vocab and added_tokens", type(error).__name__) from error

@@ -8,12 +8,15 @@ translation services for the World" (Tiedemann and Thottingal, 2020).
 - Marian: decoder.yml, which names the model (.npz) and the vocabularies (.yml, or .spm), source.spm and target.spm.
 """
 
+from pathlib import Path
+
 import numpy as np
 
 from keras_transformer.transfer.importing import ModelImportError, Original, Weights
 from keras_transformer.transfer.importing.reading import (
     EMBEDDING,
     MAX_LENGTH_RATIO,
+    SIDES,
     Arrays,
     activation,
     by_id,
@@ -21,21 +24,19 @@ from keras_transformer.transfer.importing.reading import (
     check_width,
     checked,
     checked_search,
+    damaged,
     index_of,
     loaded,
-    parsed_yaml,
+    max_wavelength,
+    missing_package,
     read_bytes,
-    read_npz,
     read_vocabulary,
-    read_yaml,
-    ties_of,
     transformers_architecture,
     transformers_blocks,
     transformers_config,
     transformers_settings,
     transformers_weights,
     unfit,
-    untied,
 )
 
 # transformers' defaults of settings that an older config.json may lack.
@@ -47,7 +48,7 @@ _CONFIG = {
 }
 
 
-def read(folder):
+def read(folder: Path) -> Original:
     """Reads a folder of either kind; returns a `keras_transformer.transfer.importing.Original`."""
     if (folder / "config.json").is_file():
         return _read_transformers(folder)
@@ -75,39 +76,34 @@ def _read_transformers(folder):
         raise unfit(folder / "config.json", "positions must be sinusoidal, as in transformers' Marian", "learned ones")
     arrays = Arrays(folder, transformers_weights(folder))
     tied, joint, width = config["tie_word_embeddings"], config["share_encoder_decoder_embeddings"], config["d_model"]
-    names = [(f"model.{side}.embed_tokens.weight", "model.shared.weight") for side in ("encoder", "decoder")]
+    names = [(f"model.{side}.embed_tokens.weight", "model.shared.weight") for side in SIDES]
     if tied:  # One matrix has several names, of which the file has one.
         names = [EMBEDDING, EMBEDDING] if joint else [names[0], (names[1][0], "lm_head.weight", names[1][1])]
-    embeddings = [arrays.take(*sides, shape=(None, width)) for sides in names]
-    shared = (tied and joint) or np.array_equal(*embeddings)
-    if shared:
-        embeddings[1] = embeddings[0]
-    size = len(embeddings[1])
+    source, target = (arrays.take(*alternatives, shape=(None, width)) for alternatives in names)
+    shared = (tied and joint) or np.array_equal(source, target)
+    size = len(target)
     weights = Weights(
-        embeddings=tuple(embeddings),
+        embeddings=(source, source if shared else target),
         output_kernel=None if tied else arrays.take("lm_head.weight", shape=(size, width)),
         output_bias=arrays.take("final_logits_bias", shape=(size,), optional=True),
         positions=None,
         blocks=transformers_blocks(arrays, config),
         norms=None,
     )
-    arrays.check_all_used(*EMBEDDING, *(f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder")))
-    separate = not (shared or joint)
-    vocabularies = [
-        read_vocabulary(folder / "vocab.json", len(embeddings[0]) if separate else min(map(len, embeddings)))
-    ]
-    if separate:
+    arrays.check_all_used(*EMBEDDING, *(f"model.{side}.embed_positions.weight" for side in SIDES))
+    if shared or joint:
+        tokens = (read_vocabulary(folder / "vocab.json", min(len(source), size)),) * 2
+    else:
         if not (folder / "target_vocab.json").is_file():
             raise ModelImportError(
                 f"{folder} has no target_vocab.json: with share_encoder_decoder_embeddings=false, source and target "
                 "have vocabularies of their own. Download it; or copy vocab.json to it, if both have the same tokens."
             )
-        vocabularies.append(read_vocabulary(folder / "target_vocab.json", size))
-    tokens = vocabularies[0], vocabularies[-1]
-    ties = ties_of(shared, tied)
+        files = {"vocab.json": len(source), "target_vocab.json": size}
+        tokens = tuple(read_vocabulary(folder / name, rows) for name, rows in files.items())
     return Original(
-        architecture={**transformers_architecture(folder, config), "tie_embeddings": ties},
-        weights=untied(weights, ties),
+        architecture={**transformers_architecture(folder, config), "tie_embeddings": _ties(shared, tied)},
+        weights=weights,
         tokens=tokens,
         models=tuple((read_bytes(folder / name), str(folder / name)) for name in ("source.spm", "target.spm")),
         unknown=tuple(index_of(side, "<unk>", folder) for side in tokens),
@@ -116,104 +112,129 @@ def _read_transformers(folder):
     )
 
 
+def _ties(shared, tied):
+    """`tie_embeddings`: whether both sides have one embedding, and whether that of the target is also the output's."""
+    return "none" if not tied else "all" if shared else "target"
+
+
 # Marian
 
 
 def _read_marian(folder):
-    decoder = read_yaml(folder / "decoder.yml", optional=True)
+    decoder = _read_yaml(folder / "decoder.yml") if (folder / "decoder.yml").is_file() else {}
     for name in ("models", "vocabs"):
         if not isinstance(decoder.setdefault(name, []), list):
             raise unfit(folder / "decoder.yml", f"{name} must be a list of files", decoder[name])
+    model, vocabularies = _marian_files(folder, decoder)
     notes = []
-    model = _named(folder, decoder, "models", "*.npz")
     if len(decoder["models"]) > 1:
         notes.append(f"decoder.yml names an ensemble of {len(decoder['models'])} models; only {model.name} is read.")
     if decoder.get("word-penalty"):
         notes.append(f"word-penalty is not carried over: {decoder['word-penalty']}.")
-    vocabularies = [folder / str(name).split("/")[-1] for name in decoder["vocabs"]] or sorted(
-        folder.glob("*.vocab.yml")
-    )[:1]
+    arrays = Arrays(folder, loaded(model, _read_npz))
+    config = _marian_config(model, arrays)
+    architecture = _marian_architecture(model, config)
+    weights = _marian_weights(arrays, architecture)
+    shared = weights.embeddings[0] is weights.embeddings[1]
+    tokens = [_marian_vocabulary(path) for path in dict.fromkeys(vocabularies)]
+    for vocabulary, matrix in zip((tokens[0], tokens[-1]), weights.embeddings, strict=True):
+        if len(vocabulary) > len(matrix):
+            raise unfit(folder, "the vocabulary must have as many tokens as the embedding has rows", len(vocabulary))
+    if not shared and len(tokens) == 1:
+        tokens.append(list(tokens[0]))
+    tokens = tokens[0], tokens[-1]
+    max_length = None if weights.positions is None else len(weights.positions)
+    search = {
+        "num_beams": decoder.get("beam-size", 6),
+        "length_penalty": decoder.get("normalize", 0.0),
+        "length_penalty_type": "power",
+        "max_length_ratio": decoder.get("max-length-factor", MAX_LENGTH_RATIO),
+        "allow_unknown": decoder.get("allow-unk", False),
+    }
+    ties = _ties(shared, weights.output_kernel is None)
+    return Original(
+        architecture={**architecture, "max_length": max_length, "tie_embeddings": ties},
+        weights=weights,
+        tokens=tokens,
+        models=tuple((read_bytes(file), str(file)) for file in _marian_tokenizers(folder, vocabularies)),
+        unknown=tuple(index_of(side, "<unk>", folder) for side in tokens),
+        end=tuple(index_of(side, "</s>", folder) for side in tokens),
+        start=None,
+        search=checked_search(folder / "decoder.yml", search),
+        max_length=max_length or 512,
+        notes=tuple(notes),
+    )
+
+
+def _marian_files(folder, decoder):
+    """The model, and the vocabularies of source and target: those that decoder.yml names, or the only ones."""
+    models = decoder["models"] or sorted(folder.glob("*.npz"))
+    vocabularies = decoder["vocabs"] or sorted(folder.glob("*.vocab.yml"))[:1]
+    model, *vocabularies = (folder / str(name).split("/")[-1] for name in (models[0], *vocabularies))
+    if not model.is_file():
+        raise ModelImportError(f"{model} is named in decoder.yml, but is not a file.")
     if not vocabularies:
         raise ModelImportError(f"{folder} has no vocabulary: decoder.yml names none, and there is no *.vocab.yml.")
-    arrays = Arrays(folder, loaded(model, read_npz))
-    config = _marian_config(model, arrays)
-    size, intermediate = config["dim-emb"], config["transformer-dim-ffn"]
-    pre_norm = _marian_layout(model, config)
-    learned = bool(config.get("transformer-train-positions", False))
-    embeddings = [arrays.take(f"{side}_Wemb", "Wemb", shape=(None, size)) for side in ("encoder", "decoder")]
-    shared, written = embeddings[0] is embeddings[1], len(embeddings[1])
-    kernel = arrays.take("decoder_ff_logit_out_Wt", shape=(written, size), optional=True)
-    if kernel is None:
-        kernel = arrays.take("decoder_ff_logit_out_W", shape=(size, written), optional=True)
-        kernel = None if kernel is None else kernel.T
-    weights = Weights(
-        embeddings=tuple(embeddings),
-        output_kernel=kernel,
-        output_bias=arrays.take("decoder_ff_logit_out_b", shape=(written,), optional=True),
-        positions=arrays.take("Wpos", shape=(None, size)) if learned else None,
-        blocks=tuple(
-            [_marian_block(arrays, f"{side}_l{i + 1}", pre_norm, size, intermediate) for i in range(config[depth])]
-            for side, depth in (("encoder", "enc-depth"), ("decoder", "dec-depth"))
-        ),
-        norms=tuple(arrays.norm(f"{side}_top", size) for side in ("encoder", "decoder")) if pre_norm else None,
-    )
-    arrays.check_all_used("special:model.yml")
-    read_vocabularies = {path: _marian_vocabulary(path) for path in dict.fromkeys(vocabularies)}
-    tokens = read_vocabularies[vocabularies[0]], read_vocabularies[vocabularies[-1]]
-    for side, matrix in zip(tokens, embeddings, strict=True):
-        if len(side) > len(matrix):
-            raise unfit(folder, "the vocabulary must have as many tokens as the embedding has rows", len(side))
-    if not shared and tokens[0] is tokens[1]:
-        tokens = tokens[0], list(tokens[1])
-    files = [path if path.suffix == ".spm" else None for path in (vocabularies[0], vocabularies[-1])]
-    files = [own or folder / name for own, name in zip(files, ("source.spm", "target.spm"), strict=True)]
-    for file in files:
+    return model, (vocabularies[0], vocabularies[-1])
+
+
+def _marian_tokenizers(folder, vocabularies):
+    """The SentencePiece files of source and target."""
+    for path, name in zip(vocabularies, ("source.spm", "target.spm"), strict=True):
+        file = path if path.suffix == ".spm" else folder / name
         if not file.is_file() and file.with_suffix(".bpe").is_file():
             raise ModelImportError(
                 f"{file.with_suffix('.bpe')} is a file of subword-nmt: only models with SentencePiece can be imported. "
                 "Choose a newer release of the model."
             )
-    ties = ties_of(shared, kernel is None)
-    return Original(
-        architecture={
-            "num_layers": config["enc-depth"],
-            "num_decoder_layers": config["dec-depth"],
-            "num_heads": config["transformer-heads"],
-            "hidden_dim": size,
-            "intermediate_dim": intermediate,
-            "dropout": float(config["transformer-dropout"]),
-            "attention_dropout": float(config["transformer-dropout-attention"]),
-            "activation": activation(model, config.get("transformer-ffn-activation", "swish")),
-            "normalize_first": pre_norm,
-            "layer_norm_epsilon": 1e-6,
-            "layout": "concatenated",
-            # Marian's wavelengths are 10000^(i / (D/2 - 1)), ours w^(2i / D).
-            "max_wavelength": float(10000.0 ** (size / (size - 2))),
-            "position_type": "learned" if learned else "sinusoidal",
-            "max_length": len(weights.positions) if learned else None,
-            "scale_embeddings": not learned,
-            "tie_embeddings": ties,
-            "output_bias": True,
-        },
-        weights=untied(weights, ties),
-        tokens=tokens,
-        models=tuple((read_bytes(file), str(file)) for file in files),
-        unknown=tuple(index_of(side, "<unk>", folder) for side in tokens),
-        end=tuple(index_of(side, "</s>", folder) for side in tokens),
-        start=None,
-        search=checked_search(
-            folder / "decoder.yml",
-            {
-                "num_beams": decoder.get("beam-size", 6),
-                "length_penalty": decoder.get("normalize", 0.0),
-                "length_penalty_type": "power",
-                "max_length_ratio": decoder.get("max-length-factor", MAX_LENGTH_RATIO),
-                "allow_unknown": decoder.get("allow-unk", False),
-            },
+        yield file
+
+
+def _marian_architecture(model, config):
+    """The arguments of `Transformer`, without those that depend on the weights."""
+    learned = bool(config.get("transformer-train-positions", False))
+    return {
+        "num_layers": config["enc-depth"],
+        "num_decoder_layers": config["dec-depth"],
+        "num_heads": config["transformer-heads"],
+        "hidden_dim": config["dim-emb"],
+        "intermediate_dim": config["transformer-dim-ffn"],
+        "dropout": float(config["transformer-dropout"]),
+        "attention_dropout": float(config["transformer-dropout-attention"]),
+        "activation": activation(model, config.get("transformer-ffn-activation", "swish")),
+        "normalize_first": _is_pre_norm(model, config),
+        "layer_norm_epsilon": 1e-6,
+        "layout": "concatenated",
+        "max_wavelength": max_wavelength(config["dim-emb"]),
+        "position_type": "learned" if learned else "sinusoidal",
+        "scale_embeddings": not learned,
+        "output_bias": True,
+    }
+
+
+def _marian_weights(arrays, architecture):
+    size, pre_norm = architecture["hidden_dim"], architecture["normalize_first"]
+    embeddings = tuple(arrays.take(f"{side}_Wemb", "Wemb", shape=(None, size)) for side in SIDES)
+    written = len(embeddings[1])
+    kernel = arrays.take("decoder_ff_logit_out_Wt", shape=(written, size), optional=True)
+    if kernel is None:
+        kernel = arrays.take("decoder_ff_logit_out_W", shape=(size, written), optional=True)
+        kernel = None if kernel is None else kernel.T
+    learned = architecture["position_type"] == "learned"
+    depths = architecture["num_layers"], architecture["num_decoder_layers"]
+    weights = Weights(
+        embeddings=embeddings,
+        output_kernel=kernel,
+        output_bias=arrays.take("decoder_ff_logit_out_b", shape=(written,), optional=True),
+        positions=arrays.take("Wpos", shape=(None, size)) if learned else None,
+        blocks=tuple(
+            [_marian_block(arrays, f"{side}_l{i + 1}", architecture) for i in range(depth)]
+            for side, depth in zip(SIDES, depths, strict=True)
         ),
-        max_length=len(weights.positions) if learned else 512,
-        notes=tuple(notes),
+        norms=tuple(_marian_norm(arrays, f"{side}_top", size) for side in SIDES) if pre_norm else None,
     )
+    arrays.check_all_used("special:model.yml")
+    return weights
 
 
 _MARIAN_SIZES = ("dim-emb", "enc-depth", "dec-depth", "transformer-heads", "transformer-dim-ffn")
@@ -232,72 +253,56 @@ _MARIAN = {
 }
 
 
-def _named(folder, decoder, key, pattern):
-    """The first file that decoder.yml names, or the only one of a pattern."""
-    names = decoder[key] or [path.name for path in sorted(folder.glob(pattern))]
-    path = folder / str(names[0]).split("/")[-1]
-    if not path.is_file():
-        raise ModelImportError(f"{path} is named in decoder.yml, but is not a file.")
-    return path
-
-
 def _marian_config(model, arrays):
     """The options that the model was trained with, which Marian stores in it."""
     text = bytes(arrays.take("special:model.yml").astype("uint8")).rstrip(b"\0")
-    config = checked(model, parsed_yaml(model, text), _MARIAN_SIZES, _MARIAN_DEFAULTS)
+    config = checked(model, _parsed_yaml(model, text), _MARIAN_SIZES, _MARIAN_DEFAULTS)
     if config.get("transformer-decoder-autoreg") == "rnn":
-        raise unfit(
-            model,
-            "the decoder must have self-attention",
-            f"a recurrent one (transformer-decoder-autoreg: rnn, dec-cell: {config.get('dec-cell')}), "
-            "as in the students of Firefox and Bergamot",
-        )
+        cell = f"a recurrent one (transformer-decoder-autoreg: rnn, dec-cell: {config.get('dec-cell')})"
+        received = f"{cell}, as in the students of Firefox and Bergamot"
+        raise unfit(model, "the decoder must have self-attention", received)
     for name, values in _MARIAN.items():
         if config.get(name, values[0]) not in values:
             raise unfit(model, f"the option {name} must be one of {values}", config[name])
     check_width(model, "dim-emb", config["dim-emb"], config["transformer-heads"])
-    if config.get("transformer-decoder-dim-ffn", 0) not in (0, config["transformer-dim-ffn"]):
-        raise unfit(
-            model, "encoder and decoder must have the same transformer-dim-ffn", config["transformer-decoder-dim-ffn"]
-        )
+    intermediate = config.get("transformer-decoder-dim-ffn", 0)
+    if intermediate not in (0, config["transformer-dim-ffn"]):
+        raise unfit(model, "encoder and decoder must have the same transformer-dim-ffn", intermediate)
     return config
 
 
-def _marian_layout(model, config):
-    """Whether the model is pre-norm."""
+def _is_pre_norm(model, config):
     steps = tuple(config.get(f"transformer-{name}") or "" for name in ("preprocess", "postprocess", "postprocess-top"))
     known = {("", "dan", ""): False, ("n", "da", "n"): True}
     if steps not in known:
-        raise unfit(
-            model,
-            "transformer-preprocess, -postprocess and -postprocess-top must be '', 'dan' and '' (post-norm) or 'n', "
-            "'da' and 'n' (pre-norm)",
-            steps,
-        )
+        rule = "must be '', 'dan' and '' (post-norm) or 'n', 'da' and 'n' (pre-norm)"
+        raise unfit(model, f"transformer-preprocess, -postprocess and -postprocess-top {rule}", steps)
     return known[steps]
 
 
-def _marian_block(arrays, name, pre_norm, width, intermediate):
-    norm = "_pre" if pre_norm else ""
+def _marian_block(arrays, name, architecture):
+    width, intermediate = architecture["hidden_dim"], architecture["intermediate_dim"]
+    suffix = "_pre" if architecture["normalize_first"] else ""
 
-    def dense(layer, x, inputs=width, outputs=width):
-        return arrays.take(f"{name}_{layer}_W{x}", shape=(inputs, outputs)), arrays.take(
-            f"{name}_{layer}_b{x}", shape=(outputs,)
-        )
-
-    def attention(kind):
-        return [dense(kind, x) for x in "qkvo"]
+    def dense(layer, part, inputs=width, outputs=width):
+        matrix = arrays.take(f"{name}_{layer}_W{part}", shape=(inputs, outputs))
+        return matrix, arrays.take(f"{name}_{layer}_b{part}", shape=(outputs,))
 
     block = {
-        "self_attention": attention("self"),
-        "self_attention_norm": arrays.norm(f"{name}_self_Wo", width, norm),
+        "self_attention": [dense("self", part) for part in "qkvo"],
+        "self_attention_norm": _marian_norm(arrays, f"{name}_self_Wo", width, suffix),
         "feed_forward": [dense("ffn", 1, width, intermediate), dense("ffn", 2, intermediate)],
-        "feed_forward_norm": arrays.norm(f"{name}_ffn_ffn", width, norm),
+        "feed_forward_norm": _marian_norm(arrays, f"{name}_ffn_ffn", width, suffix),
     }
     if name.startswith("decoder"):
-        block["cross_attention"] = attention("context")
-        block["cross_attention_norm"] = arrays.norm(f"{name}_context_Wo", width, norm)
+        block["cross_attention"] = [dense("context", part) for part in "qkvo"]
+        block["cross_attention_norm"] = _marian_norm(arrays, f"{name}_context_Wo", width, suffix)
     return block
+
+
+def _marian_norm(arrays, name, width, suffix=""):
+    names = f"{name}_ln_scale", f"{name}_ln_bias"
+    return [arrays.take(name + suffix, name, shape=(width,)) for name in names]
 
 
 def _marian_vocabulary(path):
@@ -308,4 +313,29 @@ def _marian_vocabulary(path):
         return [piece for piece, _, _ in pieces_of(parse(read_bytes(path), str(path)))]
     if path.suffix not in (".yml", ".yaml"):
         raise unfit(path, "a vocabulary must be a .yml or .spm file without factors", path.name)
-    return by_id(path, read_yaml(path, strings=True))
+    return by_id(path, _read_yaml(path, strings=True))
+
+
+def _read_npz(path):
+    with np.load(path, allow_pickle=False) as file:
+        return dict(file)
+
+
+def _read_yaml(path, strings=False):
+    return _parsed_yaml(path, read_bytes(path), strings)
+
+
+def _parsed_yaml(path, content, strings=False):
+    """A YAML mapping; with `strings`, without conversion to numbers and booleans."""
+    try:
+        import yaml
+    except ImportError as error:
+        raise missing_package("pyyaml") from error
+    slow, fast = ("BaseLoader", "CBaseLoader") if strings else ("SafeLoader", "CSafeLoader")
+    try:
+        content = yaml.load(content, getattr(yaml, fast, None) or getattr(yaml, slow))
+    except (yaml.YAMLError, ValueError) as error:
+        raise damaged(path, error) from error
+    if not isinstance(content, dict):
+        raise unfit(path, "it must be a YAML mapping", type(content).__name__)
+    return content

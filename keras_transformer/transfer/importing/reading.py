@@ -5,6 +5,9 @@ Reading executes nothing: safetensors, `torch.load(weights_only=True)`, NumPy wi
 
 import json
 import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +15,7 @@ from keras_transformer.search.settings import SearchSettings
 from keras_transformer.settings import ConfigError, Rule
 from keras_transformer.transfer.importing import ModelImportError
 
+SIDES = ("encoder", "decoder")
 # transformers' defaults of the settings that an older config.json may lack, and what it must have.
 CONFIG = {
     "activation_function": "gelu",
@@ -22,7 +26,7 @@ CONFIG = {
     "tie_word_embeddings": True,
     "max_position_embeddings": 1024,
 }
-SIZES = ("d_model", *(f"{x}coder_{size}" for size in ("layers", "ffn_dim", "attention_heads") for x in ("en", "de")))
+SIZES = ("d_model", *(f"{side}_{size}" for size in ("layers", "ffn_dim", "attention_heads") for side in SIDES))
 # What a value must be, by the type of its default.
 RULES = {
     bool: Rule(lambda value: type(value) is bool, "true or false"),
@@ -34,7 +38,7 @@ ACTIVATIONS = {"relu": "relu", "swish": "silu", "silu": "silu", "gelu": "gelu"}
 # A translation has at most this many tokens per source token, as in Marian (`max-length-factor`).
 MAX_LENGTH_RATIO = 3.0
 # The names that the embedding of both sides may have; tied weights are stored once.
-EMBEDDING = ("model.shared.weight", "lm_head.weight", *(f"model.{x}coder.embed_tokens.weight" for x in ("en", "de")))
+EMBEDDING = ("model.shared.weight", "lm_head.weight", *(f"model.{side}.embed_tokens.weight" for side in SIDES))
 # Settings of transformers' search that change translations and are not carried over, with values that change nothing
 # here; None, false, 0 and empty lists never do.
 NOT_CARRIED_OVER = {
@@ -50,18 +54,8 @@ NOT_CARRIED_OVER = {
 # Folders of transformers
 
 
-def checked(path, config, sizes, defaults):
-    """Settings of a model, with defaults for what is missing.
-
-    Args:
-        path: their file, for messages.
-        config: a dict.
-        sizes: names of whole numbers above 0 that must be there.
-        defaults: a dict; a value must be of the kind of its default.
-
-    Raises:
-        ModelImportError: a size is missing, or a value is not what it must be.
-    """
+def checked(path: Path, config: dict[str, Any], sizes: Sequence[str], defaults: dict[str, Any]) -> dict[str, Any]:
+    """Settings of a model, with `defaults`; `sizes` must be there, others must be of the kind of their default."""
     config = {**dict.fromkeys(sizes), **defaults, **config}
     for name in (*sizes, *defaults):
         rule = RULES.get(type(defaults.get(name, 1)))
@@ -70,19 +64,16 @@ def checked(path, config, sizes, defaults):
     return config
 
 
-def transformers_config(folder, model_type, **defaults):
-    """config.json, with defaults for what it lacks.
-
-    Raises:
-        ModelImportError: it is the configuration of another type of model, lacks a size, has a value of another kind,
-            or encoder and decoder differ in width.
-    """
+def transformers_config(folder: Path, model_type: str, **defaults: Any) -> dict[str, Any]:
+    """config.json, with defaults for what it lacks. Encoder and decoder must have the same width."""
     path = folder / "config.json"
     config = read_json(path)
-    if config.get("model_type") != model_type:
-        raise unfit(
-            path, f"model_type must be {model_type!r}", config.get("model_type"), _families(config.get("model_type"))
-        )
+    received = config.get("model_type")
+    if received != model_type:
+        families = {"marian": "Import it as opus-mt.", "m2m_100": "Import it as m2m-100 or nllb."}
+        others = "ct2-transformers-converter of CTranslate2 reads many others, such as mbart and t5 (MADLAD)."
+        others = f"This package reads marian (opus-mt) and m2m_100 (m2m-100, nllb); {others}"
+        raise unfit(path, f"model_type must be {model_type!r}", received, families.get(str(received), others))
     config = checked(path, config, SIZES, {**CONFIG, **defaults})
     for name in ("ffn_dim", "attention_heads"):
         sides = config[f"encoder_{name}"], config[f"decoder_{name}"]
@@ -92,23 +83,18 @@ def transformers_config(folder, model_type, **defaults):
     return config
 
 
-def _families(model_type):
-    """What to do with a model of another type."""
-    read = {"marian": "Import it as opus-mt.", "m2m_100": "Import it as m2m-100 or nllb."}
-    return read.get(
-        str(model_type),
-        "This package reads marian (opus-mt) and m2m_100 (m2m-100, nllb); ct2-transformers-converter of CTranslate2 "
-        "reads many others, such as mbart and t5 (MADLAD).",
-    )
-
-
-def check_width(path, name, width, heads):
+def check_width(path: Path, name: str, width: int, heads: int) -> None:
     """Raises a ModelImportError unless each head gets an equal share and sines and cosines half of the width each."""
     if width % heads or width % 2 or width < 4:
         raise unfit(path, f"{name} must be even, at least 4 and divisible by the number of heads, {heads}", width)
 
 
-def check_tokenizer(folder, *classes):
+def max_wavelength(width: int) -> float:
+    """That of `PositionalEmbedding` for wavelengths 10000^(i / (D/2 - 1)); ours are w^(2i / D)."""
+    return float(10000.0 ** (width / (width - 2)))
+
+
+def check_tokenizer(folder: Path, *classes: str) -> dict[str, Any]:
     """Raises a ModelImportError if the folder has a tokenizer of its own, or of another model; returns its settings."""
     path = folder / "tokenizer_config.json"
     settings = read_json(path, optional=True)
@@ -120,7 +106,7 @@ def check_tokenizer(folder, *classes):
     return settings
 
 
-def transformers_architecture(folder, config):
+def transformers_architecture(folder: Path, config: dict[str, Any]) -> dict[str, Any]:
     """The arguments of `Transformer` that transformers' encoder-decoder models have in common."""
     return {
         "num_layers": config["encoder_layers"],
@@ -138,30 +124,29 @@ def transformers_architecture(folder, config):
     }
 
 
-def transformers_blocks(arrays, config):
+def transformers_blocks(arrays: "Arrays", config: dict[str, Any]) -> tuple[list[dict], ...]:
     """The blocks of encoder and decoder, as `Weights` has them."""
     sizes = config["d_model"], config["encoder_ffn_dim"]
     return tuple(
         [_transformers_block(arrays, f"model.{side}.layers.{i}", *sizes) for i in range(config[f"{side}_layers"])]
-        for side in ("encoder", "decoder")
+        for side in SIDES
     )
 
 
-def transformers_settings(folder, config, tokens, ignored=()):
+def transformers_settings(
+    folder: Path, config: dict[str, Any], tokens: Sequence[Sequence[str]], ignored: Sequence[str] = ()
+) -> dict[str, Any]:
     """The fields `start`, `end`, `start_counts`, `search`, `max_length` and `notes` of an `Original`.
 
-    Like transformers, it reads them from generation_config.json, or from config.json if there is no such file.
-
-    Args:
-        folder: a `Path`.
-        config: from `transformers_config`.
-        tokens: the tokens of source and target.
-        ignored: names of settings of transformers' search that need no note. Defaults to none.
+    Like transformers, it reads them from generation_config.json, or from config.json if there is no such file. The
+    `ignored` settings need no note.
     """
-    path = folder / "generation_config.json"
-    generation = read_json(path) if path.is_file() else config
+    path, generation = folder / "config.json", config
+    if (folder / "generation_config.json").is_file():
+        path = folder / "generation_config.json"
+        generation = read_json(path)
     generation = {name: value for name, value in generation.items() if value is not None}
-    path, end = path if path.is_file() else folder / "config.json", [index_of(side, "</s>", folder) for side in tokens]
+    end = tuple(index_of(side, "</s>", folder) for side in tokens)
     ids = {**config, **generation}
     start = ids.get("decoder_start_token_id", ids.get("pad_token_id"))
     if type(start) is not int or not 0 <= start < len(tokens[1]):
@@ -170,11 +155,12 @@ def transformers_settings(folder, config, tokens, ignored=()):
         raise unfit(path, f"eos_token_id must be {end[1]}, the id of '</s>': it alone ends texts", ids["eos_token_id"])
     start_counts = start != end[1] and not generation.get("renormalize_logits")
     harmless = {**NOT_CARRIED_OVER, "bad_words_ids": [[start]], "forced_eos_token_id": end[1]}
-    notes = [
-        f"{name} is not carried over: {generation[name]!r}."
-        for name, value in harmless.items()
-        if name not in ignored and generation.get(name) != value and _has_effect(name, generation.get(name))
-    ]
+    notes = []
+    for name in (name for name in harmless if name not in ignored):
+        value = generation.get(name)
+        has_effect = value is not None if name.endswith("_id") else bool(value)
+        if has_effect and value != harmless[name]:
+            notes.append(f"{name} is not carried over: {value!r}.")
     if start_counts:
         notes.append(
             f"the start token {tokens[1][start]} counts in the softmax, as in transformers, because {path.name} has no "
@@ -186,7 +172,7 @@ def transformers_settings(folder, config, tokens, ignored=()):
         )
     return {
         "start": start,
-        "end": tuple(end),
+        "end": end,
         "start_counts": start_counts,
         "search": _search(path, generation, config["max_position_embeddings"]),
         "max_length": config["max_position_embeddings"],
@@ -194,15 +180,10 @@ def transformers_settings(folder, config, tokens, ignored=()):
     }
 
 
-def _has_effect(name, value):
-    return value is not None if name.endswith("_id") else bool(value)
-
-
 def _search(path, generation, positions):
     """Changes of `SearchSettings`. In transformers, lengths count the start token."""
-    lengths = {
-        name: generation.get(name, 0) for name in ("max_length", "max_new_tokens", "min_length", "min_new_tokens")
-    }
+    names = "max_length", "max_new_tokens", "min_length", "min_new_tokens"
+    lengths = {name: generation.get(name, 0) for name in names}
     for name, value in lengths.items():
         if type(value) is not int or value < (name in generation and name.startswith("max")):
             raise unfit(path, f"{name} must be a whole number above 0", value)
@@ -220,7 +201,7 @@ def _search(path, generation, positions):
     return checked_search(path, settings)
 
 
-def checked_search(path, settings):
+def checked_search(path: Path, settings: dict[str, Any]) -> dict[str, Any]:
     """Changes of `SearchSettings`. Raises a ModelImportError with the file's name if one is invalid."""
     try:
         SearchSettings(**settings)
@@ -229,7 +210,7 @@ def checked_search(path, settings):
     return settings
 
 
-def transformers_weights(folder):
+def transformers_weights(folder: Path) -> dict[str, np.ndarray]:
     """The weights by name, NumPy arrays; large models have them in several files."""
     for name, read in (("model.safetensors", _safetensors), ("pytorch_model.bin", _pickled_tensors)):
         index = folder / f"{name}.index.json"
@@ -279,22 +260,24 @@ def _transformers_block(arrays, name, width, intermediate):
         matrix = arrays.take(f"{name}.{layer}.weight", shape=(outputs, inputs))
         return matrix.T, arrays.take(f"{name}.{layer}.bias", shape=(outputs,))
 
-    def norm(layer):
-        return [arrays.take(f"{name}.{layer}.{part}", shape=(width,)) for part in ("weight", "bias")]
-
     def attention(layer):
         return [dense(f"{layer}.{part}_proj") for part in ("q", "k", "v", "out")]
 
     block = {
         "self_attention": attention("self_attn"),
-        "self_attention_norm": norm("self_attn_layer_norm"),
+        "self_attention_norm": transformers_norm(arrays, f"{name}.self_attn_layer_norm", width),
         "feed_forward": [dense("fc1", intermediate), dense("fc2", inputs=intermediate)],
-        "feed_forward_norm": norm("final_layer_norm"),
+        "feed_forward_norm": transformers_norm(arrays, f"{name}.final_layer_norm", width),
     }
     if ".decoder." in name:
         block["cross_attention"] = attention("encoder_attn")
-        block["cross_attention_norm"] = norm("encoder_attn_layer_norm")
+        block["cross_attention_norm"] = transformers_norm(arrays, f"{name}.encoder_attn_layer_norm", width)
     return block
+
+
+def transformers_norm(arrays: "Arrays", name: str, width: int) -> list[np.ndarray]:
+    """Gain and bias of a normalisation."""
+    return [arrays.take(f"{name}.{part}", shape=(width,)) for part in ("weight", "bias")]
 
 
 # Weights, vocabularies and files
@@ -303,10 +286,10 @@ def _transformers_block(arrays, name, width, intermediate):
 class Arrays:
     """The arrays of a file of weights, by name; it knows which were taken."""
 
-    def __init__(self, folder, arrays):
+    def __init__(self, folder: Path, arrays: dict[str, np.ndarray]):
         self.folder, self.arrays, self.taken = folder, arrays, {}
 
-    def take(self, *names, shape=None, optional=False):
+    def take(self, *names: str, shape: tuple[int | None, ...] | None = None, optional: bool = False) -> Any:
         """The first of the named arrays that exists, float32; the same object if it is taken twice.
 
         Args:
@@ -323,10 +306,10 @@ class Arrays:
                 return self._shaped(name, shape)
         if optional:
             return None
-        names_here = [*self.taken, *self.arrays][:3]
+        received = ", ".join([*self.taken, *self.arrays][:3])
         raise ModelImportError(
             f"The weights in {self.folder} lack {names[0]}: the file is damaged, or of another model. "
-            f"Received: {', '.join(names_here)}, ..."
+            f"Received: {received}, ..."
         )
 
     def _shaped(self, name, shape):
@@ -344,12 +327,7 @@ class Arrays:
             )
         return array
 
-    def norm(self, name, size, suffix=""):
-        return [
-            self.take(f"{name}_ln_{part}{suffix}", f"{name}_ln_{part}", shape=(size,)) for part in ("scale", "bias")
-        ]
-
-    def check_all_used(self, *known):
+    def check_all_used(self, *known: str) -> None:
         """Raises a ModelImportError if there are arrays that were not taken, except the known ones."""
         left = sorted(set(self.arrays) - set(known))
         if left:
@@ -360,31 +338,22 @@ class Arrays:
             )
 
 
-def ties_of(shared, tied):
-    return "none" if not tied else "all" if shared else "target"
-
-
-def untied(weights, ties):
-    """The weights with a matrix for the output projection, if the model has one of its own."""
-    if ties != "none" or weights.output_kernel is not None:
-        return weights
-    return weights._replace(output_kernel=weights.embeddings[1])
-
-
-def activation(file, name):
+def activation(file: Path, name: str) -> str:
+    """The name of an activation here."""
     if name not in ACTIVATIONS:
         raise unfit(file, f"the activation must be one of {tuple(ACTIVATIONS)}", name)
     return ACTIVATIONS[name]
 
 
-def read_vocabulary(path, size):
+def read_vocabulary(path: Path, size: int) -> list[str]:
+    """The tokens of a JSON file, at most `size`, in the order of their ids."""
     tokens = by_id(path, read_json(path))
     if len(tokens) > size:
         raise unfit(path, f"it must have at most {size:,} tokens, the rows of the embedding", f"{len(tokens):,}")
     return tokens
 
 
-def by_id(path, ids):
+def by_id(path: Path, ids: dict[str, Any]) -> list[str]:
     """The tokens of a dict of ids in the order of their ids."""
     if not ids or sorted(map(str, ids.values())) != sorted(map(str, range(len(ids)))):
         raise unfit(path, "a vocabulary must have the ids 0, 1, 2, ... once each", f"{len(ids):,} tokens")
@@ -394,23 +363,20 @@ def by_id(path, ids):
     return sorted(ids, key=lambda token: int(ids[token]))
 
 
-def index_of(tokens, token, folder):
+def index_of(tokens: Sequence[str], token: str, folder: Path) -> int:
+    """The id of a token that there must be."""
     if token not in tokens:
         raise ModelImportError(f"The vocabulary in {folder} must have the token {token!r}.")
     return tokens.index(token)
 
 
-def read_npz(path):
-    with np.load(path, allow_pickle=False) as file:
-        return {name: file[name] for name in file.files}
-
-
-def read_bytes(path):
-    check_file(path)
+def read_bytes(path: Path) -> bytes:
+    """The content of a file."""
+    _check_file(path)
     return path.read_bytes()
 
 
-def check_file(path):
+def _check_file(path):
     """Raises a ModelImportError if there is no such file, or only the pointer that Git leaves in its place."""
     if not path.is_file():
         raise ModelImportError(f"{path.parent} has no {path.name}. Download all files of the model into one folder.")
@@ -421,8 +387,8 @@ def check_file(path):
             )
 
 
-def read_json(path, optional=False):
-    """A JSON object in a file."""
+def read_json(path: Path, optional: bool = False) -> dict[str, Any]:
+    """A JSON object in a file; with `optional`, an empty one if there is no file."""
     if optional and not path.is_file():
         return {}
     try:
@@ -434,31 +400,9 @@ def read_json(path, optional=False):
     return content
 
 
-def read_yaml(path, optional=False, strings=False):
-    """A YAML mapping in a file; with `strings`, without conversion to numbers and booleans."""
-    if optional and not path.is_file():
-        return {}
-    return parsed_yaml(path, read_bytes(path), strings)
-
-
-def parsed_yaml(path, content, strings=False):
-    try:
-        import yaml
-    except ImportError as error:
-        raise missing_package("pyyaml") from error
-    slow, fast = ("BaseLoader", "CBaseLoader") if strings else ("SafeLoader", "CSafeLoader")
-    try:
-        content = yaml.load(content, getattr(yaml, fast, None) or getattr(yaml, slow))
-    except (yaml.YAMLError, ValueError) as error:
-        raise damaged(path, error) from error
-    if not isinstance(content, dict):
-        raise unfit(path, "it must be a YAML mapping", type(content).__name__)
-    return content
-
-
-def loaded(path, load):
+def loaded(path: Path, load: Callable) -> Any:
     """The content of a file of weights; a damaged file gives one line."""
-    check_file(path)
+    _check_file(path)
     try:
         return load(path)
     except MemoryError:
@@ -467,14 +411,17 @@ def loaded(path, load):
         raise damaged(path, error) from error
 
 
-def damaged(path, error):
+def damaged(path: Path, error: Exception) -> ModelImportError:
+    """The error about a file that cannot be read."""
     reason = " ".join(str(error).split())[:200].rstrip(".")
     return ModelImportError(f"{path} cannot be read: it is damaged, or is not what its name says. Received: {reason}.")
 
 
-def unfit(path, rule, received, repair=""):
+def unfit(path: Path, rule: str, received: Any, repair: str = "") -> ModelImportError:
+    """The error about a file or folder that breaks a rule."""
     return ModelImportError(f"{path} cannot be imported: {rule}. Received: {received}. {repair}".rstrip())
 
 
-def missing_package(name):
+def missing_package(name: str) -> ImportError:
+    """The error about a package that must be installed."""
     return ImportError(f"{name} is not installed. Try: pip install {name}")

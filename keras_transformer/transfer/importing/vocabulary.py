@@ -11,7 +11,8 @@ own here, with the weights of the unknown token.
 import collections
 import itertools
 import re
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,8 +28,6 @@ from keras_transformer.text.sentencepiece_model import (
     message_class,
 )
 from keras_transformer.text.special_ids import END_TOKEN_ID, PAD_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID
-
-# Types of pieces that encoding may give.
 from keras_transformer.text.tokenizer import TokenizerError
 
 # Types of pieces that encoding may give.
@@ -51,24 +50,24 @@ class IdSpace(NamedTuple):
         written: bool array, for each id whether a translation may contain it.
     """
 
-    pieces: list
+    pieces: list[str]
     rows: np.ndarray
     written: np.ndarray
 
-    def take(self, matrix):
+    def take(self, matrix: np.ndarray) -> np.ndarray:
         """The rows (V, ...) of an original matrix in the order of the ids."""
         taken = np.asarray(matrix, "float32")[self.rows]
         taken[self.rows < 0] = 0
         return taken
 
-    def bias(self, original, start_counts=False):
+    def bias(self, original: np.ndarray | None, start_counts: bool = False) -> np.ndarray:
         """The output bias (V,), from the original one or None; `start_counts`: see `Original`."""
         bias = np.zeros(len(self.rows), "float32") if original is None else self.take(original)
         counts = self.written | ((np.arange(len(self.rows)) == START_TOKEN_ID) & start_counts)
         return np.where(counts, bias, np.float32(NEVER))
 
 
-def id_space(tokens, unknown, end, start, models):
+def id_space(tokens: Sequence[str], unknown: int, end: int, start: int | None, models: Iterable[Any]) -> IdSpace:
     """The `IdSpace` of a list of tokens.
 
     Args:
@@ -77,13 +76,12 @@ def id_space(tokens, unknown, end, start, models):
         start: the id of the token that a translation starts with; None if it starts with a zero embedding.
         models: parsed SentencePiece models that produce these tokens, see `parse`.
     """
-    special = {unknown, end} | ({start} if start is not None else set())
     # Tags first: a shortlist has the first ids, and both vocabularies of a trimmed model have the same ids for tags.
-    others = sorted(set(range(len(tokens))) - special, key=lambda i: (not LANGUAGE_TAG.fullmatch(tokens[i]), i))
-    known = set(tokens)
-    missing = dict.fromkeys(
-        piece for model in models for piece, _, kind in pieces_of(model) if kind in PRODUCED and piece not in known
+    others = sorted(
+        set(range(len(tokens))) - {unknown, end, start}, key=lambda i: (not LANGUAGE_TAG.fullmatch(tokens[i]), i)
     )
+    known = set(tokens)
+    missing = dict.fromkeys(piece for model in models for piece in _produced(model) if piece not in known)
     rows = [-1, unknown, -1 if start is None else start, end, *others, *[unknown] * len(missing)]
     pieces = [*SPECIAL, *(_unique(tokens[i], known | missing.keys()) for i in others), *missing]
     written = np.ones(len(rows), bool)
@@ -92,7 +90,7 @@ def id_space(tokens, unknown, end, start, models):
     return IdSpace(pieces, np.array(rows), written)
 
 
-def trimmed(space, model, texts=None, tags=False):
+def trimmed(space: IdSpace, model: Any, texts: Iterable[str] | None = None, tags: bool = False) -> IdSpace:
     """The part of an `IdSpace` that one SentencePiece model produces.
 
     Args:
@@ -101,22 +99,16 @@ def trimmed(space, model, texts=None, tags=False):
         texts: strings. If they are given, only pieces that these texts have are kept, and single characters, which
             write everything else. Only for unigram: BPE makes long pieces of shorter ones and needs all.
         tags: whether language tags are kept. Defaults to False.
-
-    Returns:
-        An `IdSpace`.
     """
-    own = {piece: kind for piece, _, kind in pieces_of(model) if kind in PRODUCED}
+    produced = _produced(model)
     if texts is not None and model.trainer_spec.model_type == UNIGRAM:
         import sentencepiece
 
         processor = sentencepiece.SentencePieceProcessor(model_proto=model.SerializeToString())
         needed = {piece for row in processor.encode(list(texts), out_type=str) for piece in row}
-        own = {piece: kind for piece, kind in own.items() if kind != NORMAL or len(piece) == 1 or piece in needed}
-    kept = [
-        i
-        for i, piece in enumerate(space.pieces)
-        if i < len(SPECIAL) or piece in own or (tags and LANGUAGE_TAG.fullmatch(piece))
-    ]
+        produced = [piece for piece, kind in produced.items() if kind != NORMAL or len(piece) == 1 or piece in needed]
+    produced = {*produced, *filter(LANGUAGE_TAG.fullmatch, space.pieces)} if tags else set(produced)
+    kept = [i for i, piece in enumerate(space.pieces) if i < len(SPECIAL) or piece in produced]
     return IdSpace([space.pieces[i] for i in kept], space.rows[kept], space.written[kept])
 
 
@@ -127,7 +119,7 @@ def _unique(token, others):
     return next(piece for n in itertools.count(1) if (piece := token + n * "\u2581") not in others)
 
 
-def parse(model, name):
+def parse(model: bytes, name: str) -> Any:
     """A SentencePiece model as a protocol buffer, from bytes.
 
     Raises:
@@ -149,12 +141,17 @@ def parse(model, name):
     return parsed
 
 
-def pieces_of(model):
+def pieces_of(model: Any) -> list[tuple[str, float, int]]:
     """(piece, score, type) of each piece of a parsed model."""
-    return [(one.piece.decode("utf-8", "replace"), one.score, one.type) for one in model.pieces]
+    return [(piece.piece.decode("utf-8", "replace"), piece.score, piece.type) for piece in model.pieces]
 
 
-def rewritten(model, space, tags=None):
+def _produced(model):
+    """The types of the pieces that encoding may give."""
+    return {piece: kind for piece, _, kind in pieces_of(model) if kind in PRODUCED}
+
+
+def rewritten(model: Any, space: IdSpace, tags: str | None = None) -> bytes:
     """A SentencePiece model, as bytes, that gives the ids of `space`.
 
     Args:
@@ -163,10 +160,10 @@ def rewritten(model, space, tags=None):
         tags: what language tags are: `"read"` at the beginning of a text, `"hidden"`, so that no text has them, or
             pieces that are never produced, the default.
     """
-    own = {piece: (score, kind) for piece, score, kind in pieces_of(model) if kind in (*PRODUCED, UNUSED)}
+    original = {piece: (score, kind) for piece, score, kind in pieces_of(model) if kind in (*PRODUCED, UNUSED)}
     # What SentencePiece gives to an unknown character.
-    lowest = min((score for score, kind in own.values() if kind == NORMAL), default=0.0) - UNKNOWN_PENALTY
-    characters = set().union(*own)
+    lowest = min((score for score, kind in original.values() if kind == NORMAL), default=0.0) - UNKNOWN_PENALTY
+    characters = set().union(*original)
     new = message_class()()
     new.CopyFrom(model)
     del new.pieces[:]
@@ -179,8 +176,8 @@ def rewritten(model, space, tags=None):
         elif tags == "read" and LANGUAGE_TAG.fullmatch(piece):
             # With the best possible score, no other segmentation is chosen. SentencePiece begins a text with a space.
             piece, score, kind = f"\u2581{piece}", 0.0, NORMAL if unigram else USER_DEFINED
-        elif piece in own:
-            score, kind = own[piece]
+        elif piece in original:
+            score, kind = original[piece]
         elif not model.trainer_spec.byte_fallback and (unigram or len(piece) == 1):
             # Below the score of its characters alone, if the file knows one of them; above it, if the original reads
             # them as one unknown piece, which it finds in its list. FastSentencepiece refuses the type `UNUSED`.

@@ -8,7 +8,7 @@ from matplotlib import colormaps
 from matplotlib.colors import to_rgb
 
 from keras_transformer.layers.embeddings import positional_encoding, positional_rotation
-from keras_transformer.pictures import figures
+from keras_transformer.pictures import canvas, figures
 from keras_transformer.training.schedules import InverseSquareRootSchedule
 
 TABLE = positional_encoding(13, 10)
@@ -194,7 +194,7 @@ def test_the_beam_tree_shows_what_was_kept_and_what_ended():
     found = {text.get_text().split("\n")[0]: text for text in axes.texts}
     assert set(found) == {"<s>", "a", "c", "b", "end, rank 1", "end, rank 2"}  # "d" was impossible.
     orange = {
-        name for name, text in found.items() if text.get_bbox_patch().get_edgecolor()[:3] == to_rgb(figures.ORANGE)
+        name for name, text in found.items() if text.get_bbox_patch().get_edgecolor()[:3] == to_rgb(canvas.ORANGE)
     }
     assert orange == {"<s>", "a", "b", "end, rank 1"}
     assert len(axes.lines) == 5
@@ -221,7 +221,7 @@ def test_arrays_that_cannot_be(draw, message):
         draw()
 
 
-@pytest.mark.parametrize("name", [figures.AMOUNTS, figures.SIGNED])
+@pytest.mark.parametrize("name", [canvas.AMOUNTS, canvas.SIGNED])
 def test_colours_can_be_read_in_grey(name):
     """Matplotlib's scales get darker, or lighter, all the way: printed in grey, more is still more."""
     lightness = colormaps[name](np.linspace(0, 1, 64))[:, :3] @ [0.2126, 0.7152, 0.0722]
