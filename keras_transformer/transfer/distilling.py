@@ -20,6 +20,7 @@ real.source, real.target, val.source, ..., test.target    copies of the teacher'
 import hashlib
 import itertools
 import json
+import logging
 import math
 from argparse import Namespace
 from collections.abc import Iterable
@@ -35,6 +36,8 @@ from keras_transformer.training.config import ConfigError
 from keras_transformer.training.presets import PRESETS
 from keras_transformer.training.run import Run
 from keras_transformer.transfer.teacher_text import TeacherText, given_translations, teacher_function
+
+logger = logging.getLogger(__name__)
 
 # What a student has of its teacher, unless a flag says otherwise.
 TAKEN = (
@@ -231,9 +234,9 @@ class Distillation:
     def write_text(self) -> list[str]:
         """Translates, selects, and writes all texts. Returns lines of text about it."""
         if self.text.is_translated():
-            print(f"{self.text.folder}: all {self.num_lines:,} lines are translated already", flush=True)
+            logger.info(f"{self.text.folder}: all {self.num_lines:,} lines are translated already")
         else:
-            print(f"{self.text.folder}: {self.num_lines:,} lines to translate", flush=True)
+            logger.info(f"{self.text.folder}: {self.num_lines:,} lines to translate")
             self.text.write(self._translate(), (line for line, _ in self.pairs()))
         how = self.select, self.arguments.drop_worst
         count, left_out = self.text.select(self.pairs(), *how, Cleaner(*self._cleaning()), self.backward)

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +19,8 @@ from keras_transformer.settings import SELECTIONS, one_of
 from keras_transformer.text.lines import stream_lines
 from keras_transformer.text.special_ids import END_TOKEN_ID
 from keras_transformer.training.config import ConfigError, read_json
+
+logger = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from keras_transformer.data.cleaning import Cleaner
@@ -106,17 +109,17 @@ class TeacherText:
             with open(part, "ab+") as file:
                 done = count = _whole_chunks(file)
                 if done:
-                    print(f"{self.folder}: {done:,} lines are translated already", flush=True)
+                    logger.info(f"{self.folder}: {done:,} lines are translated already")
                 lines, began = itertools.islice(lines, done, None), time.monotonic()
-                printed = began
+                logged = began
                 while chunk := list(itertools.islice(lines, CHUNK_SIZE)):
                     for row in translate(chunk, count):
                         file.write((json.dumps(row, ensure_ascii=False) + "\n").encode())
                     file.flush()
                     count, now = count + len(chunk), time.monotonic()
-                    if now - printed > 10:
-                        printed, speed = now, (count - done) / (now - began)
-                        print(f"{self.folder}: {count:,} lines translated, {speed:,.0f} a second", flush=True)
+                    if now - logged > 10:
+                        logged, speed = now, (count - done) / (now - began)
+                        logger.info(f"{self.folder}: {count:,} lines translated, {speed:,.0f} a second")
                 os.fsync(file.fileno())
             part.rename(self.hypotheses)
 

@@ -509,6 +509,12 @@ def test_a_marian_model_that_cannot_be_expressed_is_refused_by_name(name, tmp_pa
         importing.read("opus-mt", tmp_path / "model")
 
 
+def test_a_marian_folder_without_a_model_says_so(tmp_path):
+    (tmp_path / "decoder.yml").write_text("beam-size: 4\n")
+    with pytest.raises(ModelImportError, match=r"has no model: decoder.yml names none, and there is no .npz file"):
+        importing.read("opus-mt", tmp_path)
+
+
 def test_settings_that_are_not_carried_over_are_named(whole, tmp_path):
     shutil.copytree(whole, tmp_path / "model")
     without_effect = {"num_beam_groups": 1, "do_sample": False, "suppress_tokens": [], "forced_eos_token_id": 0}

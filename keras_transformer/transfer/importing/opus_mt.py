@@ -169,6 +169,8 @@ def _read_marian(folder):
 def _marian_files(folder, decoder):
     """The model, and the vocabularies of source and target: those that decoder.yml names, or the only ones."""
     models = decoder["models"] or sorted(folder.glob("*.npz"))
+    if not models:
+        raise ModelImportError(f"{folder} has no model: decoder.yml names none, and there is no .npz file.")
     vocabularies = decoder["vocabs"] or sorted(folder.glob("*.vocab.yml"))[:1]
     model, *vocabularies = (folder / str(name).split("/")[-1] for name in (models[0], *vocabularies))
     if not model.is_file():

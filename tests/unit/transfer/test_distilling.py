@@ -18,7 +18,7 @@ def upper(texts, begin):
     return [[Hypothesis(text.upper(), -0.1 * len(text)), Hypothesis(text.title(), -3.0)] for text in texts]
 
 
-def test_translations_go_on_after_a_kill_where_it_was(tmp_path, monkeypatch, capsys):
+def test_translations_go_on_after_a_kill_where_it_was(tmp_path, monkeypatch, messages):
     monkeypatch.setattr(teacher_text, "CHUNK_SIZE", 4)
     lines, asked = [f"line {i}" for i in range(14)], []
 
@@ -41,7 +41,7 @@ def test_translations_go_on_after_a_kill_where_it_was(tmp_path, monkeypatch, cap
     fails_at = None
     TeacherText(tmp_path / "part", {"a": 1}).write(translate, lines)
     assert asked == [(0, 4), (4, 4), (8, 4), (8, 4), (12, 2)]
-    assert "8 lines are translated already" in capsys.readouterr().out
+    assert "8 lines are translated already" in messages()
     names = ("hypotheses.jsonl", "settings.json")
     assert [(tmp_path / "whole" / n).read_bytes() == (tmp_path / "part" / n).read_bytes() for n in names] == [True] * 2
     assert TeacherText(tmp_path / "part", {"a": 1}).is_translated() and not part.exists()
