@@ -110,25 +110,16 @@ def bytes_in(*paths: Path | str) -> int:
 
 
 class Form(NamedTuple):
-    """A form of a run.
+    """A form of a run. Both functions also take the target language; by default it is that of the run."""
 
-    Attributes:
-        translate: a function of one text that returns the translation, and the seconds that it took.
-        translate_all: a function of a list of texts that returns the translations.
-        bytes: the size of the model and its tokenizers.
-
-    Both functions also take the target language; by default it is that of the run.
-    """
-
-    translate: Callable
-    translate_all: Callable
-    bytes: int
+    translate: Callable  # Of one text: returns the translation, and the seconds that it took.
+    translate_all: Callable  # Of a list of texts: returns the translations.
+    bytes: int  # The size of the model and its tokenizers.
 
 
 def timed(function: Callable) -> Callable:
     """A version of `function` that also returns the seconds that it took."""
 
-    @functools.wraps(function)
     def call(*arguments):
         began = time.perf_counter()
         result = function(*arguments)
@@ -161,11 +152,10 @@ def saved_model_form(path: Path | str) -> Form:
     served = ServedModel(path)
 
     def translate_all(texts, language=None):
-        if language is None:
-            outputs = served("translate", text=texts)
-        else:
-            outputs = served("translate_to", text=texts, target_language=[language] * len(texts))
-        return [translation.decode() for translation in outputs["translation"]]
+        signature, inputs = "translate", {"text": texts}
+        if language is not None:
+            signature, inputs["target_language"] = "translate_to", [language] * len(texts)
+        return [translation.decode() for translation in served(signature, **inputs)["translation"]]
 
     return Form(timed(lambda text, *language: translate_all([text], *language)[0]), translate_all, bytes_in(path))
 
@@ -258,17 +248,16 @@ def _tokenizer_files(folder):
 
 def _exported(run, kind, quantize, scratch):
     """The path of an export: the run's own, if it is up to date, else a new one in the folder `scratch`."""
-    run = Run(run)
+    run, model = Run(run), "."
     export = run.export_folder(kind, quantize if kind == "tflite" else "none")
     if kind == "saved_model":
         versions = [int(path.name) for path in export.glob("*") if path.name.isdecimal()]
         export /= str(max(versions, default="none"))
-    needed = export
     if kind == "web":  # A page may have one of the models only.
         from keras_transformer.export.web import export_web, model_folder
 
-        needed = export / model_folder(quantize)
-    if needed.is_dir() and up_to_date(export, run):
+        model = model_folder(quantize)
+    if (export / model).is_dir() and up_to_date(export, run):
         return str(export)
     from keras_transformer.translation.translator import Translator
 
@@ -292,25 +281,17 @@ def up_to_date(export: Path, run: Run) -> bool:
 
 
 def _tests(run, texts, otherwise):
-    """(name, pairs, target language) of each `ParallelText`, for a run.
-
-    The language is None if the run has only one, and `otherwise` if the text has none.
-    """
+    """(name, pairs, target language) of texts for a run: None if it has only one, `otherwise` if a text has none."""
     languages = Run(run.split(",")[0]).tokenizers()[0].languages
     wanted = [text.target_language or otherwise for text in texts]
     return [(str(x), x.pairs, code if code in languages else None) for x, code in zip(texts, wanted, strict=True)]
 
 
 def _measured(forms, tests, tokenize):
-    """Measures one form of several runs.
+    """Dictionaries of bytes, ms and texts of one form of several runs.
 
-    Args:
-        forms: the arguments of `_open` for each run.
-        tests: for each run the result of `_tests`. The sentences of the first text are timed.
-        tokenize: sacreBLEU's tokenizer.
-
-    Returns:
-        A list of dictionaries, one for each run: bytes, ms, texts.
+    `forms` has the arguments of `_open` for each run, and `tests` the results of `_tests`. The sentences of the first
+    text are timed.
     """
     sources = [source for source, _ in tests[0][0][1][:TIMED]]
     languages = [texts[0][2] for texts in tests]
@@ -367,10 +348,8 @@ def _scored(tests, tokenize):
 
 def _line(row):
     scores = next(iter(row["texts"].values()))
-    return (
-        f"{row['run']:30}{row['form']:18}BLEU {scores['bleu']:6.2f}  chrF {scores['chrf']:6.2f}"
-        f"{row['ms']:9.2f} ms{row['bytes'] / 1e6:8.2f} MB"
-    )
+    quality = f"BLEU {scores['bleu']:6.2f}  chrF {scores['chrf']:6.2f}"
+    return f"{row['run']:30}{row['form']:18}{quality}{row['ms']:9.2f} ms{row['bytes'] / 1e6:8.2f} MB"
 
 
 def as_markdown(rows: list[dict[str, Any]], command: Sequence[str | Path]) -> str:
@@ -381,25 +360,17 @@ def as_markdown(rows: list[dict[str, Any]], command: Sequence[str | Path]) -> st
         scores = [f"{text['bleu']:.2f} / {text['chrf']:.2f}" for text in row["texts"].values()]
         table.append([row["run"], row["form"], *scores, f"{row['ms']:.2f}", f"{row['bytes'] / 1e6:.2f}"])
     scores = next(iter(rows[0]["texts"].values()))
-    return "\n".join(
-        [
-            "# Quality, time and size",
-            "",
-            *(f"| {' | '.join(cells)} |" for cells in table),
-            "",
-            f"BLEU: {scores['bleu_signature']}  ",
-            f"chrF: {scores['chrf_signature']}",
-            "",
-            f"`ms`: the median time for one of {TIMED} sentences of the first text, tokenization included, on "
-            f"{os.cpu_count()} cores ({_processor()}); within a form, the runs take turns. In Python, XLA has compiled "
-            "the search before; the SavedModel runs without XLA; TFLite and the browser use one thread, and the "
-            "browser's time is that of the search alone. `MB`: model and tokenizers. Each form has the search settings "
-            "of its run.",
-            "",
-            f"    python -m keras_transformer report {shlex.join(map(str, command))}",
-            "",
-        ]
-    )
+    lines = ["# Quality, time and size", "", *(f"| {' | '.join(cells)} |" for cells in table), ""]
+    lines += [f"BLEU: {scores['bleu_signature']}  ", f"chrF: {scores['chrf_signature']}", ""]
+    lines += [
+        f"`ms`: the median time for one of {TIMED} sentences of the first text, tokenization included, on "
+        f"{os.cpu_count()} cores ({_processor()}); within a form, the runs take turns. In Python, XLA has compiled "
+        "the search before; the SavedModel runs without XLA; TFLite and the browser use one thread, and the "
+        "browser's time is that of the search alone. `MB`: model and tokenizers. Each form has the search settings "
+        "of its run.",
+        "",
+    ]
+    return "\n".join([*lines, f"    python -m keras_transformer report {shlex.join(map(str, command))}", ""])
 
 
 def _processor():

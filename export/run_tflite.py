@@ -20,21 +20,13 @@ import numpy as np
 
 
 class Sentence(NamedTuple):
-    """A text as the model gets it.
+    """A text as the model gets it."""
 
-    Attributes:
-        ids: token ids, cut, without the end token; the tag of the target language first, if there are tags.
-        text: the text with placeholders.
-        parts: what the placeholders stand for, "" for those that were cut.
-        unchanged: the text, if there is nothing in it to translate, else None.
-        truncated: whether the text had more tokens, and only its beginning is translated.
-    """
-
-    ids: list[int]
-    text: str
-    parts: list[str]
-    unchanged: str | None
-    truncated: bool
+    ids: list[int]  # Cut, without the end token; the tag of the target language first, if there are tags.
+    text: str  # With placeholders.
+    parts: list[str]  # What the placeholders stand for, "" for those that were cut.
+    unchanged: str | None  # The text, if there is nothing in it to translate.
+    truncated: bool  # Whether the text had more tokens, and only its beginning is translated.
 
 
 class TFLiteTranslator:

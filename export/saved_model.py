@@ -33,6 +33,7 @@ vocabulary are taken as the unknown token. If fewer than K hypotheses exist, the
 """
 
 import hashlib
+import itertools
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
@@ -103,8 +104,8 @@ def export_saved_model(
         _write_warmup(temporary / "assets.extra", path.name, warmup_requests(translator, jit_compile))
         write_json(temporary / "metadata.json", _metadata(translator, settings, num_hypotheses, jit_compile))
         environment = server_environment(translator.model.decoder_embedding.hidden_dim)
-        lines = [f"{name}={value}\n" for name, value in environment.items()]
-        (temporary / "serving.env").write_text("".join(lines), encoding="utf-8")
+        lines = "".join(f"{name}={value}\n" for name, value in environment.items())
+        (temporary / "serving.env").write_text(lines, encoding="utf-8")
         verify_saved_model(temporary, translator)
     return final
 
@@ -114,15 +115,12 @@ def warmup_requests(translator: Translator, jit_compile: bool = False) -> list[l
     if not jit_compile:
         texts = sentences(translator, 8)
         return [texts[:count] for count in (1, 2, 4, 8)]
-    rng = np.random.default_rng(0)
-    tokenizer = translator.source_tokenizer
-    requests, shorter = [], 1
-    for length in xla_lengths(translator.codec.max_source_length):
+    rng, tokenizer, requests = np.random.default_rng(0), translator.source_tokenizer, []
+    for shorter, length in itertools.pairwise([1, *xla_lengths(translator.codec.max_source_length)]):
         for rows in BATCH_SIZES:
             # A length between two sizes: tokenized again, the text may have fewer or more tokens.
             ids = rng.integers(END_TOKEN_ID + 1, tokenizer.vocabulary_size, (rows, (shorter + length) // 2))
-            requests.append([text.encode() for text in tokenizer.detokenize(ids)])
-        shorter = length
+            requests.append([*map(str.encode, tokenizer.detokenize(ids))])
     return requests
 
 

@@ -38,9 +38,7 @@ def servable(
     """
     module = tf.Module()
     module.variables_of_model = [variable.value for variable in translator.model.variables]
-    module.resources = [
-        resource for tokenizer in translator.codec.tokenizers for resource in tokenizer.graph_resources()
-    ]
+    module.resources = [x for tokenizer in translator.codec.tokenizers for x in tokenizer.graph_resources()]
     signatures = Signatures(translator, settings, num_hypotheses, jit_compile)
     module.output_kernel = signatures.output_kernel
     text, ids = tf.TensorSpec([None], tf.string, name="text"), tf.TensorSpec([None, None], tf.int32, name="token_ids")
@@ -58,16 +56,13 @@ def servable(
         language = tf.TensorSpec([None], tf.string, name="target_language")
         for name in ("translate", "translate_document", "translate_nbest", "tokenize", "score"):
             function, specs = functions[name]
-            functions[f"{name}_to"] = (signatures.to(function), [*specs, language])
+            functions[f"{name}_to"] = (function, [*specs, language])
     return module, graph_functions(functions)
 
 
 def graph_functions(functions: dict[str, tuple[Callable, Sequence[tf.TensorSpec]]]) -> dict[str, Callable]:
     """TensorFlow functions by name, from pairs of a Python function and the `TensorSpec`s of its arguments."""
-    return {
-        name: tf.function(function, input_signature=specs, autograph=False)
-        for name, (function, specs) in functions.items()
-    }
+    return {name: tf.function(f, input_signature=specs, autograph=False) for name, (f, specs) in functions.items()}
 
 
 class Signatures:
@@ -89,36 +84,27 @@ class Signatures:
         search_function = self._compiled_search if jit_compile else self._search_of_graph
         self._search = tf.function(search_function, input_signature=specs, autograph=False)
 
-    def to(self, function: Callable) -> Callable:
-        """A signature's function with one more argument, the target languages of the sentences (B,)."""
-
-        def function_to(*arguments):
-            *texts, target_language = arguments
-            outputs = function(*texts, target_language)
-            if function in (self.tokenize, self.score):
-                return outputs
-            return {**outputs, "target_language": self.codec.used_language(target_language)}
-
-        return function_to
-
     def translate(self, text: tf.Tensor, target_language: tf.Tensor | None = None) -> Outputs:
         sentences = self.codec.encode(text, target_language)
         token_ids, outputs = self._best(sentences)
-        return {"translation": self.codec.decode(token_ids[:, None], sentences)[:, 0], **outputs}
+        outputs["translation"] = self.codec.decode(token_ids[:, None], sentences)[:, 0]
+        return outputs | self._used(target_language)
 
     def translate_document(self, text: tf.Tensor, target_language: tf.Tensor | None = None) -> Outputs:
         parts = graph_fitted(graph_split(text, self.source_language), self.codec.fits)
         places = sentence_places(parts)
         sentences = graph_plain(tf.gather(parts.flat_values, places))
-        if target_language is not None:
-            target_language = tf.gather(target_language, tf.gather(parts.value_rowids(), places))
-        return {"translation": graph_joined(parts, self.translate(sentences, target_language)["translation"])}
+        languages = target_language
+        if languages is not None:
+            languages = tf.gather(languages, tf.gather(parts.value_rowids(), places))
+        translations = self.translate(sentences, languages)["translation"]
+        return {"translation": graph_joined(parts, translations), **self._used(target_language)}
 
     def translate_nbest(self, text: tf.Tensor, target_language: tf.Tensor | None = None) -> Outputs:
         sentences = self.codec.encode(text, target_language)
         token_ids, scores = self._hypotheses(sentences, self.num_hypotheses)
-        texts = self.codec.decode(token_ids, sentences)
-        return {"hypotheses": tf.where(scores < NO_HYPOTHESIS, "", texts), "scores": scores}
+        texts = tf.where(scores < NO_HYPOTHESIS, "", self.codec.decode(token_ids, sentences))
+        return {"hypotheses": texts, "scores": scores, **self._used(target_language)}
 
     def translate_ids(self, token_ids: tf.Tensor) -> Outputs:
         translation_ids, outputs = self._best(self.codec.encode_ids(token_ids))
@@ -133,9 +119,8 @@ class Signatures:
         return {"text": tokenizer.graph_detokenize(known_ids(token_ids, tokenizer.vocabulary_size))}
 
     def score(self, source: tf.Tensor, target: tf.Tensor, target_language: tf.Tensor | None = None) -> Outputs:
-        with tf.control_dependencies(
-            [tf.debugging.assert_equal(tf.size(source), tf.size(target), "Each target translates its source")]
-        ):
+        check = tf.debugging.assert_equal(tf.size(source), tf.size(target), "Each target translates its source")
+        with tf.control_dependencies([check]):
             sentences = self.codec.encode(source, target_language)
             source_ids, source_lengths = _ended(sentences.ids)
         labels, target_lengths = _ended(self.codec.encode_targets(target, source, sentences, self.max_target_length))
@@ -152,6 +137,10 @@ class Signatures:
         spec = tf.TensorSpec([None, None], tf.float32)
         (log_probs,) = _in_batches(one_batch, target_lengths, (spec,), FORWARD_ROWS)
         return {"log_prob": tf.reduce_sum(log_probs, axis=-1), "token_log_probs": log_probs}
+
+    def _used(self, target_language):
+        """The output that says which languages (B,) were used, if any were given."""
+        return {} if target_language is None else {"target_language": self.codec.used_language(target_language)}
 
     def _best(self, sentences):
         """Token ids (B, L) of the best hypothesis of each of the `Sentences`, and the other outputs."""
@@ -193,8 +182,11 @@ class Signatures:
         """The decoder of `search`: the model's, with the output kernel in its variable."""
         return self.model.start_decoding(*arguments, output_kernel=self.output_kernel)
 
-    def _compiled_search(self, token_ids, limits, _):
-        """The search in functions that XLA compiles, one for each shape; batches are padded to these shapes."""
+    def _compiled_search(self, token_ids, limits, num_hypotheses):
+        """The search in functions that XLA compiles, one for each shape; batches are padded to these shapes.
+
+        `num_hypotheses`, a tensor, is not a shape: it always finds those of `translate_nbest`.
+        """
         rows, length = tf.unstack(tf.shape(token_ids))
         lengths = xla_lengths(self.max_source_length)
 

@@ -72,6 +72,7 @@ from keras_transformer.text.special_ids import (
 from keras_transformer.text.tokenizer import save_tokenizers
 from keras_transformer.translation.translator import Translator
 
+PACKAGES = ("tensorflow", "keras")
 QUANTIZATIONS = ("none", "float16", "int8", "int8-per-channel")
 
 
@@ -112,8 +113,7 @@ def export_tflite(
     settings = translator.settings.replace(**{**settings, "avoid_loops": False})  # The graph searches once.
     check_exportable(translator, settings)
     _check_arguments(translator, quantize, source_length, target_length, text_file)
-    settings, facts = settings.within(target_length), {}
-    tokenizers = translator.codec.tokenizers
+    settings, facts, tokenizers = settings.within(target_length), {}, translator.codec.tokenizers
     if text_file is None:
         text_file = all(tokenizer.runs_on_devices for tokenizer in tokenizers)
     with new_folder(path, overwrite, facts) as temporary:
@@ -133,14 +133,13 @@ def export_tflite(
 def _check_arguments(translator, quantize, source_length, target_length, text_file):
     if quantize not in QUANTIZATIONS:
         raise ExportError(f"`quantize` must be one of {QUANTIZATIONS}. Received: {quantize!r}.")
-    longest = translator.model.max_length
+    longest, tokenizers = translator.model.max_length, translator.codec.tokenizers
     if min(source_length, target_length) < 2 or (longest and max(source_length, target_length) > longest):
         limit = f" and at most {longest}, the number of learned positions" if longest else ""
         raise ExportError(
             f"`source_length` and `target_length` must be at least 2{limit}. "
             f"Received: source_length={source_length}, target_length={target_length}."
         )
-    tokenizers = translator.codec.tokenizers
     if text_file and not all(tokenizer.runs_on_devices for tokenizer in tokenizers):
         kinds = ", ".join(sorted({tokenizer.kind for tokenizer in tokenizers}))
         raise ExportError(
@@ -169,10 +168,7 @@ def _metadata(translator, settings):
         "length_margin": LENGTH_MARGIN,
         "confidence": translator.calibration and translator.calibration._asdict(),
         "no_hypothesis_score": NO_HYPOTHESIS,
-        "versions": {
-            "keras_transformer": keras_transformer.__version__,
-            **{name: version(name) for name in ("tensorflow", "keras")},
-        },
+        "versions": {"keras_transformer": keras_transformer.__version__, **{name: version(name) for name in PACKAGES}},
     }
 
 

@@ -61,13 +61,8 @@ def longest_target(translator: Translator) -> int:
 def verify(path: Path | str, translator: Translator) -> Iterator[tuple[Path, float, str]]:
     """Compares the files of an export with their hashes in `export.json`, and its answers with the translator.
 
-    Args:
-        path: the folder of an export, of a SavedModel the version folder.
-        translator: the translator that it was made from.
-
-    Yields:
-        For each model that was found right its folder, the share of translations that are the same, and a line about
-        it. The share is 1 for what is not quantised.
+    `path` is the folder of an export, of a SavedModel the version folder. For each model that was found right, it
+    yields its folder, the share of translations that are the same (1 for what is not quantised), and a line about it.
 
     Raises:
         FileError: a file is missing, has changed or was added.
@@ -95,12 +90,7 @@ def verify(path: Path | str, translator: Translator) -> Iterator[tuple[Path, flo
 def verify_saved_model(path: Path | str, translator: Translator) -> int:
     """Compares every signature of a SavedModel, loaded as TensorFlow Serving loads it, with the translator.
 
-    Args:
-        path: the version folder.
-        translator: the translator that it was made from.
-
-    Returns:
-        The number of sentences that were compared.
+    `path` is the version folder. Returns the number of sentences that were compared.
 
     Raises:
         ExportError: an answer differs, or the graph has operations that a stock TensorFlow Serving refuses.
@@ -206,12 +196,7 @@ def _problems_with_languages(served, translator, texts, strings, settings):
 def verify_tflite(folder: Path | str, translator: Translator) -> float:
     """Compares the TFLite files of a folder with the translator, sentence by sentence, greedy and beam search.
 
-    Args:
-        folder: the folder of `translator.tflite`, `translator.json` and perhaps `translator_text.tflite`.
-        translator: the translator that it was made from.
-
-    Returns:
-        The share of translations that are the same, 1 unless the file is quantised.
+    Returns the share of translations that are the same, 1 unless the file is quantised.
 
     Raises:
         ExportError: an answer differs, and the file is not quantised.
@@ -226,7 +211,7 @@ def verify_tflite(folder: Path | str, translator: Translator) -> float:
     strings = [text.decode("utf-8", errors="replace") for text in texts]
     ids = reference.codec.source_ids(strings)
     text_file = folder / "translator_text.tflite"
-    in_strings = _TextFile(text_file, exported.settings["languages"]) if text_file.is_file() else None
+    in_strings = _text_file(text_file, exported.settings["languages"]) if text_file.is_file() else None
     problems, count, total = [], 0, 0
     for num_beams in sorted({1, reference.settings.num_beams}):
         expected = reference.translate(strings, num_beams=num_beams, return_scores=True)
@@ -256,16 +241,9 @@ def verify_tflite(folder: Path | str, translator: Translator) -> float:
 def tflite_bleu(
     folder: Path | str, translator: Translator, pairs: Sequence[tuple[str, str]], tokenize: str = "13a"
 ) -> tuple[float, float]:
-    """The BLEU that quantisation costs.
+    """BLEU of the `translator.tflite` in a folder, and of the translator with the same lengths and search.
 
-    Args:
-        folder: the folder of `translator.tflite`.
-        translator: the translator that it was made from.
-        pairs: (source, reference) pairs.
-        tokenize: sacreBLEU's tokenizer. Defaults to `"13a"`.
-
-    Returns:
-        BLEU of the file and BLEU of the translator, with the same lengths and search.
+    `pairs` are (source, reference). `tokenize` is sacreBLEU's tokenizer, by default `"13a"`.
     """
     exported = TFLiteTranslator(Path(folder) / "translator.tflite")
     reference = tflite_reference(translator, exported.settings)
@@ -292,25 +270,23 @@ def tflite_reference(translator: Translator, settings: dict[str, Any]) -> Transl
     return reference
 
 
-class _TextFile:
-    """`translator_text.tflite`: `(text, beam, target_language)` -> translation and score."""
+def _text_file(path, languages):
+    """`translator_text.tflite` as a function: `(text, beam, target_language)` -> translation and score."""
+    from ai_edge_litert.interpreter import InterpreterWithCustomOps
+    from tensorflow_text import tflite_registrar
 
-    def __init__(self, path, languages):
-        from ai_edge_litert.interpreter import InterpreterWithCustomOps
-        from tensorflow_text import tflite_registrar
+    interpreter = InterpreterWithCustomOps(tflite_registrar.SELECT_TFTEXT_OPS, model_path=str(path))
+    runners = {name: interpreter.get_signature_runner(name) for name in interpreter.get_signature_list()}
 
-        self.interpreter = InterpreterWithCustomOps(tflite_registrar.SELECT_TFTEXT_OPS, model_path=str(path))
-        names = self.interpreter.get_signature_list()
-        self.runners = {name: self.interpreter.get_signature_runner(name) for name in names}
-        self.languages = languages
-
-    def __call__(self, text, beam, target_language):
-        runner, inputs = self.runners["translate_beam" if beam else "translate"], {"text": np.array([text], object)}
+    def translate(text, beam, target_language):
+        runner, inputs = runners["translate_beam" if beam else "translate"], {"text": np.array([text], object)}
         if "target_language" in runner.get_input_details():
-            inputs["target_language"] = np.array([self.languages[target_language]], "int32")
+            inputs["target_language"] = np.array([languages[target_language]], "int32")
         answer = runner(**inputs)
         texts, scores = (answer["hypotheses"], answer["scores"]) if beam else (answer["translation"], answer["score"])
         return texts[0].decode(), float(scores[0])
+
+    return translate
 
 
 def close(wanted: float, answer: float) -> bool:
@@ -325,10 +301,7 @@ def disable_xla() -> None:
 
 
 class ServedModel(contextlib.AbstractContextManager):
-    """A SavedModel in a session, as in TensorFlow Serving. Use it as a context manager, or call `close`.
-
-    Args:
-        path: the version folder.
+    """A SavedModel, by its version folder, in a session as in TensorFlow Serving: a context manager, or call `close`.
 
     Attributes:
         signatures: `SignatureDef`s by name.

@@ -52,19 +52,12 @@ class ServingError(RuntimeError):
 
 
 class ServedTranslation(NamedTuple):
-    """The outputs of the signature `translate` for one text.
-
-    Attributes:
-        translation: a string.
-        score: sum of log probabilities divided by the length penalty; 0 for an empty text.
-        length: tokens of the translation, its end token included.
-        truncated: whether the text was too long, and only its beginning was translated.
-    """
+    """The outputs of the signature `translate` for one text."""
 
     translation: str
-    score: float
-    length: int
-    truncated: bool
+    score: float  # The sum of log probabilities divided by the length penalty; 0 for an empty text.
+    length: int  # Tokens of the translation, its end token included.
+    truncated: bool  # Whether the text was too long, and only its beginning was translated.
 
 
 class _Client:

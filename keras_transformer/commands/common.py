@@ -48,8 +48,8 @@ def _without(module):
 
 def check_outputs(outputs: Iterable[str | None], inputs: Iterable[str | None], runs: Iterable[str] = ()) -> None:
     """Raises an error if an output is one of the inputs, or a file of one of the runs. A path may be None."""
-    inputs = [*filter(None, inputs), *(file for run in runs for file in Run(run).own_files())]
-    files = set(map(os.path.realpath, inputs))
+    files = {*map(os.path.realpath, filter(None, inputs))}
+    files |= {os.path.realpath(file) for run in runs for file in Run(run).own_files()}
     if replaced := [path for path in outputs if path and os.path.realpath(path) in files]:
         raise ValueError(
             f"An output must not replace what the command reads. Received: {replaced[0]} for both. Choose another file."
