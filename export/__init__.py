@@ -1,13 +1,19 @@
 """Exports of a trained translator for other runtimes."""
 
+from typing import TYPE_CHECKING
+
 from keras_transformer.files import FileError
+
+if TYPE_CHECKING:  # `run_tflite` does without Keras.
+    from keras_transformer.search.settings import SearchSettings
+    from keras_transformer.translation.translator import Translator
 
 
 class ExportError(FileError):
     """An export that cannot be written."""
 
 
-def check_exportable(translator, settings):
+def check_exportable(translator: "Translator", settings: "SearchSettings") -> None:
     """Raises an `ExportError` for an `Ensemble`, a quantized model, and `SearchSettings` that cannot be exported."""
     if not hasattr(translator.model, "decoder_blocks"):
         raise ExportError(

@@ -3,6 +3,7 @@
 Written with CTranslate2's own model specification (`pip install ctranslate2`).
 """
 
+import importlib.util
 from pathlib import Path
 
 import keras
@@ -12,18 +13,21 @@ from keras_transformer.export import ExportError, check_exportable
 from keras_transformer.files import new_folder
 from keras_transformer.layers.embeddings import positional_encoding
 from keras_transformer.text.special_ids import END_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID
-
-# CTranslate2 reads a table of positions, so the longest sequence must be fixed here for sinusoidal positions.
 from keras_transformer.text.tokenizer import save_tokenizers
+from keras_transformer.translation.translator import Translator
 
 # CTranslate2 reads a table of positions, so the longest sequence must be fixed here for sinusoidal positions.
 NUM_POSITIONS = 2048
 # Added to the logits of tokens that no translation may have; half precision cannot represent -1e9.
 IMPOSSIBLE = -1e4
 QUANTIZATIONS = ("float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16", "int8_bfloat16")
+# CTranslate2's names of activations.
+ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH", "swish": "SWISH", "tanh": "Tanh", "sigmoid": "Sigmoid"}
 
 
-def export_ctranslate2(translator, path, quantize="float32", overwrite=False):
+def export_ctranslate2(
+    translator: Translator, path: Path | str, quantize: str = "float32", overwrite: bool = False
+) -> Path:
     """Writes a model folder for `ctranslate2.Translator`, with the tokenizers beside it.
 
     CTranslate2 reads and writes subword strings and adds the end token of the source itself. Its `length_penalty` has a
@@ -33,7 +37,7 @@ def export_ctranslate2(translator, path, quantize="float32", overwrite=False):
     have a probability of 0, so a given translation with one of them has a very low score.
 
     Args:
-        translator: a `keras_transformer.Translator`.
+        translator: the translator.
         path: the folder to write.
         quantize: how weights are stored, one of `QUANTIZATIONS`. Defaults to `"float32"`.
         overwrite: whether to replace the folder if it exists. Defaults to False.
@@ -44,76 +48,73 @@ def export_ctranslate2(translator, path, quantize="float32", overwrite=False):
     Raises:
         ExportError: CTranslate2 is missing or cannot express the model, or `path` cannot be written to.
     """
-    try:
-        from ctranslate2.specs import TransformerSpec
-        from ctranslate2.specs.transformer_spec import TransformerDecoderSpec, TransformerEncoderSpec
-    except ImportError as error:
-        raise ExportError("CTranslate2 is not installed. Try: pip install ctranslate2") from error
-    path = Path(path)
+    if not importlib.util.find_spec("ctranslate2"):
+        raise ExportError("CTranslate2 is not installed. Try: pip install ctranslate2")
     if quantize not in QUANTIZATIONS:
         raise ExportError(f"`quantize` must be one of {QUANTIZATIONS}. Received: {quantize!r}.")
     check_exportable(translator, translator.settings.replace(sampling=False, shortlist=0))
-    model = translator.model
-    config = model.get_config()
-    settings = {
-        "num_heads": config["num_heads"],
-        "pre_norm": config["normalize_first"],
-        "activation": _activation(config["activation"]),
-    }
-    spec = TransformerSpec(
-        TransformerEncoderSpec(len(model.encoder_blocks), **settings),
-        TransformerDecoderSpec(len(model.decoder_blocks), **settings),
-    )
-    _set_embedding(spec.encoder, spec.encoder.embeddings[0], model.encoder_embedding)
-    _set_embedding(spec.decoder, spec.decoder.embeddings, model.decoder_embedding)
-    embedding = model.decoder_embedding.token_embedding
-    tied = embedding.tie_weights
-    spec.decoder.projection.weight = _array(embedding.embeddings if tied else embedding.reverse_embeddings, not tied)
-    # CTranslate2's search would allow these tokens; the bias forbids them.
-    bias = model.decoder_embedding.bias
-    spec.decoder.projection.bias = np.zeros(model.target_vocabulary_size, "float32") if bias is None else _array(bias)
-    spec.decoder.projection.bias[[*translator.settings.forbidden, *translator.codec.hidden_tags]] = IMPOSSIBLE
-    for side, norm in ((spec.encoder, model.encoder_norm), (spec.decoder, model.decoder_norm)):
-        if norm:
-            _set_norm(side.layer_norm, norm)
-    for side, blocks in ((spec.encoder, model.encoder_blocks), (spec.decoder, model.decoder_blocks)):
-        for layer, block in zip(side.layer, blocks, strict=True):
-            _set_block(layer, block)
-    source, target = translator.source_tokenizer, translator.target_tokenizer
-    source_pieces, pieces = (t.pieces(range(t.vocabulary_size)) for t in (source, target))
-    spec.register_source_vocabulary(source_pieces)
-    spec.register_target_vocabulary(pieces)
-    spec.config.unk_token = pieces[UNKNOWN_TOKEN_ID]
-    spec.config.bos_token = spec.config.decoder_start_token = pieces[START_TOKEN_ID]
-    spec.config.eos_token = pieces[END_TOKEN_ID]
-    spec.config.add_source_eos = True
-    spec.config.layer_norm_epsilon = config["layer_norm_epsilon"]
+    spec = _model(translator)
+    _set_vocabularies(spec, translator)
     spec.validate()
     spec.optimize(quantization=None if quantize == "float32" else quantize)
     with new_folder(path, overwrite) as temporary:
         spec.save(str(temporary))
         save_tokenizers(temporary, translator.codec.tokenizers)
-    return path
+    return Path(path)
 
 
-def _activation(activation):
+def _model(translator):
+    """CTranslate2's `TransformerSpec` with the weights of the translator's model."""
+    from ctranslate2.specs import TransformerSpec
     from ctranslate2.specs.common_spec import Activation
+    from ctranslate2.specs.transformer_spec import TransformerDecoderSpec, TransformerEncoderSpec
 
-    known = {
-        "relu": Activation.RELU,
-        "gelu": Activation.GELU,
-        "silu": Activation.SWISH,
-        "swish": Activation.SWISH,
-        "tanh": Activation.Tanh,
-        "sigmoid": Activation.Sigmoid,
-    }
+    model, config = translator.model, translator.model.get_config()
+    activation = config["activation"]
     name = activation if isinstance(activation, str) else keras.activations.serialize(activation)
-    if name not in known:
+    if name not in ACTIVATIONS:
         raise ExportError(
-            f"CTranslate2 has no activation {name!r}. It has: {', '.join(known)}. "
+            f"CTranslate2 has no activation {name!r}. It has: {', '.join(ACTIVATIONS)}. "
             "Export a SavedModel instead, or train with one of these."
         )
-    return known[name]
+    settings = {
+        "num_heads": config["num_heads"],
+        "pre_norm": config["normalize_first"],
+        "activation": Activation[ACTIVATIONS[name]],
+    }
+    spec = TransformerSpec(
+        TransformerEncoderSpec(len(model.encoder_blocks), **settings),
+        TransformerDecoderSpec(len(model.decoder_blocks), **settings),
+    )
+    spec.config.layer_norm_epsilon = config["layer_norm_epsilon"]
+    for side, table, embedding, norm, blocks in (
+        (spec.encoder, spec.encoder.embeddings[0], model.encoder_embedding, model.encoder_norm, model.encoder_blocks),
+        (spec.decoder, spec.decoder.embeddings, model.decoder_embedding, model.decoder_norm, model.decoder_blocks),
+    ):
+        _set_embedding(side, table, embedding)
+        if norm:
+            _set_norm(side.layer_norm, norm)
+        for layer, block in zip(side.layer, blocks, strict=True):
+            _set_block(layer, block)
+    embedding = model.decoder_embedding.token_embedding
+    tied, bias = embedding.tie_weights, model.decoder_embedding.bias
+    projection = spec.decoder.projection
+    projection.weight = _array(embedding.embeddings if tied else embedding.reverse_embeddings, not tied)
+    # CTranslate2's search would allow these tokens; the bias forbids them.
+    projection.bias = np.zeros(model.target_vocabulary_size, "float32") if bias is None else _array(bias)
+    projection.bias[[*translator.settings.forbidden, *translator.codec.hidden_tags]] = IMPOSSIBLE
+    return spec
+
+
+def _set_vocabularies(spec, translator):
+    source, target = translator.source_tokenizer, translator.target_tokenizer
+    spec.register_source_vocabulary(source.pieces(range(source.vocabulary_size)))
+    pieces = target.pieces(range(target.vocabulary_size))
+    spec.register_target_vocabulary(pieces)
+    spec.config.unk_token = pieces[UNKNOWN_TOKEN_ID]
+    spec.config.bos_token = spec.config.decoder_start_token = pieces[START_TOKEN_ID]
+    spec.config.eos_token = pieces[END_TOKEN_ID]
+    spec.config.add_source_eos = True
 
 
 def _array(variable, transposed=False):
@@ -125,18 +126,16 @@ def _set_embedding(side, spec, embedding):
     spec.weight = _array(embedding.token_embedding.embeddings)
     side.scale_embeddings = embedding.scale_embeddings
     if embedding.position_type == "learned":
-        side.position_encodings.encodings = _array(embedding.position_table)
+        table = _array(embedding.position_table)
     else:
-        first = embedding.first_position
-        sizes = first + NUM_POSITIONS, embedding.hidden_dim
-        table = positional_encoding(*sizes, embedding.max_wavelength, embedding.layout)[first:]
-        side.position_encodings.encodings = table.astype("float32")
+        first, width = embedding.first_position, embedding.hidden_dim
+        table = positional_encoding(first + NUM_POSITIONS, width, embedding.max_wavelength, embedding.layout)[first:]
+    side.position_encodings.encodings = table.astype("float32")
 
 
 def _set_block(spec, block):
-    attention = block.self_attention
-    _set_dense(spec.self_attention.linear[0], attention.query_key_value_dense)
-    _set_dense(spec.self_attention.linear[1], attention.output_dense)
+    _set_dense(spec.self_attention.linear[0], block.self_attention.query_key_value_dense)
+    _set_dense(spec.self_attention.linear[1], block.self_attention.output_dense)
     _set_norm(spec.self_attention.layer_norm, block.self_attention_norm)
     if hasattr(spec, "attention"):
         attention = block.cross_attention

@@ -7,6 +7,7 @@ import tensorflow as tf
 from keras_transformer.search.search import placeholders_of
 from keras_transformer.text.graph import graph_has_words, graph_protect, graph_protect_target, graph_restored
 from keras_transformer.text.special_ids import PAD_TOKEN_ID, UNKNOWN_TOKEN_ID, without_special
+from keras_transformer.translation.codec import Codec
 
 
 class Sentences(NamedTuple):
@@ -28,17 +29,13 @@ class Sentences(NamedTuple):
 
 
 class GraphCodec:
-    """`Codec` as TensorFlow operations, with the same words.
+    """`Codec` as TensorFlow operations, with the same words."""
 
-    Args:
-        codec: a `keras_transformer.translation.codec.Codec`.
-    """
-
-    def __init__(self, codec):
+    def __init__(self, codec: Codec):
         self.codec = codec
         self.languages = codec.source_tokenizer.languages
 
-    def encode(self, text, target_language=None):
+    def encode(self, text: tf.Tensor, target_language: tf.Tensor | None = None) -> Sentences:
         """`Sentences` of strings (B,) and of their target languages (B,), by default the codec's."""
         text, parts = self._protected(text)
         ids = self.codec.source_tokenizer.graph_tokenize(text)
@@ -53,13 +50,13 @@ class GraphCodec:
         parts = tf.where(present | unchanged[:, None], parts, "")
         return Sentences(sentences.ids, text, parts, unchanged, sentences.truncated & ~unchanged)
 
-    def encode_ids(self, token_ids):
+    def encode_ids(self, token_ids: tf.Tensor) -> Sentences:
         """`Sentences` of given token ids (B, S)."""
         return self._cut(without_special(known_ids(token_ids, self.codec.source_tokenizer.vocabulary_size)))
 
     def _cut(self, ids):
-        most = self.codec.max_source_length - 1
-        return Sentences(ids[:, :most], None, None, tf.zeros([ids.nrows()], tf.bool), ids.row_lengths() > most)
+        limit = self.codec.max_source_length - 1
+        return Sentences(ids[:, :limit], None, None, tf.zeros([ids.nrows()], tf.bool), ids.row_lengths() > limit)
 
     def _protected(self, text):
         count = self.codec.num_placeholders
@@ -75,17 +72,19 @@ class GraphCodec:
         tags = tf.RaggedTensor.from_row_lengths(tf.boolean_mask(tags, tagged), tf.cast(tagged, ids.row_splits.dtype))
         return tf.concat([tags, ids], axis=1)
 
-    def used_language(self, target_language):
+    def used_language(self, target_language: tf.Tensor) -> tf.Tensor:
         """The languages (B,) that `encode` takes for these."""
         known = tf.reduce_any(target_language[:, None] == list(self.languages), axis=1)
         return tf.where(known, target_language, self.codec.target_language or "")
 
-    def fits(self, text):
+    def fits(self, text: tf.Tensor) -> tf.Tensor:
         """Whether each text has few enough tokens, also with a tag before them: bool (B,)."""
         lengths = self.codec.source_tokenizer.graph_tokenize(self._protected(text)[0]).row_lengths()
         return lengths + bool(self.languages) < self.codec.max_source_length
 
-    def encode_targets(self, targets, sources, sentences, max_length):
+    def encode_targets(
+        self, targets: tf.Tensor, sources: tf.Tensor, sentences: Sentences, max_length: int
+    ) -> tf.RaggedTensor:
         """Ragged token ids of translations (B,) of the texts `sources` (B,), cut, without end tokens."""
         if self.codec.num_placeholders:
             targets = graph_protect_target(targets, self._protected(sources)[1])
@@ -94,19 +93,18 @@ class GraphCodec:
             ids = tf.concat([sentences.ids[:, :1], ids], axis=1)
         return ids[:, : max_length - 1]
 
-    def decode(self, token_ids, sentences):
+    def decode(self, token_ids: tf.Tensor, sentences: Sentences) -> tf.Tensor:
         """The translations (B, K) of `Sentences` from token ids (B, K, L)."""
         batch_size, count, _ = tf.unstack(tf.shape(token_ids))
         token_ids = tf.reshape(token_ids, [batch_size * count, -1])
         texts = self.codec.target_tokenizer.graph_detokenize(token_ids)
         if sentences.parts is not None:
-            _, source, parts, unchanged, _ = sentences
-            source, parts, unchanged = (tf.repeat(x, count, axis=0) for x in (source, parts, unchanged))
+            source, parts, unchanged = (tf.repeat(x, count, axis=0) for x in sentences[1:4])
             texts = graph_restored(tf.where(unchanged, source, texts), parts, source)
         return tf.reshape(texts, [batch_size, count])
 
 
-def known_ids(token_ids, vocabulary_size):
+def known_ids(token_ids: tf.Tensor, vocabulary_size: int) -> tf.Tensor:
     """Ids, with the unknown token for ids outside the vocabulary: with these, kernels would read foreign memory.
 
     An error instead would also fail the requests of other clients that a server puts into the same batch.

@@ -7,47 +7,46 @@ turns, because the speed of a machine may change.
 import contextlib
 import functools
 import itertools
-import json
 import multiprocessing
 import os
+import re
 import shlex
 import shutil
 import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keras_transformer.data.corpora import load_corpus, read_parallel
 from keras_transformer.export import ExportError
-from keras_transformer.files import new_folder
+from keras_transformer.files import new_folder, write_json
 from keras_transformer.training.run import Run
 
 # Number of sentences that are timed. Each is translated once before.
 TIMED = 100
 # Number of sentences that a run translates before it is the next run's turn.
 TURN = 10
-# The forms of a run: how they are named, exported and opened.
+# The forms of a run: their names, what they are exported as, and the weights.
 FORMS = {
     "Python, XLA": ("python", None),
     "SavedModel": ("saved_model", None),
     "TFLite float32": ("tflite", "none"),
     "TFLite int8": ("tflite", "int8"),
 }
-BROWSER_FORMS = {
-    "browser float32": ("web", "none"),
-    "browser int8": ("web", "int8"),
-}
+BROWSER_FORMS = {"browser float32": ("web", "none"), "browser int8": ("web", "int8")}
 
 
-def write_report(runs, folder, texts=(), browser=False):
+def write_report(
+    runs: Sequence[str], folder: Path | str, texts: Sequence[tuple[str, str]] = (), browser: bool = False
+) -> list[dict[str, Any]]:
     """Measures runs on test texts; writes `report.md`, `report.json` and `report.png`, and prints the table.
 
     Args:
-        runs: run folders, strings. Several with commas between them are an ensemble, which has one form, in Python.
+        runs: run folders. Several with commas between them are an ensemble, which has one form, in Python.
         folder: the folder to write; an older report in it is replaced.
         texts: (source, reference) pairs of files. Defaults to none: the test texts of the last run.
         browser: whether to measure the page, too, in Chromium. Defaults to False.
@@ -67,71 +66,60 @@ def write_report(runs, folder, texts=(), browser=False):
         built_page()
         with chromium():
             pass
-    forms = {**FORMS, **(BROWSER_FORMS if browser else {})}
     data = Run(runs[-1].split(",")[0]).config().data
     tests = [read_parallel(*pair) for pair in texts] or load_corpus(data).test
-    tokenize = data.sacrebleu_tokenizer()
-    command = [*runs, *(["--browser"] if browser else []), *(word for pair in texts for word in ("--text", *pair))]
-    texts_of = {run: _texts_for(run, tests, data.target_language) for run in runs}
+    tests_of = {run: _tests(run, tests, data.target_language) for run in runs}
     rows = {run: [] for run in runs}
     with new_folder(folder, overwrite=True) as written, tempfile.TemporaryDirectory() as scratch:
-        for form, (kind, quantize) in forms.items():
+        for form, (kind, quantize) in (FORMS | (BROWSER_FORMS if browser else {})).items():
             # An ensemble is not exported.
-            measured = [run for run in runs if kind == "python" or "," not in run]
-            opened = []
-            for run in measured:
-                path = None if kind == "python" else in_own_process(_exported, run, kind, quantize, scratch)
-                opened.append((kind, quantize, run.split(","), path))
-            measured_rows = _rows(opened, [texts_of[run] for run in measured], tokenize)
-            for run, row in zip(measured, measured_rows, strict=True):
-                name = " + ".join(Run(one).folder.name for one in run.split(","))
-                rows[run].append({"run": name, "form": form, **row})
+            measured = {run: tests_of[run] for run in runs if kind == "python" or "," not in run}
+            forms = [
+                (kind, quantize, run if kind == "python" else in_own_process(_exported, run, kind, quantize, scratch))
+                for run in measured
+            ]
+            measurements = _measured(forms, list(measured.values()), data.sacrebleu_tokenizer())
+            for run, measurement in zip(measured, measurements, strict=True):
+                name = " + ".join(Run(member).folder.name for member in run.split(","))
+                rows[run].append({"run": name, "form": form, **measurement})
                 print(_line(rows[run][-1]), flush=True)
         rows = list(itertools.chain.from_iterable(rows.values()))
-        (written / "report.json").write_text(json.dumps(rows, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        command = [*runs, *(["--browser"] if browser else []), *(word for pair in texts for word in ("--text", *pair))]
+        write_json(written / "report.json", rows)
         (written / "report.md").write_text(as_markdown(rows, command), encoding="utf-8")
         quality_and_cost(rows).savefig(written / "report.png")
     print(f"Report: {folder}", flush=True)
     return rows
 
 
-def own_process():
+def own_process() -> ProcessPoolExecutor:
     """A pool of one new process, so that nothing of one form counts for another."""
     return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
 
 
-def in_own_process(function, *arguments):
+def in_own_process(function: Callable, *arguments) -> Any:
     """Calls a function in a new process."""
     with own_process() as pool:
         return pool.submit(function, *arguments).result()
 
 
-def bytes_in(*paths):
+def bytes_in(*paths: Path | str) -> int:
     """The size of files, and of all files in folders."""
     files = [file for path in map(Path, paths) for file in (path.rglob("*") if path.is_dir() else [path])]
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
 class Form(NamedTuple):
-    """A form of a run.
+    """A form of a run. Both functions also take the target language; by default it is that of the run."""
 
-    Attributes:
-        translate: a function of one text that returns the translation, and the seconds that it took.
-        translate_all: a function of a list of texts that returns the translations.
-        bytes: the size of the model and its tokenizers.
-
-    Both functions also take the target language; by default it is that of the run.
-    """
-
-    translate: Callable
-    translate_all: Callable
-    bytes: int
+    translate: Callable  # Of one text: returns the translation, and the seconds that it took.
+    translate_all: Callable  # Of a list of texts: returns the translations.
+    bytes: int  # The size of the model and its tokenizers.
 
 
-def timed(function):
+def timed(function: Callable) -> Callable:
     """A version of `function` that also returns the seconds that it took."""
 
-    @functools.wraps(function)
     def call(*arguments):
         began = time.perf_counter()
         result = function(*arguments)
@@ -140,7 +128,7 @@ def timed(function):
     return call
 
 
-def python_form(folders, **settings):
+def python_form(folders: Sequence[str], **settings) -> Form:
     """`Translator` of a list of run folders; `settings` are its arguments."""
     from keras_transformer.translation.translator import Translator
 
@@ -153,30 +141,26 @@ def python_form(folders, **settings):
     return Form(timed(lambda text, *language: translate_all([text], *language)[0]), translate_all, size)
 
 
-def saved_model_form(path):
+def saved_model_form(path: Path | str) -> Form:
     """A SavedModel in a session without XLA, as a stock TensorFlow Serving runs it; first use of TensorFlow here."""
     for line in Path(path, "serving.env").read_text(encoding="utf-8").splitlines():
         name, value = line.split("=", 1)
         os.environ[name] = value
-    import numpy as np
-
     from keras_transformer.export.verify import ServedModel, disable_xla
 
     disable_xla()
     served = ServedModel(path)
 
     def translate_all(texts, language=None):
-        inputs = {"text": np.array(texts, object)}
-        if language is None:
-            found = served("translate", **inputs)
-        else:
-            found = served("translate_to", **inputs, target_language=np.array([language] * len(texts), object))
-        return [one.decode() for one in found["translation"]]
+        signature, inputs = "translate", {"text": texts}
+        if language is not None:
+            signature, inputs["target_language"] = "translate_to", [language] * len(texts)
+        return [translation.decode() for translation in served(signature, **inputs)["translation"]]
 
     return Form(timed(lambda text, *language: translate_all([text], *language)[0]), translate_all, bytes_in(path))
 
 
-def tflite_form(path):
+def tflite_form(path: Path | str) -> Form:
     """A `translator.tflite`, with one thread."""
     from keras_transformer.export.run_tflite import TFLiteTranslator
 
@@ -192,18 +176,18 @@ def tflite_form(path):
 
 
 @contextlib.contextmanager
-def chromium():
+def chromium() -> Iterator[Any]:
     """Chromium, until the end of the `with` block: that on the PATH, or else playwright's."""
     try:
         from playwright.sync_api import Error, sync_playwright
     except ImportError as error:
         raise ImportError("The page is measured with playwright. Try: pip install playwright") from error
-    found = shutil.which("chromium") or shutil.which("google-chrome")
+    program = shutil.which("chromium") or shutil.which("google-chrome")
     # Root needs the first flag. The others stop the browser's own network requests to Google.
     flags = "--no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update"
     with sync_playwright() as playwright:
         try:
-            browser = playwright.chromium.launch(executable_path=found, args=flags.split())
+            browser = playwright.chromium.launch(executable_path=program, args=flags.split())
         except Error as error:
             raise ExportError(
                 f"Chromium does not start: {str(error).splitlines()[0]} Install it: apt install chromium, or "
@@ -216,7 +200,7 @@ def chromium():
 
 
 @contextlib.contextmanager
-def browser_form(path, quantize):
+def browser_form(path: Path | str, quantize: str) -> Iterator[Form]:
     """A model of a page in Chromium, in one thread; its seconds are those of the search alone.
 
     The page splits a text into sentences. So it translates a line of several sentences otherwise than the other forms.
@@ -232,11 +216,11 @@ def browser_form(path, quantize):
         page.evaluate(_ASK, folder)
 
         def translate(text, language=None):
-            given = {"text": text, **({"language": language} if language else {})}
-            found = page.evaluate("async (given) => await ask('translate', given)", given)
-            texts = [sentence["hypotheses"][0]["text"] for sentence in found["sentences"]] + [""]
-            pieces = (piece for pair in zip(found["separators"], texts, strict=True) for piece in pair)
-            return "".join(pieces), found["times"].get("search", 0.0) / 1e3
+            request = {"text": text, **({"language": language} if language else {})}
+            answer = page.evaluate("async (request) => await ask('translate', request)", request)
+            texts = [sentence["hypotheses"][0]["text"] for sentence in answer["sentences"]] + [""]
+            pieces = (piece for pair in zip(answer["separators"], texts, strict=True) for piece in pair)
+            return "".join(pieces), answer["times"].get("search", 0.0) / 1e3
 
         size = bytes_in(Path(path, folder, "translator.tflite"), *_tokenizer_files(Path(path, folder)))
         yield Form(translate, lambda texts, *language: [translate(text, *language)[0] for text in texts], size)
@@ -264,18 +248,17 @@ def _tokenizer_files(folder):
 
 def _exported(run, kind, quantize, scratch):
     """The path of an export: the run's own, if it is up to date, else a new one in the folder `scratch`."""
-    run = Run(run)
-    found = run.export_folder(kind, quantize if kind == "tflite" else "none")
+    run, model = Run(run), "."
+    export = run.export_folder(kind, quantize if kind == "tflite" else "none")
     if kind == "saved_model":
-        versions = [path for path in found.glob("*") if path.name.isdecimal()]
-        found = max(versions, key=lambda path: int(path.name), default=found / "none")
-    needed = found
+        versions = [int(path.name) for path in export.glob("*") if path.name.isdecimal()]
+        export /= str(max(versions, default="none"))
     if kind == "web":  # A page may have one of the models only.
         from keras_transformer.export.web import export_web, model_folder
 
-        needed = found / model_folder(quantize)
-    if needed.is_dir() and up_to_date(found, run):
-        return str(found)
+        model = model_folder(quantize)
+    if (export / model).is_dir() and up_to_date(export, run):
+        return str(export)
     from keras_transformer.translation.translator import Translator
 
     path = Path(tempfile.mkdtemp(dir=scratch), kind)  # Folders of two runs may have the same name.
@@ -291,48 +274,40 @@ def _exported(run, kind, quantize, scratch):
     return str(export_tflite(translator, path, quantize, text_file=False)[0])
 
 
-def up_to_date(export, run):
+def up_to_date(export: Path, run: Run) -> bool:
     """Whether an export is newer than the model of its run, the settings of its search and its shortlist."""
     made_from = run.model_file, run.config_file, run.shortlist_file
     return export.stat().st_mtime >= max(file.stat().st_mtime for file in made_from if file.is_file())
 
 
-def _texts_for(run, texts, otherwise):
-    """(name, pairs, target language) of each `ParallelText`, for a run.
-
-    The language is None if the run has only one, and `otherwise` if the text has none.
-    """
+def _tests(run, texts, otherwise):
+    """(name, pairs, target language) of texts for a run: None if it has only one, `otherwise` if a text has none."""
     languages = Run(run.split(",")[0]).tokenizers()[0].languages
     wanted = [text.target_language or otherwise for text in texts]
-    return [(str(text), text.pairs, one if one in languages else None) for text, one in zip(texts, wanted, strict=True)]
+    return [(str(x), x.pairs, code if code in languages else None) for x, code in zip(texts, wanted, strict=True)]
 
 
-def _rows(opened, tests, tokenize):
-    """Measures one form of several runs.
+def _measured(forms, tests, tokenize):
+    """Dictionaries of bytes, ms and texts of one form of several runs.
 
-    Args:
-        opened: a tuple of the arguments of `_open` for each run.
-        tests: for each run the result of `_texts_for`. The sentences of the first text are timed.
-        tokenize: sacreBLEU's tokenizer.
-
-    Returns:
-        A list of dictionaries, one for each run: bytes, ms, texts.
+    `forms` has the arguments of `_open` for each run, and `tests` the results of `_tests`. The sentences of the first
+    text are timed.
     """
-    timed_texts = [source for source, _ in tests[0][0][1][:TIMED]]
+    sources = [source for source, _ in tests[0][0][1][:TIMED]]
     languages = [texts[0][2] for texts in tests]
     with contextlib.ExitStack() as stack:
         pools = []
-        for arguments, language in zip(opened, languages, strict=True):
+        for form, language in zip(forms, languages, strict=True):
             pools.append(stack.enter_context(own_process()))
-            pools[-1].submit(_open, *arguments).result()
+            pools[-1].submit(_open, *form).result()
             stack.callback(lambda pool=pools[-1]: pool.submit(_close).result())
-            pools[-1].submit(_seconds, timed_texts, language).result()  # What is done for the first time is not timed.
+            pools[-1].submit(_seconds, sources, language).result()  # What is done for the first time is not timed.
         seconds = [[] for _ in pools]
-        for start in range(0, len(timed_texts), TURN):
-            for pool, language, found in zip(pools, languages, seconds, strict=True):
-                found += pool.submit(_seconds, timed_texts[start : start + TURN], language).result()
+        for start in range(0, len(sources), TURN):
+            for pool, language, seconds_of_run in zip(pools, languages, seconds, strict=True):
+                seconds_of_run += pool.submit(_seconds, sources[start : start + TURN], language).result()
         rows = [pool.submit(_scored, texts, tokenize).result() for pool, texts in zip(pools, tests, strict=True)]
-    return [{**row, "ms": 1e3 * statistics.median(found)} for row, found in zip(rows, seconds, strict=True)]
+    return [{**row, "ms": 1e3 * statistics.median(times)} for row, times in zip(rows, seconds, strict=True)]
 
 
 # The form that this process has open, and what closes it.
@@ -340,10 +315,10 @@ _form = None
 _opened = contextlib.ExitStack()
 
 
-def _open(kind, quantize, folders, path):
+def _open(kind, quantize, path):
     global _form
     if kind == "python":
-        _form = python_form(folders, jit_compile=True)
+        _form = python_form(path.split(","), jit_compile=True)
     elif kind == "web":
         _form = _opened.enter_context(browser_form(path, quantize))
     else:
@@ -373,47 +348,34 @@ def _scored(tests, tokenize):
 
 def _line(row):
     scores = next(iter(row["texts"].values()))
-    return (
-        f"{row['run']:30}{row['form']:18}BLEU {scores['bleu']:6.2f}  chrF {scores['chrf']:6.2f}"
-        f"{row['ms']:9.2f} ms{row['bytes'] / 1e6:8.2f} MB"
-    )
+    quality = f"BLEU {scores['bleu']:6.2f}  chrF {scores['chrf']:6.2f}"
+    return f"{row['run']:30}{row['form']:18}{quality}{row['ms']:9.2f} ms{row['bytes'] / 1e6:8.2f} MB"
 
 
-def as_markdown(rows, command):
+def as_markdown(rows: list[dict[str, Any]], command: Sequence[str | Path]) -> str:
     """The table of a report, with the command that makes it: a list of its words."""
-    names = list(rows[0]["texts"])
-    head = ["run", "form", *(f"{name}, BLEU / chrF" for name in names), "ms", "MB"]
-    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    head = ["run", "form", *(f"{name}, BLEU / chrF" for name in rows[0]["texts"]), "ms", "MB"]
+    table = [head, ["---"] * len(head)]
     for row in rows:
-        scores = [f"{one['bleu']:.2f} / {one['chrf']:.2f}" for one in row["texts"].values()]
-        cells = [row["run"], row["form"], *scores, f"{row['ms']:.2f}", f"{row['bytes'] / 1e6:.2f}"]
-        lines.append(f"| {' | '.join(cells)} |")
+        scores = [f"{text['bleu']:.2f} / {text['chrf']:.2f}" for text in row["texts"].values()]
+        table.append([row["run"], row["form"], *scores, f"{row['ms']:.2f}", f"{row['bytes'] / 1e6:.2f}"])
     scores = next(iter(rows[0]["texts"].values()))
-    return "\n".join(
-        [
-            "# Quality, time and size",
-            "",
-            *lines,
-            "",
-            f"BLEU: {scores['bleu_signature']}  ",
-            f"chrF: {scores['chrf_signature']}",
-            "",
-            f"`ms`: the median time for one of {TIMED} sentences of the first text, tokenization included, on "
-            f"{os.cpu_count()} cores ({_processor()}); within a form, the runs take turns. In Python, XLA has compiled "
-            "the search before; the SavedModel runs without XLA; TFLite and the browser use one thread, and the "
-            "browser's time is that of the search alone. `MB`: model and tokenizers. Each form has the search settings "
-            "of its run.",
-            "",
-            f"    python -m keras_transformer report {shlex.join(map(str, command))}",
-            "",
-        ]
-    )
+    lines = ["# Quality, time and size", "", *(f"| {' | '.join(cells)} |" for cells in table), ""]
+    lines += [f"BLEU: {scores['bleu_signature']}  ", f"chrF: {scores['chrf_signature']}", ""]
+    lines += [
+        f"`ms`: the median time for one of {TIMED} sentences of the first text, tokenization included, on "
+        f"{os.cpu_count()} cores ({_processor()}); within a form, the runs take turns. In Python, XLA has compiled "
+        "the search before; the SavedModel runs without XLA; TFLite and the browser use one thread, and the "
+        "browser's time is that of the search alone. `MB`: model and tokenizers. Each form has the search settings "
+        "of its run.",
+        "",
+    ]
+    return "\n".join([*lines, f"    python -m keras_transformer report {shlex.join(map(str, command))}", ""])
 
 
 def _processor():
     """The name of the processor."""
-    try:
-        names = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
-        return names[0].split(":", 1)[1].strip()
-    except (OSError, IndexError):
-        return "unknown processor"
+    with contextlib.suppress(OSError):
+        if match := re.search(r"^model name\s*: *(.+)", Path("/proc/cpuinfo").read_text(), re.MULTILINE):
+            return match[1]
+    return "unknown processor"

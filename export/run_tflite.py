@@ -12,28 +12,21 @@ import importlib.util
 import json
 import sys
 import threading
+from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 
 class Sentence(NamedTuple):
-    """A text as the model gets it.
+    """A text as the model gets it."""
 
-    Attributes:
-        ids: token ids, cut, without the end token; the tag of the target language first, if there are tags.
-        text: the text with placeholders.
-        parts: what the placeholders stand for, "" for those that were cut.
-        unchanged: the text, if there is nothing in it to translate, else None.
-        truncated: whether the text had more tokens, and only its beginning is translated.
-    """
-
-    ids: list
-    text: str
-    parts: list
-    unchanged: str | None
-    truncated: bool
+    ids: list[int]  # Cut, without the end token; the tag of the target language first, if there are tags.
+    text: str  # With placeholders.
+    parts: list[str]  # What the placeholders stand for, "" for those that were cut.
+    unchanged: str | None  # The text, if there is nothing in it to translate.
+    truncated: bool  # Whether the text had more tokens, and only its beginning is translated.
 
 
 class TFLiteTranslator:
@@ -53,7 +46,7 @@ class TFLiteTranslator:
             not have the target language.
     """
 
-    def __init__(self, path, num_threads=1, target_language=None):
+    def __init__(self, path: Path | str, num_threads: int = 1, target_language: str | None = None):
         check_litert()
         from ai_edge_litert.interpreter import Interpreter
 
@@ -75,14 +68,14 @@ class TFLiteTranslator:
                 f"{file} belongs to another model: source_length must be the length that {path.name} takes. "
                 f"Received: {self.settings['source_length']}, and a model that takes {list(map(int, shape))}."
             )
-        self._folder, self._tokenizers = path.parent, None
-        language, languages = target_language or self.settings["target_language"], self.settings["languages"]
+        self._folder, self._tokenizers, languages = path.parent, None, self.settings["languages"]
+        language = target_language or self.settings["target_language"]
         if language is not None and language not in languages:
             known = ", ".join(languages) or "one, without a tag"
             raise ValueError(f"The model translates into: {known}. Received: target_language={language!r}.")
         self._tag = [] if language is None else [languages[language]]
 
-    def tokenizers(self):
+    def tokenizers(self) -> tuple[Any, Any]:
         """SentencePiece processors of the source and of the target."""
         if self._tokenizers is None:
             import sentencepiece
@@ -99,7 +92,7 @@ class TFLiteTranslator:
             self._tokenizers = processors[0], processors[-1]
         return self._tokenizers
 
-    def encode(self, text):
+    def encode(self, text: str) -> Sentence:
         """The `Sentence` of a text.
 
         Raises:
@@ -111,31 +104,31 @@ class TFLiteTranslator:
             raise ValueError(f"The text must be Unicode, without lone surrogates. Received: {text[:40]!r}.") from error
         parts, unchanged, count = (), None, self.settings.get("num_placeholders", 0)
         if count:
-            text, parts = _beside("placeholders").protect(text, count)
-            if parts and not _beside("placeholders").has_words(text):
-                unchanged = _beside("placeholders").restored(text, parts)
-        ids, most = self.tokenizers()[0].encode(text), self.settings["source_length"] - 1
+            placeholders = _beside("placeholders")
+            text, parts = placeholders.protect(text, count)
+            if parts and not placeholders.has_words(text):
+                unchanged = placeholders.restored(text, parts)
+        ids, limit = self.tokenizers()[0].encode(text), self.settings["source_length"] - 1
         ids = self._tag + ids if ids else []
         first = self.settings["end_token_id"] + 1
-        parts = [part if first + i in ids[:most] else "" for i, part in enumerate(parts)]  # The rest is cut.
-        return Sentence(ids[:most], text, parts, unchanged, len(ids) > most and unchanged is None)
+        parts = [part if first + i in ids[:limit] else "" for i, part in enumerate(parts)]  # The rest is cut.
+        return Sentence(ids[:limit], text, parts, unchanged, len(ids) > limit and unchanged is None)
 
-    def decode(self, token_ids, sentence):
+    def decode(self, token_ids: Iterable[int], sentence: Sentence) -> str:
         """The translation of a `Sentence` from its token ids."""
         special = {self.settings[f"{name}_token_id"] for name in ("pad", "start", "end")}
         text = self.tokenizers()[1].decode([i for i in token_ids if i not in special])
-        if not sentence.parts:
-            return text
-        return _beside("placeholders").restored(text, sentence.parts, source=sentence.text)
+        parts = sentence.parts
+        return _beside("placeholders").restored(text, parts, source=sentence.text) if parts else text
 
-    def translate(self, text, beam=True):
+    def translate(self, text: str, beam: bool = True) -> list[tuple[str, float]]:
         """Pairs (translation, score) of one text, best first; only one pair with greedy search."""
         sentence = self.encode(text)
         if sentence.unchanged is not None:
             return [(sentence.unchanged, 0.0)]
         return [(self.decode(row, sentence), score) for row, score in self.translate_ids(sentence.ids, beam)]
 
-    def translate_document(self, text, beam=True):
+    def translate_document(self, text: str, beam: bool = True) -> str:
         """The translation of a whole text, sentence by sentence; line breaks and bullets are kept."""
         sentences = _beside("sentences")
 
@@ -149,36 +142,34 @@ class TFLiteTranslator:
             parts[i] = sentences.without_marks(self.translate(sentences.plain(parts[i]), beam)[0][0])
         return sentences.joined(parts)
 
-    def translate_ids(self, token_ids, beam=True):
+    def translate_ids(self, token_ids: Iterable[int], beam: bool = True) -> list[tuple[list[int], float]]:
         """Pairs (token ids, score) of the token ids of one text, best first.
 
         Raises:
             ValueError: the model finds no translation at all, as one with damaged weights does.
         """
-        length, end = self.settings["source_length"], self.settings["end_token_id"]
+        length, end, padding = (self.settings[name] for name in ("source_length", "end_token_id", "pad_token_id"))
         token_ids = [i for i in token_ids if i != end][: length - 1]
-        padded = np.full((1, length), self.settings["pad_token_id"], np.int32)
+        padded = np.full((1, length), padding, np.int32)
         padded[0, : len(token_ids) + 1] = [*token_ids, end]
         beam = beam and "translate_beam" in self._runners
         with self._lock:
             outputs = self._runners["translate_beam" if beam else "translate"](token_ids=padded)
         if beam:
-            hypotheses, scores = outputs["hypothesis_ids"][0], outputs["scores"][0]
+            hypotheses, scores = outputs["hypothesis_ids"][0].tolist(), outputs["scores"][0].tolist()
         else:
-            hypotheses, scores = outputs["translation_ids"], outputs["score"]
-        rows = zip(hypotheses.tolist(), scores.tolist(), strict=True)
-        padding, least = self.settings["pad_token_id"], self.settings["no_hypothesis_score"]
-        pairs = [([i for i in row if i != padding], score) for row, score in rows if score > least]
+            hypotheses, scores = outputs["translation_ids"].tolist(), outputs["score"].tolist()
+        lowest, rows = self.settings["no_hypothesis_score"], zip(hypotheses, scores, strict=True)
+        pairs = [([i for i in row if i != padding], score) for row, score in rows if score > lowest]
         if not pairs:
-            scores = ", ".join(map(str, scores.tolist()))
             raise ValueError(
-                f"A model gives every text a translation above {least:g}; the weights of this one may be damaged. "
-                f"Received: {scores}. Export it again."
+                f"A model gives every text a translation above {lowest:g}; the weights of this one may be damaged. "
+                f"Received: {', '.join(map(str, scores))}. Export it again."
             )
         return pairs
 
 
-def check_litert():
+def check_litert() -> None:
     """Raises an `ImportError` if LiteRT is not installed."""
     if not importlib.util.find_spec("ai_edge_litert"):
         raise ImportError("LiteRT is not installed. Try: pip install ai-edge-litert")
@@ -205,15 +196,14 @@ def _settings(file):
             received = repr(settings.get(name))[:80]
             raise ValueError(f"{file} is not what the export writes: {name} must be {rule}. Received: {received}.")
 
+    def names(x):
+        return isinstance(x, list) and len(x) in (1, 2) and all(isinstance(y, str) and Path(y).name == y for y in x)
+
     for name in ("source_length", "target_length"):
         need(name, lambda x: type(x) is int and x > 0, "a whole number from 1 on")
     for name in ("pad_token_id", "start_token_id", "end_token_id"):
         need(name, lambda x: type(x) is int and x >= 0, "a whole number from 0 on")
     need("no_hypothesis_score", lambda x: type(x) is float, "a number")
-
-    def names(x):
-        return isinstance(x, list) and len(x) in (1, 2) and all(isinstance(y, str) and Path(y).name == y for y in x)
-
     need("tokenizers", names, "the names of one or two files beside it")
     for name in ("source_language", "target_language"):
         need(name, lambda x: x is None or isinstance(x, str), "a language code or null")
@@ -225,19 +215,19 @@ def _one_line(error):
     return " ".join(str(error).split()).rstrip(".")
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m keras_transformer.export.run_tflite", description="Translate with a TFLite file."
     )
-    parser.add_argument("file", help="translator.tflite, with translator.json and the tokenizer beside it")
-    parser.add_argument("text", nargs="+", help="sentences")
-    parser.add_argument("--greedy", action="store_true", help="greedy search instead of beam search")
-    parser.add_argument("--nbest", action="store_true", help="all hypotheses, with their scores")
-    parser.add_argument(
-        "--document", action="store_true", help="each text is a whole text: split it into sentences, keep line breaks"
-    )
-    parser.add_argument("--target-language", metavar="CODE", help="for a model of several directions, such as de")
-    parser.add_argument("--num-threads", type=int, default=1, metavar="N", help="(default: 1)")
+    flag = parser.add_argument
+    flag("file", help="translator.tflite, with translator.json and the tokenizer beside it")
+    flag("text", nargs="+", help="sentences")
+    flag("--greedy", action="store_true", help="greedy search instead of beam search")
+    flag("--nbest", action="store_true", help="all hypotheses, with their scores")
+    help = "each text is a whole text: split it into sentences, keep line breaks"
+    flag("--document", action="store_true", help=help)
+    flag("--target-language", metavar="CODE", help="for a model of several directions, such as de")
+    flag("--num-threads", type=int, default=1, metavar="N", help="(default: 1)")
     arguments = parser.parse_args(argv)
     try:
         translator = TFLiteTranslator(arguments.file, arguments.num_threads, arguments.target_language)

@@ -4,10 +4,36 @@ A stock TensorFlow Serving runs with XLA disabled, and it loads the graph in a s
 `tf.saved_model.load` does not. Hence two rules: no XLA op in the graph, and no Keras model among the tracked objects
 (its variables would be listed twice, and the session would restore the copies). `keras_transformer.export.verify` loads
 it as the server does.
+
+Signatures; B is the number of sentences and may be any number, also 0:
+
+| signature | takes | returns |
+|---|---|---|
+| `translate` (`serving_default`, too) | `text` string (B,) | `translation` string (B,), `score` float32 (B,), |
+| | | `length` int32 (B,), `truncated` bool (B,) |
+| `translate_document` | `text` string (B,) | `translation` string (B,): whole texts, sentence by sentence |
+| `translate_nbest` | `text` string (B,) | `hypotheses` string (B, K), `scores` float32 (B, K), best first |
+| `translate_ids` | `token_ids` int32 (B, S) | `translation_ids` int32 (B, L), `score`, `length`, `truncated` |
+| `tokenize` | `text` string (B,) | `token_ids` int32 (B, S) |
+| `detokenize` | `token_ids` int32 (B, S) | `text` string (B,) |
+| `score` | `source`, `target` string (B,) | `log_prob` float32 (B,), `token_log_probs` float32 (B, T) |
+
+These translate into the translator's target language. A model of several directions also has `translate_to`,
+`translate_document_to`, `translate_nbest_to`, `tokenize_to` and `score_to`, which take `target_language` string (B,),
+too: codes such as "de". "" and unknown ones stand for the translator's target language; the output `target_language`
+string (B,) of `translate_to`, `translate_document_to` and `translate_nbest_to` says which one was used. They are
+signatures of their own, because a server that batches requests needs inputs with the same B.
+
+`translate_document` does what `Translator.translate_text` does. The output `score` is the sum of log probabilities
+divided by the length penalty, and 0 for an empty text. `length` counts the tokens of the translation and its end token.
+`truncated` says that a text had more tokens than `translator.codec.max_source_length` and was cut. The signature
+`score` cuts targets at twice as many, or at the model's `max_length`. Token ids are padded with 0; ids outside the
+vocabulary are taken as the unknown token. If fewer than K hypotheses exist, the others are empty, with scores below
+-1e8.
 """
 
 import hashlib
-import json
+import itertools
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
@@ -21,47 +47,27 @@ from keras_transformer.export import check_exportable
 from keras_transformer.export.serving import server_environment
 from keras_transformer.export.signatures import servable, xla_lengths
 from keras_transformer.export.verify import sentences, verify_saved_model
-from keras_transformer.files import full_disk_named, new_folder
-from keras_transformer.text.special_ids import (
-    END_TOKEN_ID,
-)
+from keras_transformer.files import full_disk_named, new_folder, write_json
+from keras_transformer.text.special_ids import END_TOKEN_ID
 from keras_transformer.text.tokenizer import save_tokenizers
 from keras_transformer.translation.compiled import BATCH_SIZES
+from keras_transformer.translation.translator import Translator
 
 PACKAGES = ("tensorflow", "tensorflow-text", "keras")
 
 
-def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, jit_compile=False, **settings):
+def export_saved_model(
+    translator: Translator,
+    path: Path | str,
+    overwrite: bool = False,
+    num_hypotheses: int | None = None,
+    jit_compile: bool = False,
+    **settings,
+) -> Path:
     """Writes a SavedModel. Before it appears, its answers are compared with those of `translator`.
 
-    Signatures; B is the number of sentences and may be any number, also 0:
-
-    | signature | takes | returns |
-    |---|---|---|
-    | `translate` (`serving_default`, too) | `text` string (B,) | `translation` string (B,), `score` float32 (B,), |
-    | | | `length` int32 (B,), `truncated` bool (B,) |
-    | `translate_document` | `text` string (B,) | `translation` string (B,): whole texts, sentence by sentence |
-    | `translate_nbest` | `text` string (B,) | `hypotheses` string (B, K), `scores` float32 (B, K), best first |
-    | `translate_ids` | `token_ids` int32 (B, S) | `translation_ids` int32 (B, L), `score`, `length`, `truncated` |
-    | `tokenize` | `text` string (B,) | `token_ids` int32 (B, S) |
-    | `detokenize` | `token_ids` int32 (B, S) | `text` string (B,) |
-    | `score` | `source`, `target` string (B,) | `log_prob` float32 (B,), `token_log_probs` float32 (B, T) |
-
-    These translate into the translator's target language. A model of several directions also has `translate_to`,
-    `translate_document_to`, `translate_nbest_to`, `tokenize_to` and `score_to`, which take `target_language` string
-    (B,), too: codes such as "de". "" and unknown ones stand for the translator's target language; the output
-    `target_language` string (B,) of `translate_to`, `translate_document_to` and `translate_nbest_to` says which one was
-    used. They are signatures of their own, because a server that batches requests needs inputs with the same B.
-
-    `translate_document` does what `Translator.translate_text` does. The output `score` is the sum of log probabilities
-    divided by the length penalty, and 0 for an empty text. `length` counts the tokens of the translation and its end
-    token. `truncated` says that a text had more tokens than `translator.codec.max_source_length` and was cut. The
-    signature `score` cuts targets at twice as many, or at the model's `max_length`. Token ids are padded with 0; ids
-    outside the vocabulary are taken as the unknown token. If fewer than K hypotheses exist, the others are empty, with
-    scores below -1e8.
-
     Args:
-        translator: a `keras_transformer.Translator` on the TensorFlow backend.
+        translator: a translator on the TensorFlow backend.
         path: the folder of the servable; the SavedModel becomes its next numbered version, `path/1` at first.
         overwrite: whether to replace the newest version instead of adding one. Defaults to False.
         num_hypotheses: K of `translate_nbest`. Defaults to the number of beams.
@@ -95,63 +101,55 @@ def export_saved_model(translator, path, overwrite=False, num_hypotheses=None, j
             signatures["serving_default"] = signatures["translate"]
             with full_disk_named(final):
                 tf.saved_model.save(module, str(temporary), signatures=signatures)
-        requests = warmup_requests(translator, jit_compile)
-        _write_warmup(temporary / "assets.extra" / "tf_serving_warmup_requests", path.name, requests)
-        _write_metadata(temporary / "metadata.json", translator, settings, num_hypotheses, jit_compile)
+        _write_warmup(temporary / "assets.extra", path.name, warmup_requests(translator, jit_compile))
+        write_json(temporary / "metadata.json", _metadata(translator, settings, num_hypotheses, jit_compile))
         environment = server_environment(translator.model.decoder_embedding.hidden_dim)
-        lines = [f"{name}={value}\n" for name, value in environment.items()]
-        (temporary / "serving.env").write_text("".join(lines), encoding="utf-8")
+        lines = "".join(f"{name}={value}\n" for name, value in environment.items())
+        (temporary / "serving.env").write_text(lines, encoding="utf-8")
         verify_saved_model(temporary, translator)
     return final
 
 
-def warmup_requests(translator, jit_compile=False):
+def warmup_requests(translator: Translator, jit_compile: bool = False) -> list[list[bytes]]:
     """Lists of texts that a server translates before it is ready. With XLA there is one list for each shape."""
     if not jit_compile:
         texts = sentences(translator, 8)
         return [texts[:count] for count in (1, 2, 4, 8)]
-    rng = np.random.default_rng(0)
-    tokenizer = translator.source_tokenizer
-    requests, shorter = [], 1
-    for length in xla_lengths(translator.codec.max_source_length):
+    rng, tokenizer, requests = np.random.default_rng(0), translator.source_tokenizer, []
+    for shorter, length in itertools.pairwise([1, *xla_lengths(translator.codec.max_source_length)]):
         for rows in BATCH_SIZES:
             # A length between two sizes: tokenized again, the text may have fewer or more tokens.
             ids = rng.integers(END_TOKEN_ID + 1, tokenizer.vocabulary_size, (rows, (shorter + length) // 2))
-            requests.append([text.encode() for text in tokenizer.detokenize(ids)])
-        shorter = length
+            requests.append([*map(str.encode, tokenizer.detokenize(ids))])
     return requests
 
 
-def _write_warmup(path, name, requests):
-    """Writes requests that the server answers before it is ready, so that slow first calls happen there."""
-    path.parent.mkdir()
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        for texts in requests:
-            text = tf.make_tensor_proto(texts, tf.string, [len(texts)])
-            writer.write(_prediction_log(name, "translate", {"text": text}))
+def _write_warmup(folder, name, requests):
+    """Writes requests that the server answers before it is ready, so that slow first calls happen there.
 
-
-def _prediction_log(name, signature, inputs):
-    """A serialized `tensorflow.serving.PredictionLog`. It is written by hand to need no package for its classes.
-
+    Each is a serialized `tensorflow.serving.PredictionLog`, written by hand to need no package for its classes.
     PredictionLog.predict_log = 6, PredictLog.request = 1; PredictRequest.model_spec = 1, .inputs = 2 (a map: key = 1,
     value = 2); ModelSpec.name = 1, .signature_name = 3.
     """
-
-    def field(number, content):
-        length, size = len(content), bytearray()
-        while length > 127:
-            size.append(length & 127 | 128)
-            length >>= 7
-        return bytes([number << 3 | 2]) + bytes(size) + bytes([length]) + content
-
-    request = field(1, field(1, name.encode()) + field(3, signature.encode()))
-    for key, value in inputs.items():
-        request += field(2, field(1, key.encode()) + field(2, value.SerializeToString()))
-    return field(6, field(1, request))
+    folder.mkdir()
+    with tf.io.TFRecordWriter(str(folder / "tf_serving_warmup_requests")) as writer:
+        for texts in requests:
+            text = tf.make_tensor_proto(texts, tf.string, [len(texts)])
+            model = _field(1, name.encode()) + _field(3, b"translate")
+            inputs = _field(1, b"text") + _field(2, text.SerializeToString())
+            writer.write(_field(6, _field(1, _field(1, model) + _field(2, inputs))))
 
 
-def _write_metadata(path, translator, settings, num_hypotheses, jit_compile):
+def _field(number, content):
+    """A field of a protocol buffer: its key, the length of its bytes, and the bytes."""
+    length, size = len(content), []
+    while length > 127:
+        size.append(length & 127 | 128)
+        length >>= 7
+    return bytes([number << 3 | 2, *size, length]) + content
+
+
+def _metadata(translator, settings, num_hypotheses, jit_compile):
     weights = hashlib.sha256()
     for array in translator.model.get_weights():
         weights.update(array.tobytes())
@@ -167,5 +165,5 @@ def _write_metadata(path, translator, settings, num_hypotheses, jit_compile):
         "target_language": translator.codec.target_language,
     }
     if translator.run:
-        metadata["run_config"], metadata["run_scores"] = translator.run.config().to_dict(), translator.run.scores()
-    path.write_text(json.dumps(metadata, indent=2) + "\n", encoding="utf-8")
+        metadata |= {"run_config": translator.run.config().to_dict(), "run_scores": translator.run.scores()}
+    return metadata

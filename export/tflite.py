@@ -2,10 +2,43 @@
 
 The search of `keras_transformer.search.decoder`, with its loop and cache, is inside the file. Lengths are fixed,
 because some runtimes (LiteRT in a browser) take no variable lengths.
+
+Signatures of `translator.tflite`; S and L are the fixed lengths, K is the number of beams:
+
+| signature | takes | returns |
+|---|---|---|
+| `translate` | `token_ids` int32 (1, S) | `translation_ids` int32 (1, L), `score` float32 (1,): greedy search |
+| `translate_beam` | `token_ids` int32 (1, S) | `hypothesis_ids` int32 (1, K, L), `scores` float32 (1, K) |
+| `encode` | `token_ids` int32 (1, S) | `cross_keys`, `cross_values`, `cross_bias` float32 |
+| `decode_step` | `token` int32 (1,), `position` int32 (1,), `self_keys`, `self_values`, `cross_keys_in`, |
+| | `cross_values_in`, `cross_bias_in` | `logits` float32 (1, V), `next_self_keys`, `next_self_values` |
+| `attention` | `token_ids` int32 (1, S), `translation_ids` int32 (1, L) | `scores` float32 (1, layers, N, L, S): |
+| | | where each head looked in the source to write each token |
+| `score` | `token_ids` int32 (1, S), `translation_ids` int32 (1, L) | `token_log_probs` float32 (1, L) |
+
+`token_ids` are the ids of a text, followed by the end token and padded with 0. The first caches are zeros. `logits` of
+tokens that no translation may have are about -1e9. If the vocabulary has placeholders
+(`keras_transformer.text.placeholders`), a translation has those of its source, each once; the application puts them
+into texts and out of translations, as `run_tflite` shows. For a model of several directions, the first of `token_ids`
+is the tag of the target language, from `languages` in `translator.json`; if `begins_with_tag` is true there, it is the
+first token of a translation, too, also step by step.
+
+`translator_text.tflite` also contains the tokenizer, as operations of tensorflow-text, which the application must link
+(in Python: `tensorflow_text.tflite_registrar.SELECT_TFTEXT_OPS`):
+
+| signature | takes | returns |
+|---|---|---|
+| `translate` | `text` string (1,) | `translation` string (1,), `score` float32 (1,), `truncated` bool (1,) |
+| `translate_beam` | `text` string (1,) | `hypotheses` string (K,), `scores` float32 (K,), `truncated` bool (1,) |
+
+For a model of several directions, both also take `target_language` int32 (1,): the tag's id, as above.
+
+Hypotheses that do not exist are empty, with scores below -1e8. Both files carry `translator.json` as metadata.
 """
 
 import json
 import tempfile
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
@@ -21,10 +54,11 @@ from keras_transformer.export.verify import SHARE, verify_tflite
 from keras_transformer.files import new_folder
 from keras_transformer.layers.caches import FixedCache
 from keras_transformer.models.scoring import token_log_probs
+from keras_transformer.models.transformer import Transformer
 from keras_transformer.search.decoder import NO_HYPOTHESIS
 from keras_transformer.search.next_token import forbid
 from keras_transformer.search.search import placeholders_of, search
-from keras_transformer.search.settings import LENGTH_MARGIN
+from keras_transformer.search.settings import LENGTH_MARGIN, SearchSettings
 from keras_transformer.text import placeholders
 from keras_transformer.text.markup_tree import INLINE, KEPT, OPAQUE
 from keras_transformer.text.sentences import specification
@@ -36,56 +70,26 @@ from keras_transformer.text.special_ids import (
     shifted_right,
 )
 from keras_transformer.text.tokenizer import save_tokenizers
+from keras_transformer.translation.translator import Translator
 
+PACKAGES = ("tensorflow", "keras")
 QUANTIZATIONS = ("none", "float16", "int8", "int8-per-channel")
 
 
 def export_tflite(
-    translator,
-    path,
-    quantize="none",
-    overwrite=False,
-    source_length=64,
-    target_length=64,
-    text_file=None,
+    translator: Translator,
+    path: Path | str,
+    quantize: str = "none",
+    overwrite: bool = False,
+    source_length: int = 64,
+    target_length: int = 64,
+    text_file: bool | None = None,
     **settings,
-):
+) -> tuple[Path, float]:
     """Writes a folder with `translator.tflite`, `translator.json` and the tokenizers, and `translator_text.tflite`.
 
-    Signatures of `translator.tflite`; S and L are the fixed lengths, K the beams:
-
-    | signature | takes | returns |
-    |---|---|---|
-    | `translate` | `token_ids` int32 (1, S) | `translation_ids` int32 (1, L), `score` float32 (1,): greedy search |
-    | `translate_beam` | `token_ids` int32 (1, S) | `hypothesis_ids` int32 (1, K, L), `scores` float32 (1, K) |
-    | `encode` | `token_ids` int32 (1, S) | `cross_keys`, `cross_values`, `cross_bias` float32 |
-    | `decode_step` | `token` int32 (1,), `position` int32 (1,), `self_keys`, `self_values`, `cross_keys_in`, |
-    | | `cross_values_in`, `cross_bias_in` | `logits` float32 (1, V), `next_self_keys`, `next_self_values` |
-    | `attention` | `token_ids` int32 (1, S), `translation_ids` int32 (1, L) | `scores` float32 (1, layers, N, L, S): |
-    | | | where each head looked in the source to write each token |
-    | `score` | `token_ids` int32 (1, S), `translation_ids` int32 (1, L) | `token_log_probs` float32 (1, L) |
-
-    `token_ids` are the ids of a text, followed by the end token and padded with 0. The first caches are zeros.
-    `logits` of tokens that no translation may have are about -1e9. If the vocabulary has placeholders
-    (`keras_transformer.text.placeholders`), a translation has those of its source, each once; the application puts them
-    into texts and out of translations, as `run_tflite` shows. For a model of several directions, the first of
-    `token_ids` is the tag of the target language, from `languages` in `translator.json`; if `begins_with_tag` is true
-    there, it is the first token of a translation, too, also step by step.
-
-    `translator_text.tflite` also contains the tokenizer, as operations of tensorflow-text, which the application must
-    link (in Python: `tensorflow_text.tflite_registrar.SELECT_TFTEXT_OPS`):
-
-    | signature | takes | returns |
-    |---|---|---|
-    | `translate` | `text` string (1,) | `translation` string (1,), `score` float32 (1,), `truncated` bool (1,) |
-    | `translate_beam` | `text` string (1,) | `hypotheses` string (K,), `scores` float32 (K,), `truncated` bool (1,) |
-
-    For a model of several directions, both also take `target_language` int32 (1,): the tag's id, as above.
-
-    Hypotheses that do not exist are empty, with scores below -1e8. Both files carry `translator.json` as metadata.
-
     Args:
-        translator: a `keras_transformer.Translator` on the TensorFlow backend.
+        translator: a translator on the TensorFlow backend.
         path: the folder to write.
         quantize: how weights are stored: `"none"` (float32), `"float16"`, or `"int8"` (dynamic range: products are
             computed in int8, too; one scale for each matrix), or `"int8-per-channel"` (one scale for each row: a file
@@ -108,85 +112,86 @@ def export_tflite(
     check_litert()
     settings = translator.settings.replace(**{**settings, "avoid_loops": False})  # The graph searches once.
     check_exportable(translator, settings)
-    if quantize not in QUANTIZATIONS:
-        raise ExportError(f"`quantize` must be one of {QUANTIZATIONS}. Received: {quantize!r}.")
-    longest = translator.model.max_length
-    if min(source_length, target_length) < 2 or (longest and max(source_length, target_length) > longest):
-        most = f" and at most {longest}, the number of learned positions" if longest else ""
-        raise ExportError(
-            f"`source_length` and `target_length` must be at least 2{most}. "
-            f"Received: source_length={source_length}, target_length={target_length}."
-        )
-    path = Path(path)
-    run_on_devices = all(tokenizer.runs_on_devices for tokenizer in translator.codec.tokenizers)
-    text_file = run_on_devices if text_file is None else text_file
-    if text_file and not run_on_devices:
-        kinds = {tokenizer.kind for tokenizer in translator.codec.tokenizers}
-        raise ExportError(
-            "`text_file` needs unigram tokenizers without byte fallback: others do not exist as TFLite operations. "
-            f"Received: text_file=True, tokenizer {', '.join(sorted(kinds))}."
-        )
-    settings, facts = settings.within(target_length), {}
+    _check_arguments(translator, quantize, source_length, target_length, text_file)
+    settings, facts, tokenizers = settings.within(target_length), {}, translator.codec.tokenizers
+    if text_file is None:
+        text_file = all(tokenizer.runs_on_devices for tokenizer in tokenizers)
     with new_folder(path, overwrite, facts) as temporary:
-        tokenizers = save_tokenizers(temporary, translator.codec.tokenizers)
-        metadata = {
-            "source_length": source_length,
-            "target_length": target_length,
-            "quantize": quantize,
-            "tokenizers": tokenizers,
-            "pad_token_id": PAD_TOKEN_ID,
-            "unknown_token_id": UNKNOWN_TOKEN_ID,
-            "start_token_id": START_TOKEN_ID,
-            "end_token_id": END_TOKEN_ID,
-            "settings": vars(settings),
-            "source_language": translator.source_language,
-            "target_language": translator.codec.target_language,
-            "translation_language": translator.translation_language,
-            "languages": dict(translator.source_tokenizer.languages),
-            "begins_with_tag": translator.codec.begins_with_tag,
-            "sentences": specification(translator.source_language),
-            "num_placeholders": translator.codec.num_placeholders,
-            "placeholders": placeholders.specification(),
-            "markup": {"inline": sorted(INLINE), "opaque": sorted(OPAQUE), "kept": sorted(KEPT)},
-            "length_margin": LENGTH_MARGIN,
-            "confidence": translator.calibration and translator.calibration._asdict(),
-            "no_hypothesis_score": NO_HYPOTHESIS,
-            "versions": {
-                "keras_transformer": keras_transformer.__version__,
-                **{name: version(name) for name in ("tensorflow", "keras")},
-            },
-        }
+        metadata = {"source_length": source_length, "target_length": target_length, "quantize": quantize}
+        metadata |= {"tokenizers": save_tokenizers(temporary, tokenizers), **_metadata(translator, settings)}
         content = json.dumps(metadata, indent=2) + "\n"
         (temporary / "translator.json").write_text(content, encoding="utf-8")
-        for name, texts in {"translator.tflite": False, "translator_text.tflite": True}.items():
-            if text_file or not texts:
-                functions = device_functions(translator, settings, source_length, target_length, texts)
-                file = convert(translator.model, functions, quantize, custom=texts)
-                (temporary / name).write_bytes(_with_metadata(file, content))
+        for texts in (False, True) if text_file else (False,):
+            functions = device_functions(translator, settings, source_length, target_length, texts)
+            file = convert(translator.model, functions, quantize, custom=texts)
+            name = "translator_text.tflite" if texts else "translator.tflite"
+            (temporary / name).write_bytes(_with_metadata(file, content))
         facts[SHARE] = verify_tflite(temporary, translator)
-    return path, facts[SHARE]
+    return Path(path), facts[SHARE]
 
 
-def device_functions(translator, settings, source_length, target_length, texts=False):
+def _check_arguments(translator, quantize, source_length, target_length, text_file):
+    if quantize not in QUANTIZATIONS:
+        raise ExportError(f"`quantize` must be one of {QUANTIZATIONS}. Received: {quantize!r}.")
+    longest, tokenizers = translator.model.max_length, translator.codec.tokenizers
+    if min(source_length, target_length) < 2 or (longest and max(source_length, target_length) > longest):
+        limit = f" and at most {longest}, the number of learned positions" if longest else ""
+        raise ExportError(
+            f"`source_length` and `target_length` must be at least 2{limit}. "
+            f"Received: source_length={source_length}, target_length={target_length}."
+        )
+    if text_file and not all(tokenizer.runs_on_devices for tokenizer in tokenizers):
+        kinds = ", ".join(sorted({tokenizer.kind for tokenizer in tokenizers}))
+        raise ExportError(
+            "`text_file` needs unigram tokenizers without byte fallback: others do not exist as TFLite operations. "
+            f"Received: text_file=True, tokenizer {kinds}."
+        )
+
+
+def _metadata(translator, settings):
+    """What `translator.json` says about the translator and its search."""
+    return {
+        "pad_token_id": PAD_TOKEN_ID,
+        "unknown_token_id": UNKNOWN_TOKEN_ID,
+        "start_token_id": START_TOKEN_ID,
+        "end_token_id": END_TOKEN_ID,
+        "settings": vars(settings),
+        "source_language": translator.source_language,
+        "target_language": translator.codec.target_language,
+        "translation_language": translator.translation_language,
+        "languages": dict(translator.source_tokenizer.languages),
+        "begins_with_tag": translator.codec.begins_with_tag,
+        "sentences": specification(translator.source_language),
+        "num_placeholders": translator.codec.num_placeholders,
+        "placeholders": placeholders.specification(),
+        "markup": {"inline": sorted(INLINE), "opaque": sorted(OPAQUE), "kept": sorted(KEPT)},
+        "length_margin": LENGTH_MARGIN,
+        "confidence": translator.calibration and translator.calibration._asdict(),
+        "no_hypothesis_score": NO_HYPOTHESIS,
+        "versions": {"keras_transformer": keras_transformer.__version__, **{name: version(name) for name in PACKAGES}},
+    }
+
+
+def device_functions(
+    translator: Translator, settings: SearchSettings, source_length: int, target_length: int, texts: bool
+) -> dict[str, Callable]:
     """The functions of the signatures, for one sentence: they take token ids, or with `texts` strings."""
     device = _Device(translator, settings, source_length, target_length)
     source = tf.TensorSpec([1, source_length], tf.int32, name="token_ids")
     translation = tf.TensorSpec([1, target_length], tf.int32, name="translation_ids")
-    functions = {
-        "translate": (device.translate, [source]),
-        "translate_beam": (device.translate_beam, [source]),
-        "encode": (device.encode, [source]),
-        "decode_step": (device.decode_step, device.specs_of_a_step()),
-        "attention": (device.attention, [source, translation]),
-        "score": (device.score, [source, translation]),
-    }
     if texts:
         specs = [tf.TensorSpec([1], tf.string, name="text")]
         if translator.source_tokenizer.hidden_languages:
             specs.append(tf.TensorSpec([1], tf.int32, name="target_language"))
+        functions = {"translate": (device.translate_text, specs), "translate_beam": (device.translate_text_beam, specs)}
+    else:
         functions = {
-            "translate": (device.translate_text, specs),
-            "translate_beam": (device.translate_text_beam, specs),
+            "translate": (device.translate, [source]),
+            "translate_beam": (device.translate_beam, [source]),
+            "encode": (device.encode, [source]),
+            "decode_step": (device.decode_step, device.specs_of_a_step()),
+            "attention": (device.attention, [source, translation]),
+            "score": (device.score, [source, translation]),
         }
     if settings.num_beams == 1:
         del functions["translate_beam"]
@@ -211,15 +216,15 @@ class _Device:
 
     def translate_text(self, text, target_language=None):
         token_ids, truncated = self._tokenize(text, target_language)
-        hypotheses, scores = self._hypotheses(token_ids, self.settings.replace(num_beams=1))
-        texts = self.translator.target_tokenizer.graph_detokenize(hypotheses[:, 0])
-        return {"translation": texts, "score": scores[:, 0], "truncated": truncated}
+        outputs = self.translate(token_ids)
+        texts = self.translator.target_tokenizer.graph_detokenize(outputs["translation_ids"])
+        return {"translation": texts, "score": outputs["score"], "truncated": truncated}
 
     def translate_text_beam(self, text, target_language=None):
         token_ids, truncated = self._tokenize(text, target_language)
-        hypotheses, scores = self._hypotheses(token_ids, self.settings)
-        texts = self.translator.target_tokenizer.graph_detokenize(hypotheses[0])
-        return {"hypotheses": texts, "scores": scores[0], "truncated": truncated}
+        outputs = self.translate_beam(token_ids)
+        texts = self.translator.target_tokenizer.graph_detokenize(outputs["hypothesis_ids"][0])
+        return {"hypotheses": texts, "scores": outputs["scores"][0], "truncated": truncated}
 
     def encode(self, token_ids):
         pairs, bias = self.model.init_cross_cache(*self.model.encode(token_ids))
@@ -239,8 +244,8 @@ class _Device:
         cache = [FixedCache(*pair) for pair in self._per_block(self_keys, self_values)]
         logits, cache = self.model.decode_step(token, cache, tf.reshape(position, []), cross_cache)
         keys, values = zip(*cache, strict=True)
-        forbidden = [*self.settings.forbidden, *self.vocabulary.tags]
-        logits = forbid(logits, forbidden)  # So that the largest logit is an allowed token.
+        # So that the largest logit is an allowed token.
+        logits = forbid(logits, [*self.settings.forbidden, *self.vocabulary.tags])
         return {"logits": logits, "next_self_keys": tf.concat(keys, 0), "next_self_values": tf.concat(values, 0)}
 
     def specs_of_a_step(self):
@@ -253,16 +258,16 @@ class _Device:
             "cross_values_in": [rows, self.source_length, width],
             "cross_bias_in": [heads.num_heads, 1, self.source_length],
         }
-        one = [tf.TensorSpec([1], tf.int32, name=name) for name in ("token", "position")]
-        return one + [tf.TensorSpec(shape, tf.float32, name=name) for name, shape in floats.items()]
+        integers = [tf.TensorSpec([1], tf.int32, name=name) for name in ("token", "position")]
+        return integers + [tf.TensorSpec(shape, tf.float32, name=name) for name, shape in floats.items()]
 
     def _hypotheses(self, token_ids, settings):
         """Token ids (1, S) -> hypotheses (1, K, L) and their scores (1, K)."""
         length = tf.reduce_sum(tf.cast(token_ids != PAD_TOKEN_ID, tf.int32), axis=1)
         required = placeholders_of(token_ids, self.vocabulary.num_placeholders)
         shared = {"required": required, "vocabulary": self.vocabulary, "cache": "fixed"}
-        found = search(self.model, token_ids, None, self.target_length, settings, settings.num_beams, **shared)
-        return mask_empty_inputs(length <= 1, *found, settings.num_beams)
+        hypotheses = search(self.model, token_ids, None, self.target_length, settings, settings.num_beams, **shared)
+        return mask_empty_inputs(length <= 1, *hypotheses, settings.num_beams)
 
     def _tokenize(self, text, target_language):
         """A string (1,) and the id of a tag (1,) or None -> token ids (1, S), and whether it was cut."""
@@ -279,7 +284,7 @@ class _Device:
         return list(zip(tf.split(keys, count), tf.split(values, count), strict=True))
 
 
-def convert(model, functions, quantize, custom=False):
+def convert(model: Transformer, functions: dict[str, Callable], quantize: str, custom: bool) -> bytes:
     """The TFLite file of functions that read a model's weights; `custom` allows operations that are not built in."""
     module = tf.Module()
     module.variables_of_model = [variable.value for variable in model.variables]

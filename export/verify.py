@@ -4,11 +4,14 @@ The inputs are random sentences of the vocabulary's pieces, which suit a model o
 people and machines send by mistake.
 """
 
+import contextlib
 import ctypes
 import itertools
 import json
 import sysconfig
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -30,10 +33,7 @@ from keras_transformer.translation.translator import Translator
 # Empty, blanks, one word, emoji, right to left, combining and control characters, NUL, what placeholders stand for, not
 # UTF-8, over-long.
 ODD = (
-    *(
-        text.encode()
-        for text in ("", "   ", "?", "a", "😀 👩‍👩‍👧", "שלום עולם", "Ünïcödé e\u0301", "a\x00b", "tab\t\r\n")
-    ),
+    *map(str.encode, ("", "   ", "?", "a", "😀 👩‍👩‍👧", "שלום עולם", "Ünïcödé e\u0301", "a\x00b", "tab\t\r\n")),
     *("a {b} 5 kg a https://x.org/a?b a ⟦1⟧ %s".encode(), b"{a}{b}{c}{d}{e}{f}{g}{h} a {i}", b"word " * 300 + b"{x}"),
     *(b"caf\xe9 \xff\xfe", b"word " * 3000, b"x" * 20_000),
 )
@@ -42,32 +42,27 @@ ODD = (
 SHARE, MARGIN = "equal_translations", 0.1
 
 
-def sentences(translator, count=24, seed=0):
+def sentences(translator: Translator, count: int = 24, seed: int = 0) -> list[bytes]:
     """Sentences for a comparison, as bytes."""
     rng = np.random.default_rng(seed)
     tokenizer = translator.source_tokenizer
     lengths = rng.integers(1, min(translator.codec.max_source_length, 40), count)
     rows = [rng.integers(END_TOKEN_ID + 1, tokenizer.vocabulary_size, length) for length in lengths]
-    if tokenizer.hidden_languages:  # No text has these.
-        rows = [[i for i in row if i not in tokenizer.hidden_languages.values()] for row in rows]
-    return [text.encode() for text in tokenizer.detokenize(rows)] + list(ODD)
+    hidden = tokenizer.hidden_languages.values()  # No text has these.
+    rows = [[i for i in row if i not in hidden] for row in rows]
+    return [*map(str.encode, tokenizer.detokenize(rows)), *ODD]
 
 
-def longest_target(translator):
+def longest_target(translator: Translator) -> int:
     """The maximum number of tokens of a target in the signature `score`, the end token included."""
     return translator.model.max_length or 2 * translator.codec.max_source_length
 
 
-def verify(path, translator):
+def verify(path: Path | str, translator: Translator) -> Iterator[tuple[Path, float, str]]:
     """Compares the files of an export with their hashes in `export.json`, and its answers with the translator.
 
-    Args:
-        path: the folder of an export, of a SavedModel the version folder.
-        translator: the `keras_transformer.Translator` that it was made from.
-
-    Yields:
-        For each model that was found right its folder, the share of translations that are the same, and a line about
-        it. The share is 1 for what is not quantised.
+    `path` is the folder of an export, of a SavedModel the version folder. For each model that was found right, it
+    yields its folder, the share of translations that are the same (1 for what is not quantised), and a line about it.
 
     Raises:
         FileError: a file is missing, has changed or was added.
@@ -92,15 +87,10 @@ def verify(path, translator):
         yield path, 1.0, f"{path} has the files of the export. Translations of CTranslate2 are not compared."
 
 
-def verify_saved_model(path, translator):
+def verify_saved_model(path: Path | str, translator: Translator) -> int:
     """Compares every signature of a SavedModel, loaded as TensorFlow Serving loads it, with the translator.
 
-    Args:
-        path: the version folder.
-        translator: the `keras_transformer.Translator` that it was made from.
-
-    Returns:
-        The number of sentences that were compared.
+    `path` is the version folder. Returns the number of sentences that were compared.
 
     Raises:
         ExportError: an answer differs, or the graph has operations that a stock TensorFlow Serving refuses.
@@ -112,71 +102,73 @@ def verify_saved_model(path, translator):
     settings = SearchSettings(**metadata["settings"])
     texts = sentences(translator)
     strings = [text.decode("utf-8", errors="replace") for text in texts]
-    count = metadata["num_hypotheses"]
-    nbest = translator.translate(strings, num_hypotheses=count, return_scores=True, **vars(settings))
-    nbest = nbest if count > 1 else [[translation] for translation in nbest]
-    best = [row[0] for row in nbest]
-    parts = [one.parts for one in best]
-    translations = [translation.text for translation in best]
-    ids = translator.codec.source_ids(strings)
-    lengths = [len(row) + 1 for row in translator.target_tokenizer.tokenize(translations)]
-    targets = [text if n <= longest_target(translator) else "" for text, n in zip(translations, lengths, strict=True)]
-    array = np.array(texts, object)
-    requests = {
-        "translate": {"text": array},
-        "translate_nbest": {"text": array},
-        "translate_ids": {"token_ids": pad(ids)},
-        "tokenize": {"text": array},
-        "detokenize": {"token_ids": pad([translation.token_ids for translation in best])},
-        "score": {"source": array, "target": np.array(targets, object)},
-    }
     with ServedModel(path) as served:
         refused = sorted(name for name in served.operations if "Xla" in name)
         if refused and not metadata.get("jit_compile"):
             raise ExportError(f"A stock TensorFlow Serving refuses operations of the graph: {', '.join(refused)}.")
-        # One run each: a session prepares a graph for each set of outputs, and documents need `translate` alone, too.
-        answers = {name: served(name, **inputs) for name, inputs in requests.items()}
-        problems = list(_problems_with_documents(served, translator, strings))
-        problems += _problems_with_languages(served, translator, array, strings, settings)
-    log_probs = [target.log_prob for target in translator.score(strings, targets)]
-    for i, text in enumerate(strings):
-        if text.encode() != texts[i]:  # Not UTF-8, so no Python string is equal. It only has to be answered.
-            continue
-
-        def check(signature, wanted, answer, same, text=text):
-            if not same:
-                problems.append(f"`{signature}` of {text[:60]!r}: {str(wanted)[:300]} became {str(answer)[:300]}")
-
-        own = {name: {key: array[i] for key, array in outputs.items()} for name, outputs in answers.items()}
-        # Scores are compared: rounding may choose between two translations with the same score.
-        untranslated = best[i].text and not best[i].token_ids  # Nothing but placeholders: ids are translated even so.
-        for name in ("translate",) if untranslated else ("translate", "translate_ids"):
-            check(name, best[i], own[name], close(best[i].score, own[name]["score"]))
-        hypotheses = [score for score in own["translate_nbest"]["scores"] if score > NO_HYPOTHESIS]
-        wanted = [translation.score for translation in nbest[i]]
-        same = len(wanted) == len(hypotheses) and all(map(close, wanted, hypotheses))
-        check("translate_nbest", wanted, own["translate_nbest"], same)
-        token_ids = own["tokenize"]["token_ids"]
-        check("tokenize", ids[i], token_ids, token_ids[token_ids != PAD_TOKEN_ID].tolist() == ids[i])
-        back = own["detokenize"]["text"].decode()
-        back = restored(back, parts[i], source=protect(text, translator.codec.num_placeholders).text)
-        check("detokenize", translations[i], back, untranslated or translations[i] == back)
-        check("score", log_probs[i], own["score"], close(log_probs[i], own["score"]["log_prob"]))
+        problems = [
+            *_problems_with_signatures(served, translator, texts, strings, settings, metadata["num_hypotheses"]),
+            *_problems_with_documents(served, translator, strings),
+            *_problems_with_languages(served, translator, texts, strings, settings),
+        ]
     if problems:
         raise ExportError(f"{path} does not give the translator's answers:\n  " + "\n  ".join(problems))
     return len(texts)
 
 
+def _problems_with_signatures(served, translator, texts, strings, settings, num_hypotheses):
+    """Whether the signatures answer as Python does; scores are compared, because rounding may choose between equals."""
+    nbest = translator.translate(strings, num_hypotheses=num_hypotheses, return_scores=True, **vars(settings))
+    nbest = nbest if num_hypotheses > 1 else [[translation] for translation in nbest]
+    best = [hypotheses[0] for hypotheses in nbest]
+    translations = [translation.text for translation in best]
+    ids = translator.codec.source_ids(strings)
+    lengths = [len(row) + 1 for row in translator.target_tokenizer.tokenize(translations)]
+    targets = [text if n <= longest_target(translator) else "" for text, n in zip(translations, lengths, strict=True)]
+    log_probs = [target.log_prob for target in translator.score(strings, targets)]
+    requests = {
+        "translate": {"text": texts},
+        "translate_nbest": {"text": texts},
+        "translate_ids": {"token_ids": pad(ids)},
+        "tokenize": {"text": texts},
+        "detokenize": {"token_ids": pad([translation.token_ids for translation in best])},
+        "score": {"source": texts, "target": targets},
+    }
+    # One run each: a session prepares a graph for each set of outputs, and documents need `translate` alone, too.
+    all_answers = {name: served(name, **inputs) for name, inputs in requests.items()}
+    for i, text in enumerate(strings):
+        if text.encode() != texts[i]:  # Not UTF-8, so no Python string is equal. It only has to be answered.
+            continue
+        answers = {name: {key: array[i] for key, array in outputs.items()} for name, outputs in all_answers.items()}
+        untranslated = best[i].text and not best[i].token_ids  # Nothing but placeholders: ids are translated even so.
+        same_score = {name: close(best[i].score, answers[name]["score"]) for name in ("translate", "translate_ids")}
+        wanted = [translation.score for translation in nbest[i]]
+        scores = [score for score in answers["translate_nbest"]["scores"] if score > NO_HYPOTHESIS]
+        same_scores = len(wanted) == len(scores) and all(map(close, wanted, scores))
+        tokens = answers["tokenize"]["token_ids"]
+        source = protect(text, translator.codec.num_placeholders).text
+        back = restored(answers["detokenize"]["text"].decode(), best[i].parts, source=source)
+        for name, right, answer, same in (
+            ("translate", best[i], answers["translate"], same_score["translate"]),
+            ("translate_ids", best[i], answers["translate_ids"], untranslated or same_score["translate_ids"]),
+            ("translate_nbest", wanted, answers["translate_nbest"], same_scores),
+            ("tokenize", ids[i], tokens, tokens[tokens != PAD_TOKEN_ID].tolist() == ids[i]),
+            ("detokenize", translations[i], back, untranslated or translations[i] == back),
+            ("score", log_probs[i], answers["score"], close(log_probs[i], answers["score"]["log_prob"])),
+        ):
+            if not same:
+                yield f"`{name}` of {text[:60]!r}: {str(right)[:300]} became {str(answer)[:300]}"
+
+
 def _problems_with_documents(served, translator, texts):
     """Whether `translate_document` splits and joins as Python does, around its own translations of the sentences."""
-    documents = [f" {one}.\n\n- {other}!{one}? {other}\n" for one, other in itertools.pairwise(texts[:6])]
+    documents = [f" {first}.\n\n- {second}!{first}? {second}\n" for first, second in itertools.pairwise(texts[:6])]
     documents += ["", " ".join(texts[:8])]  # The last one has a sentence that is too long.
-    answers = served("translate_document", text=np.array([document.encode() for document in documents], object))
+    answers = served("translate_document", text=documents)["translation"]
     split = [split_text(translator, document) for document in documents]
-    plain_sentences = [plain(one).encode() for parts in split for one in parts[1::2]]
-    found = iter(served("translate", text=np.array(plain_sentences, object))["translation"])
-    for document, parts, answer in zip(documents, split, answers["translation"], strict=True):
-        translations = [Translation(text.decode(), 0.0) for text in itertools.islice(found, len(parts) // 2)]
+    translated = iter(served("translate", text=[plain(x) for parts in split for x in parts[1::2]])["translation"])
+    for document, parts, answer in zip(documents, split, answers, strict=True):
+        translations = [Translation(text.decode(), 0.0) for text in itertools.islice(translated, len(parts) // 2)]
         wanted = join_text(parts, translations).text
         if answer.decode() != wanted:
             yield f"`translate_document` of {document[:60]!r}: {wanted[:300]!r} became {answer.decode()[:300]!r}"
@@ -187,30 +179,24 @@ def _problems_with_languages(served, translator, texts, strings, settings):
     languages = list(translator.source_tokenizer.languages)
     if not languages:
         return
-    chosen = [languages[i % len(languages)] for i in range(len(strings))]
-    wanted = translator.translate(strings, target_language=chosen, return_scores=True, **vars(settings))
-    array = np.array([language.encode() for language in chosen], object)
+    chosen = list(itertools.islice(itertools.cycle(languages), len(texts)))
+    expected = translator.translate(strings, target_language=chosen, return_scores=True, **vars(settings))
     names = "translate_to", "translate_document_to"
-    answers = {name: served(name, text=texts, target_language=array) for name in names}
-    for text, string, language, one, score in zip(
-        texts, strings, chosen, wanted, answers["translate_to"]["score"], strict=True
-    ):
-        if string.encode() == text and not close(one.score, score):
-            yield f"`translate_to` of {text[:60]!r}, {language}: {one.score} became {score}"
+    answers = {name: served(name, text=texts, target_language=chosen) for name in names}
+    scores = answers["translate_to"]["score"]
+    for text, string, language, wanted, score in zip(texts, strings, chosen, expected, scores, strict=True):
+        if string.encode() == text and not close(wanted.score, score):
+            yield f"`translate_to` of {text[:60]!r}, {language}: {wanted.score} became {score}"
     for outputs in answers.values():
-        if outputs["target_language"].tolist() != array.tolist():
-            yield f"`target_language`: {array.tolist()} became {outputs['target_language'].tolist()}"
+        used = [language.decode() for language in outputs["target_language"]]
+        if used != chosen:
+            yield f"`target_language`: {chosen} became {used}"
 
 
-def verify_tflite(folder, translator):
+def verify_tflite(folder: Path | str, translator: Translator) -> float:
     """Compares the TFLite files of a folder with the translator, sentence by sentence, greedy and beam search.
 
-    Args:
-        folder: the folder of `translator.tflite`, `translator.json` and perhaps `translator_text.tflite`.
-        translator: the `keras_transformer.Translator` that it was made from.
-
-    Returns:
-        The share of translations that are the same, 1 unless the file is quantised.
+    Returns the share of translations that are the same, 1 unless the file is quantised.
 
     Raises:
         ExportError: an answer differs, and the file is not quantised.
@@ -225,55 +211,50 @@ def verify_tflite(folder, translator):
     strings = [text.decode("utf-8", errors="replace") for text in texts]
     ids = reference.codec.source_ids(strings)
     text_file = folder / "translator_text.tflite"
-    in_strings = _TextFile(text_file, exported.settings["languages"]) if text_file.is_file() else None
+    in_strings = _text_file(text_file, exported.settings["languages"]) if text_file.is_file() else None
     problems, count, total = [], 0, 0
     for num_beams in sorted({1, reference.settings.num_beams}):
         expected = reference.translate(strings, num_beams=num_beams, return_scores=True)
         for text, string, source, wanted in zip(texts, strings, ids, expected, strict=True):
-            answers = {"translator.tflite": exported.translate_ids(source, beam=num_beams > 1)[0]}
+            token_ids, score = exported.translate_ids(source, beam=num_beams > 1)[0]
+            answers = {"translator.tflite": (token_ids, score, tuple(token_ids) == wanted.token_ids)}
             if in_strings:
                 protected = protect(string, reference.codec.num_placeholders)
-                text_of_model = text if not protected.parts else protected.text.encode()
+                text_of_model = protected.text.encode() if protected.parts else text
                 answer, score = in_strings(text_of_model, num_beams > 1, reference.codec.target_language)
                 if text == string.encode():  # Otherwise no Python string is equal, and it only has to be answered.
-                    answers["translator_text.tflite"] = restored(answer, wanted.parts, source=protected.text), score
+                    answer = restored(answer, wanted.parts, source=protected.text)
+                    answers["translator_text.tflite"] = answer, score, answer == wanted.text
             if wanted.text and not wanted.token_ids:  # Nothing but placeholders: it is not translated.
                 continue
-            for name, (translation, score) in answers.items():
-                is_text = isinstance(translation, str)
-                same = translation == wanted.text if is_text else tuple(translation) == wanted.token_ids
-                total += 1
+            total += len(answers)
+            for name, (answer, score, same) in answers.items():
                 count += same
                 # Rounding may choose between two translations with the same score.
                 if not same and not close(wanted.score, score):
-                    problems.append(f"{name}: {string[:60]!r}: {wanted} became {translation!r}, {score}")
+                    problems.append(f"{name}: {string[:60]!r}: {wanted} became {answer!r}, {score}")
     if problems and exported.settings["quantize"] == "none":
         raise ExportError(f"{folder} does not give the translator's answers:\n  " + "\n  ".join(problems))
     return count / total
 
 
-def tflite_bleu(folder, translator, pairs, tokenize="13a"):
-    """The BLEU that quantisation costs.
+def tflite_bleu(
+    folder: Path | str, translator: Translator, pairs: Sequence[tuple[str, str]], tokenize: str = "13a"
+) -> tuple[float, float]:
+    """BLEU of the `translator.tflite` in a folder, and of the translator with the same lengths and search.
 
-    Args:
-        folder: the folder of `translator.tflite`.
-        translator: the translator that it was made from.
-        pairs: a list of (source, reference).
-        tokenize: sacreBLEU's tokenizer. Defaults to `"13a"`.
-
-    Returns:
-        BLEU of the file and BLEU of the translator, with the same lengths and search.
+    `pairs` are (source, reference). `tokenize` is sacreBLEU's tokenizer, by default `"13a"`.
     """
     exported = TFLiteTranslator(Path(folder) / "translator.tflite")
     reference = tflite_reference(translator, exported.settings)
     sources, references = zip(*pairs, strict=True)
     token_ids = [exported.translate_ids(ids)[0][0] for ids in reference.codec.source_ids(sources)]
     expected = [translation.text for translation in reference.translate(sources, return_scores=True)]
-    texts = reference.target_tokenizer.detokenize(token_ids), expected
-    return tuple(corpus_scores(translations, references, tokenize).bleu for translations in texts)
+    texts = reference.target_tokenizer.detokenize(token_ids)
+    return corpus_scores(texts, references, tokenize).bleu, corpus_scores(expected, references, tokenize).bleu
 
 
-def tflite_reference(translator, settings):
+def tflite_reference(translator: Translator, settings: dict[str, Any]) -> Translator:
     """The translator with the lengths and the search of a `translator.json`."""
     reference = Translator(
         translator.model,
@@ -289,50 +270,45 @@ def tflite_reference(translator, settings):
     return reference
 
 
-class _TextFile:
-    """`translator_text.tflite`: `(text, beam, target_language)` -> translation and score."""
+def _text_file(path, languages):
+    """`translator_text.tflite` as a function: `(text, beam, target_language)` -> translation and score."""
+    from ai_edge_litert.interpreter import InterpreterWithCustomOps
+    from tensorflow_text import tflite_registrar
 
-    def __init__(self, path, languages):
-        from ai_edge_litert.interpreter import InterpreterWithCustomOps
-        from tensorflow_text import tflite_registrar
+    interpreter = InterpreterWithCustomOps(tflite_registrar.SELECT_TFTEXT_OPS, model_path=str(path))
+    runners = {name: interpreter.get_signature_runner(name) for name in interpreter.get_signature_list()}
 
-        self.interpreter = InterpreterWithCustomOps(tflite_registrar.SELECT_TFTEXT_OPS, model_path=str(path))
-        names = self.interpreter.get_signature_list()
-        self.runners = {name: self.interpreter.get_signature_runner(name) for name in names}
-        self.languages = languages
-
-    def __call__(self, text, beam, target_language):
-        runner, inputs = self.runners["translate_beam" if beam else "translate"], {"text": np.array([text], object)}
+    def translate(text, beam, target_language):
+        runner, inputs = runners["translate_beam" if beam else "translate"], {"text": np.array([text], object)}
         if "target_language" in runner.get_input_details():
-            inputs["target_language"] = np.array([self.languages[target_language]], "int32")
+            inputs["target_language"] = np.array([languages[target_language]], "int32")
         answer = runner(**inputs)
         texts, scores = (answer["hypotheses"], answer["scores"]) if beam else (answer["translation"], answer["score"])
         return texts[0].decode(), float(scores[0])
 
+    return translate
 
-def close(wanted, answer):
+
+def close(wanted: float, answer: float) -> bool:
     """Whether two scores are the same up to rounding."""
     return abs(wanted - answer) <= 1e-3 * max(1.0, abs(wanted))
 
 
-def disable_xla():
+def disable_xla() -> None:
     """Disables XLA for the rest of the process, as TensorFlow Serving does by default."""
     library = Path(sysconfig.get_paths()["purelib"], "tensorflow", "libtensorflow_cc.so.2")
     ctypes.CDLL(str(library))["_ZN10tensorflow21DisableXlaCompilationEv"]()
 
 
-class ServedModel:
-    """A SavedModel in a session, as in TensorFlow Serving. Use it as a context manager, or call `close`.
-
-    Args:
-        path: the version folder.
+class ServedModel(contextlib.AbstractContextManager):
+    """A SavedModel, by its version folder, in a session as in TensorFlow Serving: a context manager, or call `close`.
 
     Attributes:
         signatures: `SignatureDef`s by name.
         operations: the names of all types of operations in the graph.
     """
 
-    def __init__(self, path):
+    def __init__(self, path: Path | str):
         import tensorflow_text  # noqa: F401  (registers the tokenizers' operations, which TensorFlow Serving links)
 
         self.session = tf.compat.v1.Session(graph=tf.Graph())
@@ -348,16 +324,14 @@ class ServedModel:
         self.operations = {node.op for node in loaded.graph_def.node}
         self.operations |= {node.op for function in loaded.graph_def.library.function for node in function.node_def}
 
-    def __enter__(self):
-        return self
-
     def __exit__(self, *error):
         self.close()
 
-    def close(self):
+    def close(self) -> None:
+        """Ends the session."""
         self.session.close()
 
-    def __call__(self, name, **inputs):
+    def __call__(self, name: str, **inputs: "np.ndarray | Sequence[str | bytes]") -> dict[str, "np.ndarray"]:
         """The outputs of a signature, arrays by name."""
         signature = self.signatures[name]
         fetches = {key: tensor.name for key, tensor in signature.outputs.items()}

@@ -12,7 +12,8 @@ COMMANDS = ("launch", "clean", "import_model", "distill", "translate", "score", 
 COMMANDS += ("report", "export")
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> int:
+    """Runs a command; returns the exit status."""
     argv = sys.argv[1:] if argv is None else argv
     if argv[:1] == ["train"]:  # train_keras.py parses its own flags.
         import train_keras
@@ -36,7 +37,7 @@ def main(argv=None):
         return arguments.function(arguments)
 
 
-def parser():
+def parser() -> FlagParser:
     """The parser of all commands; `train` has its own."""
     top = FlagParser(prog="python -m keras_transformer", description="A Transformer that translates.")
     among = top.add_subparsers(title="commands", metavar="COMMAND", required=True)

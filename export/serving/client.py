@@ -17,7 +17,8 @@ import reprlib
 import socket
 import sys
 import threading
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 # The outputs of every signature: the type of their values and the number of axes, the batch first.
 _OUTPUTS = {
@@ -29,12 +30,9 @@ _OUTPUTS = {
     "detokenize": {"text": (str, 1)},
     "score": {"log_prob": (float, 1), "token_log_probs": (float, 2)},
 }
-# Those with a target language, of models of several directions.
+# Those with a target language, of models of several directions. Those that translate say which one was used.
+_OUTPUTS |= {f"{name}_to": _OUTPUTS[name] | {"target_language": (str, 1)} for name in list(_OUTPUTS)[:3]}
 _OUTPUTS |= {f"{name}_to": _OUTPUTS[name] for name in ("tokenize", "score")}
-_OUTPUTS |= {
-    f"{name}_to": {**_OUTPUTS[name], "target_language": (str, 1)}
-    for name in ("translate", "translate_document", "translate_nbest")
-}
 _TYPES = {  # The name of a type, and which of its values are right.
     str: ("Unicode strings", re.compile("[^\ud800-\udfff]*").fullmatch),  # JSON can write half a character.
     float: ("finite numbers", lambda number: abs(number) <= sys.float_info.max),
@@ -46,6 +44,7 @@ _TYPES = {  # The name of a type, and which of its values are right.
 NO_HYPOTHESIS = -1e8
 # For comparison: 10,000 sentences with four hypotheses each take some 5 MB.
 MOST_BYTES = 64 * 2**20
+_Codes = str | Iterable[str] | None
 
 
 class ServingError(RuntimeError):
@@ -53,31 +52,25 @@ class ServingError(RuntimeError):
 
 
 class ServedTranslation(NamedTuple):
-    """The outputs of the signature `translate` for one text.
-
-    Attributes:
-        translation: a string.
-        score: sum of log probabilities divided by the length penalty; 0 for an empty text.
-        length: tokens of the translation, its end token included.
-        truncated: whether the text was too long, and only its beginning was translated.
-    """
+    """The outputs of the signature `translate` for one text."""
 
     translation: str
-    score: float
-    length: int
-    truncated: bool
+    score: float  # The sum of log probabilities divided by the length penalty; 0 for an empty text.
+    length: int  # Tokens of the translation, its end token included.
+    truncated: bool  # Whether the text was too long, and only its beginning was translated.
 
 
 class _Client:
+    _address: str  # For messages.
+
     def __init__(self, model, version, label, timeout):
         if version is not None and label is not None:
             raise ValueError(f"Give a version or a label, not both. Received: version={version}, label={label!r}.")
-        number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
-        if not number or not 0 < timeout <= threading.TIMEOUT_MAX:
+        if timeout is True or not isinstance(timeout, int | float) or not 0 < timeout <= threading.TIMEOUT_MAX:
             raise ValueError(f"`timeout` must be a number of seconds, more than 0. Received: timeout={timeout!r}.")
         self.model, self.version, self.label, self.timeout = model, version, label, timeout
 
-    def translate(self, texts, target_language=None):
+    def translate(self, texts: Iterable[str], target_language: _Codes = None) -> list[ServedTranslation]:
         """One `ServedTranslation` for each of a list of strings.
 
         Args:
@@ -93,29 +86,45 @@ class _Client:
         columns = (outputs[name] for name in ServedTranslation._fields)
         return [ServedTranslation(*row) for row in zip(*columns, strict=True)]
 
-    def translate_document(self, text, target_language=None):
-        """The translation of a whole text; line breaks and bullets are kept.
-
-        Raises:
-            ServingError: the server gave no right answer, or its model does not have the target language.
-            TypeError: `text` is not a Unicode string.
-        """
+    def translate_document(self, text: str, target_language: str | None = None) -> str:
+        """The translation of a whole text; line breaks and bullets are kept. Raises as `translate`."""
         if not _is_text(text):
-            raise TypeError(f"`text` must be one {_TYPES[str][0][:-1]}. Received: {reprlib.repr(text)}.")
+            raise TypeError(f"`text` must be one Unicode string. Received: {reprlib.repr(text)}.")
         return self._translated("translate_document", [text], target_language)["translation"][0]
 
-    def translate_nbest(self, texts, target_language=None):
+    def translate_nbest(self, texts: Iterable[str], target_language: _Codes = None) -> list[list[tuple[str, float]]]:
         """For each of a list of strings, pairs (translation, score), best first. Takes and raises as `translate`."""
         outputs = self._translated("translate_nbest", texts, target_language)
         rows = zip(outputs["hypotheses"], outputs["scores"], strict=True)
         return [[pair for pair in zip(*row, strict=True) if pair[1] > NO_HYPOTHESIS] for row in rows]
 
+    def predict(self, signature: str, inputs: dict[str, Any]) -> dict[str, list]:
+        """The outputs of any signature: lists by name.
+
+        Raises:
+            ServingError: the server gave no right answer. The outputs of this package's signatures are checked.
+        """
+        outputs = self._predict(signature, inputs)
+        shapes = {}
+        for name, (kind, axes) in _OUTPUTS.get(signature, {}).items():
+            rows = len(next(iter(inputs.values())))
+            if name not in outputs:
+                raise self._wrong(f"`{signature}` returns `{name}`", sorted(outputs))
+            shapes[name] = _shape(outputs[name], kind, axes)
+            if shapes[name] is None or shapes[name][0] != rows:
+                of_what = "lists of " * (axes - 1) + _TYPES[kind][0]
+                raise self._wrong(f"`{name}` must be a list of {rows} {of_what}, one for each text", outputs[name])
+        if shapes.get("hypotheses") != shapes.get("scores"):
+            raise self._wrong("`hypotheses` and `scores` must have the same shape", shapes)
+        return outputs
+
     def _translated(self, signature, texts, target_language):
         if isinstance(texts, (str, bytes)):
             raise TypeError("`texts` must be a list of strings. Received: one string. Pass [text].")
         texts = list(texts)
-        if wrong := [text for text in texts if not _is_text(text)]:
-            raise TypeError(f"`texts` must be a list of {_TYPES[str][0]}. Received: {wrong[0]!r:.60} in the list.")
+        for text in texts:
+            if not _is_text(text):
+                raise TypeError(f"`texts` must be a list of Unicode strings. Received: {text!r:.60} in the list.")
         if not texts:
             return {name: [] for name in _OUTPUTS[signature]}
         if target_language is None:
@@ -124,31 +133,18 @@ class _Client:
         if len(languages) != len(texts):
             raise ValueError(f"Give one target language, or one per text. Received: {len(languages)} for {len(texts)}.")
         outputs = self.predict(f"{signature}_to", {"text": texts, "target_language": languages})
-        wrong = [one for one, used in zip(languages, outputs["target_language"], strict=True) if one != used]
-        if wrong:
-            raise ServingError(f"The served model does not translate into {wrong[0]!r}.")
+        for language, used in zip(languages, outputs["target_language"], strict=True):
+            if language != used:
+                raise ServingError(f"The served model does not translate into {language!r}.")
         return outputs
+
+    def _wrong(self, rule, received):
+        received = reprlib.repr(received)
+        return ServingError(f"{self._address} did not answer as a translator does: {rule}. Received: {received}.")
 
 
 def _is_text(value):
     return isinstance(value, str) and bool(_TYPES[str][1](value))
-
-
-def _check(address, signature, inputs, outputs):
-    """Raises a `ServingError` if the outputs, lists by name, are not what the signature returns."""
-    if signature not in _OUTPUTS:
-        return
-    rows = len(next(iter(inputs.values())))
-    shapes = {}
-    for name, (kind, axes) in _OUTPUTS[signature].items():
-        if name not in outputs:
-            raise _wrong(address, f"`{signature}` returns `{name}`", sorted(outputs))
-        shapes[name] = _shape(outputs[name], kind, axes)
-        if shapes[name] is None or shapes[name][0] != rows:
-            rule = f"`{name}` must be a list of {rows} {'lists of ' * (axes - 1)}{_TYPES[kind][0]}, one for each text"
-            raise _wrong(address, rule, outputs[name])
-    if signature.startswith("translate_nbest") and shapes["hypotheses"] != shapes["scores"]:
-        raise _wrong(address, "`hypotheses` and `scores` must have the same shape", shapes)
 
 
 def _shape(value, kind, axes):
@@ -156,16 +152,10 @@ def _shape(value, kind, axes):
     if axes == 0:
         kinds = (int, float) if kind is float else (kind,)  # JSON may write 0.0 as 0.
         return () if type(value) in kinds and _TYPES[kind][1](value) else None
-    if not isinstance(value, list):
-        return None
-    shapes = {_shape(x, kind, axes - 1) for x in value}
+    shapes = {_shape(x, kind, axes - 1) for x in value} if isinstance(value, list) else {None}
     if None in shapes or len(shapes) > 1:
         return None
     return (len(value), *(shapes.pop() if shapes else (0,) * (axes - 1)))
-
-
-def _wrong(address, rule, received):
-    return ServingError(f"{address} did not answer as a translator does: {rule}. Received: {reprlib.repr(received)}.")
 
 
 def _one_line(text):
@@ -186,114 +176,86 @@ class RestClient(_Client):
     An answer of more than `MOST_BYTES`, 64 MiB, raises a `ServingError`.
     """
 
-    def __init__(self, url="http://127.0.0.1:8501", model="translator", version=None, label=None, timeout=30.0):
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8501",
+        model: str = "translator",
+        version: int | None = None,
+        label: str | None = None,
+        timeout: float = 30.0,
+    ):
         super().__init__(model, version, label, timeout)
         # A name and a password stay out of all messages.
         scheme, self._credentials, rest = re.fullmatch("(.*?://)?([^/]*@)?(.*)", url.rstrip("/"), re.DOTALL).groups("")
         self.url = scheme + rest
+        part = f"/versions/{version}" if version is not None else f"/labels/{label}" if label else ""
+        self._status_address = f"{self.url}/v1/models/{model}{part}"
+        self._address = f"{self._status_address}:predict"
 
-    def _address(self):
-        part = (
-            f"/versions/{self.version}" if self.version is not None else f"/labels/{self.label}" if self.label else ""
-        )
-        return f"{self.url}/v1/models/{self.model}{part}"
+    def is_ready(self) -> bool:
+        """Whether a version of the model is loaded; also False if no TensorFlow Serving answers."""
+        try:
+            states = self._answer("GET", self._status_address)["model_version_status"]
+            return any(state["state"] == "AVAILABLE" for state in states)
+        except (ServingError, KeyError, TypeError):
+            return False
+
+    def _predict(self, signature, inputs):
+        content = self._answer("POST", self._address, json={"signature_name": signature, "inputs": inputs})
+        if "outputs" not in content:
+            raise self._wrong("the answer must have `outputs`", sorted(content))
+        outputs = content["outputs"]
+        if isinstance(outputs, dict):
+            return outputs
+        names = list(_OUTPUTS.get(signature, ["output"]))  # The server sends a single output without its name.
+        if len(names) > 1:
+            raise self._wrong(f"`{signature}` returns {', '.join(names)}", outputs)
+        return {names[0]: outputs}
 
     def _answer(self, method, address, **arguments):
         """The JSON object that the server answers with."""
-        import requests
+        from requests import RequestException, Timeout
         from urllib3.exceptions import HTTPError
 
+        url = address.replace("://", f"://{self._credentials}", 1)
         try:
-            status, body = self._fetch(method, address, **arguments)
-        except requests.Timeout as error:
+            with _session(self.timeout) as http, http.request(method, url, timeout=self.timeout, **arguments) as answer:
+                body = answer.raw.read(MOST_BYTES + 1, decode_content=True)
+        except Timeout as error:
             raise ServingError(f"{address} did not answer within {self.timeout} seconds.") from error
-        except (requests.RequestException, HTTPError, ValueError) as error:
+        except (RequestException, HTTPError, ValueError) as error:
             raise ServingError(f"No answer from {address}. Is TensorFlow Serving running there?") from error
+        if len(body) > MOST_BYTES:
+            raise ServingError(f"{address} answered more than {MOST_BYTES >> 20} MiB. Send fewer texts.")
         try:
             content = json.loads(body)
         except (ValueError, RecursionError):
             content = {"error": body.decode("utf-8", errors="replace")}
         if not isinstance(content, dict):
-            raise _wrong(address, "the answer must be a JSON object", content)
-        if status != 200 or "error" in content:
-            raise ServingError(f"{address} answered {status}: {_one_line(content.get('error', content))}")
+            raise self._wrong("the answer must be a JSON object", content)
+        if answer.status_code != 200 or "error" in content:
+            message = _one_line(content.get("error", content))
+            raise ServingError(f"{address} answered {answer.status_code}: {message}")
         return content
 
-    def _fetch(self, method, address, **arguments):
-        """The status and the body, at most `MOST_BYTES`, of an answer that is complete within `timeout` seconds."""
-        import requests
 
-        # The timeout of `requests` is for a single read: a server that sends a byte now and then would block the call
-        # forever. So a timer closes all connections when the time is up.
-        sockets, late = [], threading.Event()
+@contextlib.contextmanager
+def _session(timeout):
+    """A `requests.Session` without redirections; `timeout` seconds from now, its block ends with `requests.Timeout`.
 
-        def cut():
-            late.set()
-            for one in sockets:
-                with contextlib.suppress(OSError):  # It may already be closed.
-                    one.shutdown(socket.SHUT_RDWR)
-
-        def connected(one):
-            sockets.append(one)
-            if late.is_set():
-                cut()
-
-        timer = threading.Timer(self.timeout, cut)
-        timer.daemon = True
-        timer.start()
-        url, body = address.replace("://", f"://{self._credentials}", 1), bytearray()
-        try:
-            with (
-                _session(connected) as session,
-                session.request(method, url, timeout=self.timeout, stream=True, **arguments) as response,
-            ):
-                for part in response.iter_content(2**16):
-                    body += part
-                    if len(body) > MOST_BYTES:
-                        raise ServingError(f"{address} answered more than {MOST_BYTES >> 20} MiB. Send fewer texts.")
-        except Exception as error:
-            if late.is_set():
-                raise requests.Timeout from error
-            raise
-        finally:
-            timer.cancel()
-        if late.is_set():  # An answer without a length in its header looks complete when it is cut off.
-            raise requests.Timeout
-        return response.status_code, bytes(body)
-
-    def predict(self, signature, inputs):
-        """The outputs of any signature: lists by name.
-
-        Raises:
-            ServingError: the server gave no right answer. The outputs of this package's signatures are checked.
-        """
-        address = f"{self._address()}:predict"
-        content = self._answer("POST", address, json={"signature_name": signature, "inputs": inputs})
-        if "outputs" not in content:
-            raise _wrong(address, "the answer must have `outputs`", sorted(content))
-        outputs = content["outputs"]
-        if not isinstance(outputs, dict):  # The server sends a single output without its name.
-            names = list(_OUTPUTS.get(signature, ["output"]))
-            if len(names) > 1:
-                raise _wrong(address, f"`{signature}` returns {', '.join(names)}", outputs)
-            outputs = {names[0]: outputs}
-        _check(address, signature, inputs, outputs)
-        return outputs
-
-    def is_ready(self):
-        """Whether a version of the model is loaded; also False if no TensorFlow Serving answers."""
-        try:
-            states = self._answer("GET", self._address()).get("model_version_status")
-        except ServingError:
-            return False
-        states = states if isinstance(states, list) else []
-        return any(isinstance(state, dict) and state.get("state") == "AVAILABLE" for state in states)
-
-
-def _session(connected):
-    """A `requests.Session` that calls `connected` with every socket that it opens."""
-    from requests import Session
+    The timeout of `requests` is for a single read: a server that sends a byte now and then would block the call
+    forever. So a timer closes all connections when the time is up.
+    """
+    from requests import Session, Timeout
     from requests.adapters import HTTPAdapter
+
+    sockets, late = [], threading.Event()
+
+    def cut():
+        late.set()
+        for connection in sockets:
+            with contextlib.suppress(OSError):  # It may already be closed.
+                connection.shutdown(socket.SHUT_RDWR)
 
     class Adapter(HTTPAdapter):
         def get_connection_with_tls_context(self, *args, **kwargs):
@@ -302,16 +264,30 @@ def _session(connected):
             class Connection(pool.ConnectionCls):
                 def connect(self):
                     super().connect()
-                    connected(self.sock)
+                    sockets.append(self.sock)
+                    if late.is_set():
+                        cut()
 
             pool.ConnectionCls = Connection
             return pool
 
-    session = Session()
-    session.get_redirect_target = lambda response: None  # A text is for the server that was named, and no other.
-    for scheme in ("http://", "https://"):
-        session.mount(scheme, Adapter())
-    return session
+    timer = threading.Timer(timeout, cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        with Session() as session:
+            session.stream = True  # The caller reads no more than it wants.
+            session.get_redirect_target = lambda _: None  # A text is for the server that was named, and no other.
+            session.mount("http://", Adapter())
+            session.mount("https://", Adapter())
+            yield session
+    except Exception:
+        if not late.is_set():
+            raise
+    finally:
+        timer.cancel()
+    if late.is_set():  # An answer without a length in its header looks complete when it is cut off.
+        raise Timeout
 
 
 class GrpcClient(_Client):
@@ -324,57 +300,56 @@ class GrpcClient(_Client):
     """
 
     def __init__(
-        self, target="127.0.0.1:8500", model="translator", version=None, label=None, timeout=30.0, credentials=None
+        self,
+        target: str = "127.0.0.1:8500",
+        model: str = "translator",
+        version: int | None = None,
+        label: str | None = None,
+        timeout: float = 30.0,
+        credentials: Any = None,
     ):
         super().__init__(model, version, label, timeout)
         import grpc
         from tensorflow_serving.apis.prediction_service_pb2_grpc import PredictionServiceStub
 
-        self.target = target.rpartition("@")[2]  # A password stays out of messages.
-        options = [("grpc.max_receive_message_length", MOST_BYTES)]
-        if credentials:
-            channel = grpc.secure_channel(target, credentials, options)
-        else:
-            channel = grpc.insecure_channel(target, options)
+        self.target = self._address = target.rpartition("@")[2]  # A password stays out of messages.
+        limit = [("grpc.max_receive_message_length", MOST_BYTES)]
+        secure, insecure = grpc.secure_channel, grpc.insecure_channel
+        channel = secure(target, credentials, limit) if credentials else insecure(target, limit)
         self._stub = PredictionServiceStub(channel)
 
-    def request(self, signature, inputs):
+    def request(self, signature: str, inputs: dict[str, Any]) -> Any:
         """A `PredictRequest`."""
         import tensorflow as tf
         from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
-        request = PredictRequest()
-        request.model_spec.name = self.model
-        request.model_spec.signature_name = signature
+        request = PredictRequest(inputs={name: tf.make_tensor_proto(value) for name, value in inputs.items()})
+        request.model_spec.name, request.model_spec.signature_name = self.model, signature
         if self.version is not None:
             request.model_spec.version.value = self.version
         if self.label is not None:
             request.model_spec.version_label = self.label
-        for name, value in inputs.items():
-            request.inputs[name].CopyFrom(tf.make_tensor_proto(value))
         return request
 
-    def predict(self, signature, inputs):
-        """The outputs of any signature: lists by name. Raises the same as `RestClient.predict`."""
+    def _predict(self, signature, inputs):
         import grpc
         import tensorflow as tf
 
         try:
             response = self._stub.Predict(self.request(signature, inputs), timeout=self.timeout)
         except grpc.RpcError as error:
-            message = f"{self.target} answered {error.code().name}: {_one_line(error.details())}"
-            raise ServingError(message) from error
+            status, details = error.code().name, _one_line(error.details())
+            raise ServingError(f"{self.target} answered {status}: {details}") from error
         outputs = {}
         for name, value in response.outputs.items():
             shape = [dim.size for dim in value.tensor_shape.dim]
             # A tensor may be sent as one value and a shape, so a small answer could become too large here.
             if math.prod(shape) > MOST_BYTES:
-                raise _wrong(self.target, f"`{_one_line(name)}` has more than {MOST_BYTES:,} values", shape)
+                raise self._wrong(f"`{_one_line(name)}` has more than {MOST_BYTES:,} values", shape)
             try:
                 outputs[name] = _decoded(tf.make_ndarray(value).tolist())
             except (TypeError, ValueError) as error:
-                raise _wrong(self.target, f"`{_one_line(name)}` must be a tensor", _one_line(error)) from error
-        _check(self.target, signature, inputs, outputs)
+                raise self._wrong(f"`{_one_line(name)}` must be a tensor", _one_line(error)) from error
         return outputs
 
 
@@ -385,21 +360,22 @@ def _decoded(value):
     return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else value
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> int:
+    """Prints translations; the exit status is 1 if the server does not answer as it should, and 2 for wrong flags."""
     parser = argparse.ArgumentParser(
         prog="python -m keras_transformer.export.serving.client",
         description="Translate with a translator in TensorFlow Serving.",
     )
-    parser.add_argument("texts", nargs="+", metavar="TEXT")
-    parser.add_argument("--url", default="http://127.0.0.1:8501", help="REST (default: http://127.0.0.1:8501)")
-    parser.add_argument("--grpc", metavar="TARGET", help="gRPC instead, such as 127.0.0.1:8500")
-    parser.add_argument("--model", default="translator", metavar="NAME", help="(default: translator)")
-    parser.add_argument("--label", metavar="NAME", help="version label, such as stable (default: the newest version)")
-    parser.add_argument(
-        "--document", action="store_true", help="each TEXT is a whole text: split it into sentences, keep line breaks"
-    )
-    parser.add_argument("--target-language", metavar="CODE", help="for a model of several directions, such as de")
-    parser.add_argument("--timeout", type=float, default=30.0, metavar="SECONDS", help="(default: 30)")
+    flag = parser.add_argument
+    flag("texts", nargs="+", metavar="TEXT")
+    flag("--url", default="http://127.0.0.1:8501", help="REST (default: http://127.0.0.1:8501)")
+    flag("--grpc", metavar="TARGET", help="gRPC instead, such as 127.0.0.1:8500")
+    flag("--model", default="translator", metavar="NAME", help="(default: translator)")
+    flag("--label", metavar="NAME", help="version label, such as stable (default: the newest version)")
+    help = "each TEXT is a whole text: split it into sentences, keep line breaks"
+    flag("--document", action="store_true", help=help)
+    flag("--target-language", metavar="CODE", help="for a model of several directions, such as de")
+    flag("--timeout", type=float, default=30.0, metavar="SECONDS", help="(default: 30)")
     arguments = parser.parse_args(argv)
     kind, address = (GrpcClient, arguments.grpc) if arguments.grpc else (RestClient, arguments.url)
     try:
@@ -408,9 +384,9 @@ def main(argv=None):
             for text in arguments.texts:
                 _print(client.translate_document(text, arguments.target_language))
             return 0
-        for number, one in enumerate(client.translate(arguments.texts, arguments.target_language), 1):
-            _print(one.translation)
-            if one.truncated:
+        for number, translation in enumerate(client.translate(arguments.texts, arguments.target_language), 1):
+            _print(translation.translation)
+            if translation.truncated:
                 print(f"text {number} is too long: only its beginning was translated.", file=sys.stderr)
     except (ImportError, ServingError, TypeError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)

@@ -12,13 +12,18 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from keras_transformer.export import ExportError
 from keras_transformer.export.run_tflite import check_litert
 from keras_transformer.files import MANIFEST, FileError, cached_folder, hashes, new_folder
+
+if TYPE_CHECKING:  # A page is built without Keras.
+    from keras_transformer.translation.translator import Translator
 
 SOURCES = Path(__file__).parent  # Of the page: all files but those of Python.
 NODE_VERSION = 18  # The oldest Node.js that builds the page; Debian 12 and Ubuntu 24.04 have it.
@@ -36,11 +41,17 @@ POLICY = (
 )
 
 
-def export_web(translator, path, quantizations=("none", "int8"), overwrite=False, **options):
+def export_web(
+    translator: "Translator",
+    path: Path | str,
+    quantizations: Sequence[str] = ("none", "int8"),
+    overwrite: bool = False,
+    **options,
+) -> tuple[Path, dict[str, float]]:
     """Writes a folder that any web server can serve; `index.html` is the page.
 
     Args:
-        translator: a `keras_transformer.Translator` on the TensorFlow backend with SentencePiece tokenizers.
+        translator: a translator on the TensorFlow backend with SentencePiece tokenizers.
         path: the folder to write.
         quantizations: the models to choose from on the page, the initial one first; see `quantize` of
             `keras_transformer.export.tflite.export_tflite`. Defaults to float32 and int8.
@@ -75,31 +86,26 @@ def export_web(translator, path, quantizations=("none", "int8"), overwrite=False
             models.append({"name": name, "folder": folder, "bytes": size})
         content = {"name": translator.run.folder.name if translator.run else "untitled", "models": models}
         (temporary / "models.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        _complete_service_worker(temporary / SERVICE_WORKER, temporary / models[0]["folder"])
+        _complete_service_worker(temporary / SERVICE_WORKER, models[0]["folder"])
     return path, shares
 
 
 def _complete_service_worker(file, first_model):
     """Writes into the service worker of a page which files it keeps, and a hash of all files: the version."""
-    folder = file.parent
-    digests = hashes(folder)
-
-    def is_kept(name):
-        of_another_model = name.startswith("models/") and not (folder / name).is_relative_to(first_model)
-        return not of_another_model and Path(name).name not in (MANIFEST, file.name)
-
-    names = ["./", *filter(is_kept, digests)]
+    digests = hashes(file.parent)
+    kept = [name for name in digests if name.startswith(f"{first_model}/") or not name.startswith("models/")]
+    names = ["./", *(name for name in kept if Path(name).name not in (MANIFEST, file.name))]
     version = hashlib.sha256(json.dumps(digests).encode()).hexdigest()
     constants = f"const VERSION = {json.dumps(version)};\nconst FILES = {json.dumps(names)};\n\n"
     file.write_text(constants + file.read_text(encoding="utf-8"), encoding="utf-8")
 
 
-def model_folder(quantize):
+def model_folder(quantize: str) -> str:
     """The folder of a model in that of the page, a string; see `quantizations` of `export_web`."""
     return f"models/{'float32' if quantize == 'none' else quantize}"
 
 
-def built_page():
+def built_page() -> Path:
     """The folder of the page without models. The first call builds it with npm.
 
     The folder is in `keras_transformer/` of `$XDG_CACHE_HOME`, by default `~/.cache`. Its name has a hash of the page's
@@ -112,11 +118,9 @@ def built_page():
     Raises:
         ExportError: npm is missing or fails, or the cache cannot be written to.
     """
-    sources = {
-        str(name): (SOURCES / name).read_bytes()
-        for name in sorted(path.relative_to(SOURCES) for path in SOURCES.rglob("*") if path.is_file())
-        if "node_modules" not in name.parts and name.suffix not in (".py", ".pyc")
-    }
+    files = (path for path in SOURCES.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc"))
+    names = sorted(path.relative_to(SOURCES) for path in files)
+    sources = {str(name): (SOURCES / name).read_bytes() for name in names if "node_modules" not in name.parts}
     digest = hashlib.sha256()
     for name, content in sources.items():
         digest.update(f"{name}\n{len(content)}\n".encode() + content)
@@ -136,8 +140,7 @@ def built_page():
 def _build(sources, output, folder):
     """Builds the page into `output`; `folder` is its final path, for messages."""
     remedy = f"copy {folder} from a machine where this version of keras_transformer has exported a page"
-    unfit = unfit_node()
-    if unfit:
+    if unfit := unfit_node():
         raise ExportError(
             f"The first export of a page builds it with npm and Node.js {NODE_VERSION} or newer. Received: {unfit}. "
             f"Install Node.js {NODE_VERSION} or newer, which brings npm, or {remedy}."
@@ -147,21 +150,19 @@ def _build(sources, output, folder):
     for name, content in sources.items():
         (work / name).parent.mkdir(parents=True, exist_ok=True)
         (work / name).write_bytes(content)
-    problem = _problem(NPM_CI, work)
-    if problem:
+    if problem := _problem(NPM_CI, work):
         raise ExportError(
             f"`npm ci` downloads the packages that the page is built from, and it failed. Received: {problem}. "
             f"Export again when npm's registry can be reached, or {remedy}."
         )
-    problem = _problem(["node", "build.js", ".."], work)
-    if problem:
+    if problem := _problem(["node", "build.js", ".."], work):
         raise ExportError(
             f"`node build.js` builds the page, and it failed. Received: {problem}. If it fails again, {remedy}."
         )
     shutil.rmtree(work)
 
 
-def unfit_node():
+def unfit_node() -> str:
     """What is wrong with this machine's npm and Node.js, or an empty string."""
     for name in ("node", "npm"):
         if not shutil.which(name):
@@ -173,16 +174,9 @@ def unfit_node():
 
 def _problem(command, folder):
     """Runs a command in a folder; returns the most useful line of its errors, or an empty string."""
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        errors="replace",
-        close_fds=False,  # The command inherits the lock of the cache: see `cached_folder`.
-    )
+    text = {"encoding": "utf-8", "errors": "replace"}
+    # `close_fds`: the command inherits the lock of the cache; see `cached_folder`.
+    done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, close_fds=False, **text)
     if done.returncode == 0:
         return ""
     lines = [re.sub(r"^npm (error|ERR!) ?", "", line).strip() for line in done.stderr.splitlines()]
@@ -191,7 +185,7 @@ def _problem(command, folder):
     return telling[0].rstrip(".") if telling else f"exit status {done.returncode}"
 
 
-def server(path, port=0):
+def server(path: Path | str, port: int = 0) -> ThreadingHTTPServer:
     """An HTTP server of a folder on 127.0.0.1, not yet running; port 0 means any free port."""
     handler = functools.partial(_Handler, directory=str(path))
     try:

@@ -12,11 +12,13 @@ vocabulary of the run, into `--cache-dir`. `train_keras.py --init-from RUN` with
 """
 
 import dataclasses
+import itertools
 import os
 import sys
 import threading
 import uuid
 from pathlib import PurePath
+from typing import Any
 
 try:
     import apache_beam as beam
@@ -24,6 +26,7 @@ try:
     from apache_beam.io.filesystem import CompressionTypes
     from apache_beam.io.filesystems import FileSystems
     from apache_beam.options.pipeline_options import PipelineOptions
+    from apache_beam.pvalue import TaggedOutput
     from apache_beam.utils.shared import Shared
 except ModuleNotFoundError as error:
     message = "Apache Beam is not installed. Try: pip install apache-beam"
@@ -36,16 +39,18 @@ from keras_transformer.data.encoding import encoded_in
 from keras_transformer.text.lines import EMPTY_LINE, DataError, about_line, lines, problem_of
 from keras_transformer.training.config import ConfigError, section_settings
 from keras_transformer.training.run import Run
-from keras_transformer.training.sections import CLEANING
+from keras_transformer.training.sections import CLEANING, DataConfig
 
 # Number of lines that are translated together: enough to fill batches of similar lengths.
 CHUNK_SIZE = 2048
 ERRORS = "errors.txt"
 # A folder in the output folder, for incomplete files.
 WRITING = ".writing"
+# One chunk at a time is translated in each process: a translator already uses all cores.
+LOCK = threading.Lock()
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> int:
     parser = FlagParser(
         prog="python -m keras_transformer.commands.bulk",
         usage="%(prog)s --run DIR [FLAGS]",
@@ -53,13 +58,11 @@ def main(argv=None):
         epilog="Other flags are passed to Beam, such as --runner and its settings; Beam's documentation lists them.",
         known_only=False,
     )
-    parser.add_argument(
-        "--run", required=True, metavar="DIR", help="folder of a trained run; all workers must be able to read it"
-    )
-    parser.add_argument("--input", metavar="PATTERN", help="files of text, one sentence per line, plain or .gz")
-    parser.add_argument("--output", metavar="DIR", help="folder for the translations")
-    preparing = "train", "cache_dir", "clean", *CLEANING
-    add_flags(parser, "data", only=preparing)
+    flag = parser.add_argument
+    flag("--run", required=True, metavar="DIR", help="folder of a trained run; all workers must be able to read it")
+    flag("--input", metavar="PATTERN", help="files of text, one sentence per line, plain or .gz")
+    flag("--output", metavar="DIR", help="folder for the translations")
+    add_flags(parser, "data", only=("train", "cache_dir", "clean", *CLEANING))
     add_flags(parser, "search")
     arguments, beam_arguments = parser.parse_known_args(argv)
     needed = ("train", "cache_dir") if "train" in arguments else ("input", "output")
@@ -68,47 +71,43 @@ def main(argv=None):
         parser.error(f"the following arguments are required: {', '.join(missing)}")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     if "train" in arguments:
-        return _prepare(arguments, preparing, beam_arguments)
+        with user_errors("What was tokenized is kept."):
+            return _prepare(arguments, beam_arguments)
     with user_errors("All files in the output folder are complete."):
-        settings = section_settings("search", vars(arguments))
-        if "target_language" in arguments:
-            settings["target_language"] = arguments.target_language
-        _check(arguments.input, arguments.output)
-        _load(arguments.run, settings)  # So that errors of the run are printed once, not by every worker.
-        writing = FileSystems.join(arguments.output, WRITING)
-        _remove(writing)  # Left by a killed process.
-        FileSystems.mkdirs(writing)
-        try:
-            with beam.Pipeline(options=PipelineOptions(beam_arguments)) as pipeline:
-                translate_files(pipeline, arguments.input, arguments.output, arguments.run, **settings)
-        finally:
-            _remove(writing)
-        return _summary(FileSystems.join(arguments.output, ERRORS))
+        return _translate_all(arguments, beam_arguments)
 
 
-def _prepare(arguments, names, beam_arguments):
-    with user_errors("What was tokenized is kept."):
-        run = Run(arguments.run)
-        run.check_trained()
-        settings = section_settings("data", {name: value for name, value in vars(arguments).items() if name in names})
-        data = dataclasses.replace(run.config().data, **settings)
+def _translate_all(arguments, beam_arguments):
+    settings = section_settings("search", vars(arguments))
+    if "target_language" in arguments:
+        settings["target_language"] = arguments.target_language
+    _check(arguments.input, arguments.output)
+    _load(arguments.run, settings)  # So that errors of the run are printed once, not by every worker.
+    writing = FileSystems.join(arguments.output, WRITING)
+    _remove(writing)  # Left by a killed process.
+    FileSystems.mkdirs(writing)
+    try:
         with beam.Pipeline(options=PipelineOptions(beam_arguments)) as pipeline:
-            _ = prepare_corpora(pipeline, data, arguments.run) | beam.Map(print)
-        print(f"All {len(data.train)} are in {data.cache_dir}.")
+            translate_files(pipeline, arguments.input, arguments.output, arguments.run, **settings)
+    finally:
+        _remove(writing)
+    return _summary(FileSystems.join(arguments.output, ERRORS))
+
+
+def _prepare(arguments, beam_arguments):
+    run = Run(arguments.run)
+    run.check_trained()
+    data = dataclasses.replace(run.config().data, **section_settings("data", vars(arguments)))
+    with beam.Pipeline(options=PipelineOptions(beam_arguments)) as pipeline:
+        _ = prepare_corpora(pipeline, data, arguments.run) | beam.Map(print)
+    print(f"All {len(data.train)} are in {data.cache_dir}.")
     return 0
 
 
-def prepare_corpora(pipeline, data, run):
-    """Adds the preparation of training corpora to a pipeline.
+def prepare_corpora(pipeline: beam.Pipeline, data: DataConfig, run: str) -> Any:
+    """Adds the preparation of training corpora to a pipeline; returns the collection of reports, strings.
 
-    Args:
-        pipeline: a `beam.Pipeline`.
-        data: a `DataConfig` with corpora and a folder, which all workers must be able
-            to use.
-        run: a run folder, whose tokenizers are used.
-
-    Returns:
-        The collection of reports, strings.
+    All workers must be able to use the corpora and the folder of `data`. `run` is the folder with the tokenizers.
     """
     corpora = pipeline | "Corpora" >> beam.Create(list(data.train)) | "Spread" >> beam.Reshuffle()
     return corpora | "Tokenize" >> beam.Map(_tokenize, data, str(run))
@@ -123,29 +122,20 @@ def _tokenize(corpus, data, run):
     return ", ".join([f"{text.name}: {len(pairs.source):,} pairs", *pairs.about_left_out(data.over_long)])
 
 
-def translate_files(pipeline, pattern, folder, run, **settings):
-    """Adds the translation of files to a pipeline.
+def translate_files(pipeline: beam.Pipeline, pattern: str, folder: str, run: str, **settings: Any) -> Any:
+    """Adds the translation of files to a pipeline; returns the collection of the errors, strings.
 
     Args:
-        pipeline: a `beam.Pipeline`.
+        pipeline: the pipeline.
         pattern: files of text, on any file system that Beam supports; their names must differ.
         folder: the folder for the translations.
         run: the run folder; every worker loads the model from there.
         **settings: arguments of `keras_transformer.Translator`, such as `num_beams` or `target_language`.
-
-    Returns:
-        The collection of the errors, strings.
     """
-    read = (
-        pipeline
-        | "Find" >> fileio.MatchFiles(pattern)
-        | "Read" >> beam.ParDo(_Read()).with_outputs(ERRORS, main="lines")
-    )
-    translated = (
-        read["lines"]
-        | "Spread" >> beam.Reshuffle()
-        | "Translate" >> beam.ParDo(_Translate(run, settings)).with_outputs(ERRORS, main="chunks")
-    )
+    reading = beam.ParDo(_Read()).with_outputs(ERRORS, main="lines")
+    read = pipeline | "Find" >> fileio.MatchFiles(pattern) | "Read" >> reading
+    translating = beam.ParDo(_Translate(run, settings)).with_outputs(ERRORS, main="chunks")
+    translated = read["lines"] | "Spread" >> beam.Reshuffle() | "Translate" >> translating
     _ = translated["chunks"] | "Collect" >> beam.GroupByKey() | "Write" >> beam.Map(_write, folder)
     errors = (read[ERRORS], translated[ERRORS]) | beam.Flatten()
     _ = errors | "Write errors" >> beam.io.WriteToText(FileSystems.join(folder, ERRORS), shard_name_template="")
@@ -162,18 +152,17 @@ class _Read(beam.DoFn):
         chunk, number = [], 0
         try:
             with FileSystems.open(match.path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
-                for batch in lines(file, match.path):
-                    for line in batch:
-                        number += 1
-                        if line.problem:
-                            yield _error(match.path, number, line.problem, EMPTY_LINE)
-                        chunk.append(line.text)
-                        if len(chunk) == CHUNK_SIZE:
-                            yield match.path, (number - len(chunk), chunk)
-                            chunk = []
+                for line in itertools.chain.from_iterable(lines(file, match.path)):
+                    number += 1
+                    if line.problem:
+                        yield _error(match.path, number, line.problem, EMPTY_LINE)
+                    chunk.append(line.text)
+                    if len(chunk) == CHUNK_SIZE:
+                        yield match.path, (number - len(chunk), chunk)
+                        chunk = []
         except DataError as error:
             chunk = None
-            yield beam.pvalue.TaggedOutput(ERRORS, f"{error} Nothing of this file is written.")
+            yield TaggedOutput(ERRORS, f"{error} Nothing of this file is written.")
         yield match.path, (number - len(chunk or ()), chunk)
 
 
@@ -185,31 +174,20 @@ class _Translate(beam.DoFn):
         self.shared, self.translator = Shared(), None
 
     def setup(self):
-        self.translator = self.shared.acquire(lambda: _Locked(_load(self.run, self.settings)))
+        self.translator = self.shared.acquire(lambda: _load(self.run, self.settings))
 
     def process(self, element):
         path, (number, chunk) = element
-        translations = None if chunk is None else self.translator.translate(chunk)
+        with LOCK:
+            translations = chunk and self.translator.translate(chunk, return_scores=True)
         for place, translation in enumerate(translations or ()):
-            if problem := problem_of(translation, self.translator.longest):
+            if problem := problem_of(translation, self.translator.codec.max_source_length):
                 yield _error(path, number + place + 1, *problem)
         yield _name(path), (number, translations and [translation.text for translation in translations])
 
 
 def _error(*about):
-    return beam.pvalue.TaggedOutput(ERRORS, about_line(*about))
-
-
-class _Locked:
-    """A translator for one chunk at a time: it already uses all cores."""
-
-    def __init__(self, translator):
-        self.translator, self.lock = translator, threading.Lock()
-        self.longest = translator.codec.max_source_length
-
-    def translate(self, texts):
-        with self.lock:
-            return self.translator.translate(texts, return_scores=True)
+    return TaggedOutput(ERRORS, about_line(*about))
 
 
 def _load(run, settings):
@@ -233,14 +211,13 @@ def _write(element, folder):
     with FileSystems.create(temporary, mime_type="text/plain") as file:
         for _, chunk in chunks:
             file.write("".join(f"{line}\n" for line in chunk).encode())
-    if FileSystems.exists(final):  # Written by another worker: `_check` found no such file at the start.
-        FileSystems.delete([final])
+    _remove(final)  # Written by another worker: `_check` found no such file at the start.
     FileSystems.rename([temporary], [final])
 
 
-def _remove(folder):
-    if FileSystems.exists(folder):
-        FileSystems.delete([folder])
+def _remove(path):
+    if FileSystems.exists(path):
+        FileSystems.delete([path])
 
 
 def _summary(path):

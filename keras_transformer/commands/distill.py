@@ -1,5 +1,6 @@
 """Train a small, fast student on what a teacher translates."""
 
+import argparse
 import os
 
 from keras_transformer.commands.common import positive
@@ -10,60 +11,35 @@ from keras_transformer.training.config import RunConfig
 from keras_transformer.training.presets import PRESETS
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    flag = parser.add_argument
     parser.usage = "%(prog)s TEACHER [TEACHER ...] --run-dir DIR [FLAGS]"
-    parser.add_argument("teachers", nargs="+", metavar="TEACHER", help="run folder; several translate as an ensemble")
-    parser.add_argument("--run-dir", required=True, metavar="DIR", help="run folder of the student to write")
-    parser.add_argument(
-        "--preset", default="mobile", help=f"size of the student: {', '.join(PRESETS)} (default: mobile)"
-    )
-    parser.add_argument("--source", metavar="FILE", help="text to translate (default: the teacher's training text)")
-    parser.add_argument(
-        "--reference",
-        metavar="FILE",
-        help="its translation, line by line, if there is one (default: that of the text)",
-    )
-    parser.add_argument(
-        "--text-dir", metavar="DIR", help="folder for the teacher's translations (default: RUN-DIR-text)"
-    )
-    parser.add_argument(
-        "--translations", metavar="FILE", help="translations that were made elsewhere, such as with bulk, line by line"
-    )
-    parser.add_argument("--num-hypotheses", type=positive, metavar="N", help="translations per line to select from")
-    parser.add_argument(
-        "--select",
-        choices=SELECTIONS,
-        help="which to train with: the most probable one, the nearest to the reference, or all (default: best; chrf "
-        "with --num-hypotheses and references)",
-    )
-    parser.add_argument("--teacher-beams", type=positive, metavar="N", help="beams of the teacher (default: its own)")
-    parser.add_argument(
-        "--drop-worst",
-        type=float,
-        default=0.0,
-        metavar="X",
-        help="share of the translations with the lowest scores that is left out (default: 0)",
-    )
-    parser.add_argument(
-        "--real-weight",
-        type=float,
-        default=1.0,
-        metavar="W",
-        help="how often people's translations come in a pass; 0 for none (default: 1)",
-    )
-    parser.add_argument(
-        "--direction",
-        choices=("forward", "backward"),
-        default="forward",
-        help="backward: the teacher translates target text into sources, which get the tag <BT> (default: forward)",
-    )
-    parser.add_argument("--resume", action="store_true", help="continue what was begun with the same flags")
-    parser.add_argument("--overwrite", action="store_true", help="replace the run in the run folder")
-    parser.add_argument("--no-export", action="store_true", help="write no exports and no report at the end")
+    flag("teachers", nargs="+", metavar="TEACHER", help="run folder; several translate as an ensemble")
+    flag("--run-dir", required=True, metavar="DIR", help="run folder of the student to write")
+    flag("--preset", default="mobile", help=f"size of the student: {', '.join(PRESETS)} (default: mobile)")
+    flag("--source", metavar="FILE", help="text to translate (default: the teacher's training text)")
+    help = "its translation, line by line, if there is one (default: that of the text)"
+    flag("--reference", metavar="FILE", help=help)
+    flag("--text-dir", metavar="DIR", help="folder for the teacher's translations (default: RUN-DIR-text)")
+    help = "translations that were made elsewhere, such as with bulk, line by line"
+    flag("--translations", metavar="FILE", help=help)
+    flag("--num-hypotheses", type=positive, metavar="N", help="translations per line to select from")
+    help = "which to train with: the most probable one, the nearest to the reference, or all (default: best; chrf "
+    flag("--select", choices=SELECTIONS, help=help + "with --num-hypotheses and references)")
+    flag("--teacher-beams", type=positive, metavar="N", help="beams of the teacher (default: its own)")
+    help = "share of the translations with the lowest scores that is left out (default: 0)"
+    flag("--drop-worst", type=float, default=0.0, metavar="X", help=help)
+    help = "how often people's translations come in a pass; 0 for none (default: 1)"
+    flag("--real-weight", type=float, default=1.0, metavar="W", help=help)
+    help = "backward: the teacher translates target text into sources, which get the tag <BT> (default: forward)"
+    flag("--direction", choices=("forward", "backward"), default="forward", help=help)
+    flag("--resume", action="store_true", help="continue what was begun with the same flags")
+    flag("--overwrite", action="store_true", help="replace the run in the run folder")
+    flag("--no-export", action="store_true", help="write no exports and no report at the end")
     add_flags(parser, "data", "tokenizer", "model", "training", "search")
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     """Lets teachers translate a text, trains a student with it, exports it and compares both; all can be resumed."""
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")  # As train_keras.py, before TensorFlow is imported.
     import train_keras
@@ -97,5 +73,5 @@ def run(arguments):
     return 0
 
 
-def hint(arguments):
+def hint(arguments: argparse.Namespace) -> str:
     return "Go on with the same command and --resume."

@@ -1,5 +1,6 @@
 """Write a page that shows what every attention head looks at."""
 
+import argparse
 from pathlib import Path
 
 from keras_transformer.commands.common import add_language_flag, load, text
@@ -7,20 +8,19 @@ from keras_transformer.files import output_file
 from keras_transformer.training.run import Run
 
 
-def add_arguments(parser):
-    parser.add_argument("run", help="folder of a trained run, such as runs/phrasebook-tiny")
-    parser.add_argument(
-        "--text", type=text, action="append", help="a sentence; can be repeated (default: five of the test set)"
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    flag = parser.add_argument
+    flag("run", help="folder of a trained run, such as runs/phrasebook-tiny")
+    flag("--text", type=text, action="append", help="a sentence; can be repeated (default: five of the test set)")
     add_language_flag(parser)
-    parser.add_argument("--input", metavar="FILE", help="file of sentences, one per line")
-    parser.add_argument("--output", metavar="FILE", help="the page (default: RUN/explorer.html)")
+    flag("--input", metavar="FILE", help="file of sentences, one per line")
+    flag("--output", metavar="FILE", help="the page (default: RUN/explorer.html)")
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     from keras_transformer.text.lines import read_lines
 
-    texts = [*(arguments.text or ()), *(filter(None, read_lines(arguments.input)) if arguments.input else ())]
+    texts = [*(arguments.text or ()), *filter(None, read_lines(arguments.input) if arguments.input else ())]
     translator = load(arguments)
     from keras_transformer.pictures.drawing import example_sentences, explorer
 

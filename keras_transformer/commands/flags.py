@@ -7,14 +7,24 @@ import difflib
 import functools
 import logging
 import os
-import re
 import signal
 import sys
 import types
+from collections.abc import Callable, Collection, Iterator
 
 from keras_transformer.settings import allowed_types
 from keras_transformer.training.config import SECTIONS
 from keras_transformer.training.presets import PRESETS, RECIPES
+
+_FILES = ("--train", "--val", "--test", "--general", "--general-test")
+# Flags of earlier versions, and what they are now.
+RENAMED = {f"{flag}-{side}": f"{flag} A B" for flag in _FILES for side in ("source", "target")}
+RENAMED |= {"--accumulate": "--gradient-accumulation-steps", "--xla": "--jit-compile"}
+RENAMED |= {"--decoding-max-length": "--max-target-length"}
+NO_TENSORFLOW = (
+    "TensorFlow and tensorflow-text are not installed: exports need them, and they exist only for Linux and Apple "
+    "silicon; on other platforms, layers and models work on JAX, with KERAS_BACKEND=jax."
+)
 
 
 class FlagParser(argparse.ArgumentParser):
@@ -27,26 +37,35 @@ class FlagParser(argparse.ArgumentParser):
         **kwargs: see `argparse.ArgumentParser`.
     """
 
-    def __init__(self, *args, all_flags="--help", known_only=True, **kwargs):
+    def __init__(self, *args, all_flags: str = "--help", known_only: bool = True, **kwargs):
         # `--max-length` is not short for `--max-length-ratio`.
         super().__init__(*args, allow_abbrev=False, **kwargs)
         self.all_flags, self.known_only = all_flags, known_only
 
     def parse_known_args(self, args=None, namespace=None):
-        found, unknown = super().parse_known_args(args, namespace)
+        parsed, unknown = super().parse_known_args(args, namespace)
         if unknown and self.known_only:
-            lines = [line for line in self.format_help().splitlines() if line.startswith("  -")]
-            flags = re.findall(r"--[\w-]+", "\n".join(lines))
-            near = difflib.get_close_matches(unknown[0].split("=")[0], flags, n=1, cutoff=0.8)
-            self.error(f"unrecognized arguments: {' '.join(unknown)}." + (f" Did you mean {near[0]}?" if near else ""))
-        return found, unknown
+            flag, flags = unknown[0].split("=")[0], self._option_string_actions
+            renamed = RENAMED.get(flag, "")
+            if renamed.split(" ")[0] in flags:
+                hint = f" {flag} is now {renamed}."
+            else:
+                near = difflib.get_close_matches(flag, flags, n=1, cutoff=0.8)
+                hint = f" Did you mean {near[0]}?" if near else ""
+            self.error(f"unrecognized arguments: {' '.join(unknown)}.{hint}")
+        return parsed, unknown
 
     def error(self, message):
         stop = "" if message.endswith((".", "?")) else "."
         self.exit(2, f"error: {message}{stop} All flags: {self.prog} {self.all_flags}\n")
 
 
-def add_flags(parser, *sections, only=None, shown=None):
+def add_flags(
+    parser: argparse.ArgumentParser,
+    *sections: str,
+    only: Collection[str] | None = None,
+    shown: Collection[str] | None = None,
+) -> None:
     """Adds one flag per field of the named sections, grouped; flags that are not given are not in the parsed result.
 
     Args:
@@ -61,44 +80,41 @@ def add_flags(parser, *sections, only=None, shown=None):
             dest, kinds = f.name, allowed_types(SECTIONS[name], f.name)
             if not f.metadata["flag"] or (only is not None and dest not in only):
                 continue
-            flags = ["--" + dest.replace("_", "-"), *f.metadata["also"]]
-            text = f.metadata["help"] if shown is None or dest in shown else argparse.SUPPRESS
-            kwargs = {"dest": dest, "default": argparse.SUPPRESS}
+            kwargs = {"dest": dest, "default": argparse.SUPPRESS, "help": argparse.SUPPRESS}
+            if shown is None or dest in shown:
+                kwargs["help"] = f.metadata["help"] if bool in kinds else _help(f)
             if bool in kinds:
-                group.add_argument(*flags, action=argparse.BooleanOptionalAction, help=text, **kwargs)
-                continue
-            if text is argparse.SUPPRESS:
-                pass
-            elif f.default not in (None, "", ()):
-                text += f" (default: {f.default}{_changed_by(dest)})"
-            elif _changed_by(dest):
-                text = f"{text[:-1]}{_changed_by(dest)})"  # These help texts end with "(default: ...)".
-            if f.metadata["convert"]:
-                metavar = f.metadata["metavar"]
-                group.add_argument(*flags, nargs="+", action="append", metavar=metavar, help=text, **kwargs)
-                continue
-            kind = next(t for t in kinds if t is not types.NoneType)
-            metavar = None if f.metadata["choices"] else {int: "N", float: "X", str: "TEXT"}[kind]
-            group.add_argument(*flags, type=kind, choices=f.metadata["choices"], metavar=metavar, help=text, **kwargs)
+                kwargs |= {"action": argparse.BooleanOptionalAction}
+            elif f.metadata["convert"]:
+                kwargs |= {"nargs": "+", "action": "append", "metavar": f.metadata["metavar"]}
+            else:
+                kind = next(t for t in kinds if t is not types.NoneType)
+                choices = f.metadata["choices"]
+                metavar = None if choices else {int: "N", float: "X", str: "TEXT"}[kind]
+                kwargs |= {"type": kind, "choices": choices, "metavar": metavar}
+            group.add_argument("--" + dest.replace("_", "-"), *f.metadata["also"], **kwargs)
 
 
-def _changed_by(name):
-    """The presets and recipes that replace a default, for `--help`."""
-    changes = {**PRESETS, **RECIPES}
-    changed = [f"{key}: {values[name]}" for key, values in changes.items() if name in values]
-    return "; " + ", ".join(changed) if changed else ""
+def _help(f):
+    """The help text of a field, with its default and the presets and recipes that replace it."""
+    text, changes = f.metadata["help"], {**PRESETS, **RECIPES}.items()
+    changed = ", ".join(f"{key}: {values[f.name]}" for key, values in changes if f.name in values)
+    changed = f"; {changed}" if changed else ""
+    if f.default not in (None, "", ()):
+        return f"{text} (default: {f.default}{changed})"
+    return f"{text[:-1]}{changed})" if changed else text  # The text ends with "(default: ...)".
 
 
-def file_stamp(path):
+def file_stamp(path: str | os.PathLike) -> tuple[int, int] | None:
     """What changes when a file is written or replaced; None without a file."""
     with contextlib.suppress(OSError):
-        found = os.stat(path)
-        return found.st_mtime_ns, found.st_ino
+        status = os.stat(path)
+        return status.st_mtime_ns, status.st_ino
     return None
 
 
 @contextlib.contextmanager
-def user_errors(hint=""):
+def user_errors(hint: str | Callable[[], str] = "") -> Iterator[None]:
     """A context around a command: errors that the user can fix end it with a message instead of a traceback.
 
     What the library logs is printed. The exit status is 2 for an error, 130 for Ctrl-C, 143 for SIGTERM and 141 for a
@@ -122,9 +138,11 @@ def user_errors(hint=""):
         _close_standard_output()
         raise SystemExit(128 + signal.SIGPIPE) from error
     except (ValueError, OSError, ImportError, MemoryError) as error:
-        if isinstance(error, ImportError) and "pip install" not in str(error):
-            raise  # Our messages about missing packages say what to install; this package is broken.
         message = str(error)
+        if isinstance(error, ImportError) and error.name in ("tensorflow", "tensorflow_text"):
+            message = NO_TENSORFLOW
+        elif isinstance(error, ImportError) and "pip install" not in message:
+            raise  # Our messages about missing packages say what to install; this package is broken.
         if isinstance(error, MemoryError):
             message = f"The memory is not enough for this. {message}".rstrip()
         if isinstance(error, UnicodeEncodeError):

@@ -1,39 +1,28 @@
 """Make a run of a public model, such as OPUS-MT."""
 
+import argparse
 import shlex
 
 from keras_transformer.training.run import Run
 from keras_transformer.transfer import FAMILIES
 
 
-def add_arguments(parser):
-    parser.add_argument(
-        "family",
-        choices=tuple(FAMILIES),
-        metavar="FAMILY",
-        help="opus-mt: any Marian model; m2m-100 or nllb: models of many languages",
-    )
-    parser.add_argument(
-        "folder", help="folder of transformers (config.json, ...) or of a Marian release (decoder.yml, ...)"
-    )
-    for side, more in (("source", "the language of all sources"), ("target", "the language to translate into")):
-        parser.add_argument(
-            f"--{side}-language", metavar="CODE", help=f"for m2m-100 and nllb: {more}, such as en or eng_Latn"
-        )
-    parser.add_argument("--run-dir", required=True, metavar="DIR", help="run folder to write, such as runs/opus-en-de")
-    parser.add_argument("--overwrite", action="store_true", help="replace the run in the run folder")
-    parser.add_argument(
-        "--trim-vocabulary",
-        action="store_true",
-        help="source and target get vocabularies of their own, with only the pieces that each can have",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    flag = parser.add_argument
+    help = "opus-mt: any Marian model; m2m-100 or nllb: models of many languages"
+    flag("family", choices=tuple(FAMILIES), metavar="FAMILY", help=help)
+    flag("folder", help="folder of transformers (config.json, ...) or of a Marian release (decoder.yml, ...)")
+    for side, what in (("source", "the language of all sources"), ("target", "the language to translate into")):
+        flag(f"--{side}-language", metavar="CODE", help=f"for m2m-100 and nllb: {what}, such as en or eng_Latn")
+    flag("--run-dir", required=True, metavar="DIR", help="run folder to write, such as runs/opus-en-de")
+    flag("--overwrite", action="store_true", help="replace the run in the run folder")
+    help = "source and target get vocabularies of their own, with only the pieces that each can have"
+    flag("--trim-vocabulary", action="store_true", help=help)
     for side in ("source", "target"):
-        parser.add_argument(
-            f"--trim-{side}", metavar="FILE", help=f"text of the {side}: keep only the pieces that it needs"
-        )
+        flag(f"--trim-{side}", metavar="FILE", help=f"text of the {side}: keep only the pieces that it needs")
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     from keras_transformer.text.lines import read_lines
 
     run = Run(arguments.run_dir)

@@ -17,27 +17,25 @@ from keras_transformer.commands.common import positive
 GRACE_SECONDS = 60
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=positive, default=2, metavar="N", help="processes (default: 2)")
     parser.add_argument("script", help="such as train_keras.py")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its flags, such as --strategy multi_worker")
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     """Starts the workers with their `TF_CONFIG`; when one fails, the others have `GRACE_SECONDS` to end."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(arguments.workers)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        addresses = [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]
+        for listener in sockets:
+            listener.bind(("127.0.0.1", 0))
+        addresses = [f"127.0.0.1:{listener.getsockname()[1]}" for listener in sockets]
     processes = []
     for index in range(arguments.workers):
         config = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
         environment = {**os.environ, "TF_CONFIG": json.dumps(config), "PYTHONUNBUFFERED": "1"}
-        call = [sys.executable, arguments.script, *arguments.arguments]
-        processes.append(
-            subprocess.Popen(call, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        )
+        call, output = [sys.executable, arguments.script, *arguments.arguments], subprocess.PIPE
+        processes.append(subprocess.Popen(call, env=environment, stdout=output, stderr=subprocess.STDOUT, text=True))
 
     def show(index):
         with processes[index].stdout as lines:

@@ -1,5 +1,6 @@
 """Draw positions, masks, attention, training and search."""
 
+import argparse
 import sys
 import tempfile
 from pathlib import Path
@@ -9,22 +10,17 @@ from keras_transformer.files import output_file
 from keras_transformer.pictures import PICTURES, PICTURES_WITHOUT_RUN
 
 
-def add_arguments(parser):
-    parser.add_argument("kind", choices=(*PICTURES, "all"), help=f"one of: {', '.join(PICTURES)}, all", metavar="KIND")
-    parser.add_argument("run", nargs="?", help=f"folder of a trained run (not for {', '.join(PICTURES_WITHOUT_RUN)})")
-    parser.add_argument(
-        "--text", type=text, help="the sentence that the pictures show (default: one of the run's test set)"
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    flag = parser.add_argument
+    flag("kind", choices=(*PICTURES, "all"), help=f"one of: {', '.join(PICTURES)}, all", metavar="KIND")
+    flag("run", nargs="?", help=f"folder of a trained run (not for {', '.join(PICTURES_WITHOUT_RUN)})")
+    flag("--text", type=text, help="the sentence that the pictures show (default: one of the run's test set)")
     add_language_flag(parser)
-    parser.add_argument(
-        "--output", default="pictures", metavar="DIR", help="folder for the pictures (default: pictures)"
-    )
-    parser.add_argument(
-        "--format", default="png", choices=("png", "svg", "pdf"), help="(default: png; animations: gif)"
-    )
+    flag("--output", default="pictures", metavar="DIR", help="folder for the pictures (default: pictures)")
+    flag("--format", default="png", choices=("png", "svg", "pdf"), help="(default: png; animations: gif)")
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     from keras_transformer.pictures.figures import empty_figure
 
     empty_figure()  # An error if Matplotlib is missing, before TensorFlow is loaded.
@@ -60,5 +56,5 @@ def _animated(picture):
         return path.read_bytes()
 
 
-def hint(arguments):
+def hint(arguments: argparse.Namespace) -> str:
     return ""

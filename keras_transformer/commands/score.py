@@ -1,31 +1,27 @@
 """Score a run with sacreBLEU (BLEU and chrF)."""
 
+import argparse
+
 from keras_transformer.commands.common import add_ensemble_flag, add_search_flags, both_or_none, check_outputs, load
 from keras_transformer.files import output_file
 from keras_transformer.training.run import Run
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    flag = parser.add_argument
     add_search_flags(parser)
     add_ensemble_flag(parser)
-    parser.add_argument("--source", metavar="FILE", help="text to translate (default: the run's test set)")
-    parser.add_argument("--reference", metavar="FILE", help="its translation, line by line")
-    parser.add_argument("--output", metavar="FILE", help="file for the translations (default: none)")
-    parser.add_argument("--bleu-tokenize", metavar="NAME", help="sacreBLEU's tokenizer (default: the run's)")
-    parser.add_argument(
-        "--log-probs", metavar="FILE", help="file for the model's log probabilities of each reference and its tokens"
-    )
-    parser.add_argument(
-        "--confidence", action="store_true", help="print how well the confidence of words tells right from wrong ones"
-    )
-    parser.add_argument(
-        "--calibrate",
-        action="store_true",
-        help="fit the confidence to this text and store it in the run, as training does with the validation text",
-    )
+    flag("--source", metavar="FILE", help="text to translate (default: the run's test set)")
+    flag("--reference", metavar="FILE", help="its translation, line by line")
+    flag("--output", metavar="FILE", help="file for the translations (default: none)")
+    flag("--bleu-tokenize", metavar="NAME", help="sacreBLEU's tokenizer (default: the run's)")
+    flag("--log-probs", metavar="FILE", help="file for the model's log probabilities of each reference and its tokens")
+    flag("--confidence", action="store_true", help="print how well the confidence of words tells right from wrong ones")
+    help = "fit the confidence to this text and store it in the run, as training does with the validation text"
+    flag("--calibrate", action="store_true", help=help)
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     from keras_transformer.data.corpora import load_corpus, read_parallel
 
     both_or_none(arguments, "source", "reference")
@@ -46,7 +42,7 @@ def run(arguments):
             "a text with --source and --reference."
         )
     of_one = {"--output": arguments.output, "--log-probs": arguments.log_probs, "--calibrate": arguments.calibrate}
-    received = [name for name, given in of_one.items() if given]
+    received = [name for name, value in of_one.items() if value]
     if len(texts) > 1 and received:
         raise ValueError(
             f"The run has {len(texts)} test sets, and {', '.join(of_one)} are for one. Received: {received[0]}. Name "
@@ -77,14 +73,14 @@ def _score_text(arguments, translator, text):
         with output_file(path) as output:
             output.writelines((next(rows) if all(pair) else "") + "\n" for pair in text.lines)
 
-    def scored(one):
-        tokens = (f"{token} {x:.4f}" for token, x in zip(one.tokens, one.token_log_probs, strict=True))
-        return "\t".join([f"{one.log_prob:.4f}", *tokens])
+    def row(scored):
+        tokens = (f"{token} {x:.4f}" for token, x in zip(scored.tokens, scored.token_log_probs, strict=True))
+        return "\t".join([f"{scored.log_prob:.4f}", *tokens])
 
     if arguments.output:
         write(arguments.output, texts)
     if arguments.log_probs:
-        write(arguments.log_probs, map(scored, translator.score(sources, references, text.target_language)))
+        write(arguments.log_probs, map(row, translator.score(sources, references, text.target_language)))
     tokenize = arguments.bleu_tokenize or Run(arguments.run).config().data.sacrebleu_tokenizer()
     print(f"{text}, {len(sources):,} sentences:\n{corpus_scores(texts, references, tokenize)}")
     if arguments.calibrate:
@@ -101,8 +97,8 @@ def _print_confidence(translator, sources, references, target_language):
 
     check_calibrated(translator)
     log_probs, right = judged_words(translator, sources, references, target_language)
-    found = translator.calibration(log_probs)
+    expected = translator.calibration(log_probs)
     print(
-        f"confidence: {len(right):,} words, {sum(right) / len(right):.1%} right, {found.mean():.1%} expected; "
-        f"calibration error {calibration_error(found, right):.3f}, ranking (AUC) {ranking(found, right):.3f}"
+        f"confidence: {len(right):,} words, {sum(right) / len(right):.1%} right, {expected.mean():.1%} expected; "
+        f"calibration error {calibration_error(expected, right):.3f}, ranking (AUC) {ranking(expected, right):.3f}"
     )

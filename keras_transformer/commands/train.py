@@ -5,8 +5,9 @@ import json
 import os
 import shlex
 import sys
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any
 
 from keras_transformer.commands.flags import FlagParser, add_flags, user_errors
 from keras_transformer.training.config import CHANGEABLE, ConfigError, RunConfig, read_config_file
@@ -20,7 +21,7 @@ COMMON += ("dropout", "num_beams")
 OTHER_RUNS = ("init_from", "vocabulary_from", "layers_from", "teacher")
 
 
-def makes_the_run_folder(strategy):
+def makes_the_run_folder(strategy: str) -> bool:
     """Whether this process is the first of several workers, or the only one. Works before TensorFlow is imported."""
     try:
         config = json.loads(os.environ.get("TF_CONFIG") or "{}")
@@ -38,7 +39,7 @@ def makes_the_run_folder(strategy):
     return strategy == "auto" or int(os.environ.get("SLURM_PROCID", 0)) == 0
 
 
-def parse(argv):
+def parse(argv: list[str] | None) -> tuple[Run, RunConfig, bool, bool, bool]:
     """The `Run`, its `RunConfig`, and whether to resume, to overwrite and to export."""
     argv = sys.argv[1:] if argv is None else argv
     short = bool({"-h", "--help"} & set(argv)) and "all" not in argv
@@ -58,13 +59,14 @@ def parse(argv):
         + ", ".join("--" + name.replace("_", "-") for name in sorted(CHANGEABLE))
         + "; other changes would make it another run.",
     )
-    parser.add_argument("--run-dir", metavar="DIR", help="run folder to write (default: runs/DATASET-PRESET)")
-    parser.add_argument("--preset", default=argparse.SUPPRESS, help=f"size of the model: {', '.join(PRESETS)}")
-    parser.add_argument("--config", metavar="FILE", help="JSON file of settings, such as the config.json of a run")
-    parser.add_argument("--resume", action="store_true", help="continue the run in the run folder, exactly")
-    parser.add_argument("--overwrite", action="store_true", help="replace the run in the run folder")
+    flag = parser.add_argument
+    flag("--run-dir", metavar="DIR", help="run folder to write (default: runs/DATASET-PRESET)")
+    flag("--preset", default=argparse.SUPPRESS, help=f"size of the model: {', '.join(PRESETS)}")
+    flag("--config", metavar="FILE", help="JSON file of settings, such as the config.json of a run")
+    flag("--resume", action="store_true", help="continue the run in the run folder, exactly")
+    flag("--overwrite", action="store_true", help="replace the run in the run folder")
     help = argparse.SUPPRESS if short else "write no SavedModel at the end"
-    parser.add_argument("--no-export", action="store_true", help=help)
+    flag("--no-export", action="store_true", help=help)
     add_flags(parser, "data", "tokenizer", "model", "training", "search", shown=COMMON if short else None)
     flags = vars(parser.parse_args(argv))
     names = ("run_dir", "config", "resume", "overwrite", "no_export")
@@ -74,12 +76,14 @@ def parse(argv):
     return run, config, resume, overwrite, not no_export
 
 
-def claimed(run, config, resume, overwrite):
+def claimed(run: Run, config: RunConfig, resume: bool, overwrite: bool) -> AbstractContextManager:
     """The context in which this process may write the run; see `Run.claimed`. Of several workers, the first writes."""
     return run.claimed(overwrite, resume) if makes_the_run_folder(config.training.strategy) else nullcontext()
 
 
-def configure(flags, file, run_dir=None, resume=False):
+def configure(
+    flags: dict[str, Any], file: dict[str, Any], run_dir: Path | str | None = None, resume: bool = False
+) -> tuple[Run, RunConfig]:
     """The `Run` and its `RunConfig`, from settings of the command line and of a file; writes nothing.
 
     Raises:
@@ -90,8 +94,8 @@ def configure(flags, file, run_dir=None, resume=False):
         other.check_trained(for_vocabulary=name == "vocabulary_from")
     init, vocabulary, layers = (others[name].config() if name in others else None for name in OTHER_RUNS[:3])
     config = RunConfig.make(flags, file, init, vocabulary, layers)
-    own = "own" if config.data.train else config.data.dataset
-    run = Run(run_dir or Path("runs", f"{own}-{config.preset}"))
+    dataset = "own" if config.data.train else config.data.dataset
+    run = Run(run_dir or Path("runs", f"{dataset}-{config.preset}"))
     if resume:
         run.check_resumable()
         config = run.config().resumed({**file, **flags})
@@ -105,10 +109,11 @@ def configure(flags, file, run_dir=None, resume=False):
     return run, config
 
 
-def quoted(path):
+def quoted(path: Run | Path | str) -> str:
+    """A path as a word of a shell's command."""
     return shlex.quote(str(path))
 
 
-def command(run):
+def command(run: Run) -> str:
     """The command that resumes a run."""
     return f"python -m keras_transformer train --run-dir {quoted(run)} --resume"

@@ -1,72 +1,50 @@
 """Translate a file, a pipe, or what you type."""
 
+import argparse
 import contextlib
 import functools
 import sys
 import warnings
 
-from keras_transformer.commands.common import (
-    add_ensemble_flag,
-    add_search_flags,
-    check_outputs,
-    load,
-    open_output,
-    positive,
-    text,
-)
+from keras_transformer.commands import common
+from keras_transformer.commands.common import positive, text
 
 
-def add_arguments(parser):
-    add_search_flags(parser)
-    add_ensemble_flag(parser)
-    parser.add_argument(
-        "--input", metavar="FILE", help="text, one sentence per line, plain or .gz (default: standard input)"
-    )
-    parser.add_argument("--output", metavar="FILE", help="file for the translations (default: standard output)")
-    parser.add_argument("--num-hypotheses", type=positive, default=1, metavar="N", help="best translations per line")
-    parser.add_argument("--scores", action="store_true", help="write the score and a tab before every translation")
-    parser.add_argument(
-        "--confidence",
-        action="store_true",
-        help="write the share of words that are probably right, from 0 to 1, and a tab before every translation",
-    )
-    parser.add_argument(
-        "--alignments",
-        action="store_true",
-        help="write a tab and source-target pairs of token indices after every translation",
-    )
-    parser.add_argument("--prefix", type=text, metavar="TEXT", help="text that every translation must begin with")
-    parser.add_argument(
-        "--document",
-        action="store_true",
-        help="translate the input as one text: split it into sentences, keep line breaks and bullets",
-    )
-    parser.add_argument(
-        "--format",
-        choices=("text", "html", "xml"),
-        default="text",
-        help="html or xml: translate a document and keep its markup (default: text)",
-    )
-    parser.add_argument(
-        "--glossary",
-        metavar="FILE",
-        help="terms that are always translated in the same way: a term, a tab and its translation in every line",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    flag = parser.add_argument
+    common.add_search_flags(parser)
+    common.add_ensemble_flag(parser)
+    flag("--input", metavar="FILE", help="text, one sentence per line, plain or .gz (default: standard input)")
+    flag("--output", metavar="FILE", help="file for the translations (default: standard output)")
+    flag("--num-hypotheses", type=positive, default=1, metavar="N", help="best translations per line")
+    flag("--scores", action="store_true", help="write the score and a tab before every translation")
+    help = "write the share of words that are probably right, from 0 to 1, and a tab before every translation"
+    flag("--confidence", action="store_true", help=help)
+    help = "write a tab and source-target pairs of token indices after every translation"
+    flag("--alignments", action="store_true", help=help)
+    flag("--prefix", type=text, metavar="TEXT", help="text that every translation must begin with")
+    help = "translate the input as one text: split it into sentences, keep line breaks and bullets"
+    flag("--document", action="store_true", help=help)
+    help = "html or xml: translate a document and keep its markup (default: text)"
+    flag("--format", choices=("text", "html", "xml"), default="text", help=help)
+    help = "terms that are always translated in the same way: a term, a tab and its translation in every line"
+    flag("--glossary", metavar="FILE", help=help)
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     from tqdm import tqdm
 
     from keras_transformer.text.lines import Problems, lines, open_input
 
-    check_outputs([arguments.output], [arguments.input, arguments.glossary], [arguments.run, *arguments.ensemble])
+    inputs, runs = [arguments.input, arguments.glossary], [arguments.run, *arguments.ensemble]
+    common.check_outputs([arguments.output], inputs, runs)
     if arguments.document or arguments.format != "text":
         return _translate_document(arguments)
     name = arguments.input or "standard input"
     problems, count = Problems(name), 0
     with open_input(arguments.input) as file, contextlib.ExitStack() as stack:
-        translator = load(arguments)
-        output = stack.enter_context(open_output(arguments.output))  # Opened only when the model is loaded.
+        translator = common.load(arguments)
+        output = stack.enter_context(common.open_output(arguments.output))  # Opened only when the model is loaded.
         # disable=None: tqdm shows no bar unless standard error is a terminal.
         progress = stack.enter_context(tqdm(unit=" lines", disable=True if file.isatty() else None))
         for chunk in _typed() if file.isatty() else lines(file, name):
@@ -96,18 +74,16 @@ def _translate_document(arguments):
     from keras_transformer.text.markup_tree import declared_encoding
 
     others = {"--scores": arguments.scores, "--alignments": arguments.alignments, "--prefix": arguments.prefix}
-    others["--confidence"] = arguments.confidence
-    others["--num-hypotheses"] = arguments.num_hypotheses > 1
-    received = [name for name, given in others.items() if given]
-    if received:
+    others |= {"--confidence": arguments.confidence, "--num-hypotheses": arguments.num_hypotheses > 1}
+    if received := [name for name, value in others.items() if value]:
         name = "--document" if arguments.document else f"--format {arguments.format}"
         raise ValueError(f"{name} writes one text, so it takes none of {', '.join(others)}. Received: {received[0]}.")
     encoding_of = functools.partial(declared_encoding, is_html=arguments.format == "html")
     text = read_text(arguments.input, None if arguments.format == "text" else encoding_of)
-    translator = load(arguments)
+    translator = common.load(arguments)
     if arguments.format != "text":
         translate_markup = translator.translate_html if arguments.format == "html" else translator.translate_xml
-        with open_output(arguments.output) as output, warnings.catch_warnings(record=True) as caught:
+        with common.open_output(arguments.output) as output, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("ignore")
             warnings.filterwarnings("always", ".* lack parts that must not change")
             output.write(translate_markup(text))
@@ -118,7 +94,7 @@ def _translate_document(arguments):
 
     parts = split_text(translator, text)
     with (
-        open_output(arguments.output) as output,
+        common.open_output(arguments.output) as output,
         tqdm(total=len(parts) // 2, unit=" sentences", disable=None) as progress,
     ):
         translations = []

@@ -252,6 +252,24 @@ def test_a_mistyped_flag_of_a_command_is_named_with_the_one_that_was_meant(capsy
     )
 
 
+@pytest.mark.parametrize(
+    ("argv", "hint"),
+    [
+        (["train", "--train-source", "A"], "--train-source A. --train-source is now --train A B. All flags: "),
+        (["train", "--general-test-target=A"], "=A. --general-test-target is now --general-test A B. All flags: "),
+        (["train", "--accumulate", "2"], "2. --accumulate is now --gradient-accumulation-steps. All flags: "),
+        (["translate", "run", "--decoding-max-length=9"], "--decoding-max-length is now --max-target-length. All "),
+        (["export", "saved_model", "run", "--xla"], "--xla. --xla is now --jit-compile. All flags: "),
+        (["translate", "run", "--train-source", "A"], "arguments: --train-source A. All flags: "),  # It never had it.
+    ],
+)
+def test_a_flag_that_was_renamed_is_named_with_its_new_name(capsys, argv, hint):
+    with pytest.raises(SystemExit, match="2"):
+        main(argv)
+    error = capsys.readouterr().err
+    assert error.startswith("error: unrecognized arguments: --") and hint in error
+
+
 # Errors within a command.
 
 
@@ -275,6 +293,20 @@ def test_pictures_need_matplotlib_before_anything_is_loaded(tmp_path, monkeypatc
     with pytest.raises(SystemExit, match="2"):
         main(["plot", "attention", str(tmp_path / "no run")])
     assert capsys.readouterr().err == "error: Matplotlib is not installed. Try: pip install matplotlib\n"
+
+
+@pytest.mark.parametrize("target", ["saved_model", "tflite", "web"])
+def test_an_export_without_tensorflow_says_what_works(monkeypatch, capsys, target):
+    """As where `pip install` leaves TensorFlow out."""
+    monkeypatch.setattr("keras_transformer.commands.export.load", lambda arguments: None)
+    for name in [name for name in sys.modules if name.startswith("keras_transformer.export.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    with pytest.raises(SystemExit, match="2"):
+        main(["export", target, "run", "--output", "folder"])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: TensorFlow and tensorflow-text are not installed: exports need them")
+    assert line.endswith("on other platforms, layers and models work on JAX, with KERAS_BACKEND=jax.")
 
 
 def test_an_output_that_cannot_hold_a_character_says_how_to_change_it(capsys):
