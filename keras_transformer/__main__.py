@@ -22,7 +22,7 @@ def main(argv: list[str] | None = None) -> int:
     if not argv:
         parser().print_help(sys.stderr)
         return 2
-    arguments = parser().parse_args(argv)
+    arguments = parser(argv[0]).parse_args(argv)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     output = vars(arguments).get("output")
     one_file = output and not arguments.hint and (not os.path.exists(output) or os.path.isfile(output))
@@ -37,20 +37,24 @@ def main(argv: list[str] | None = None) -> int:
         return arguments.function(arguments)
 
 
-def parser() -> FlagParser:
-    """The parser of all commands; `train` has its own."""
+def parser(command: str | None = None) -> FlagParser:
+    """The parser of one command, or of all if there is none of that name; `train` has its own."""
     top = FlagParser(prog="python -m keras_transformer", description="A Transformer that translates.")
     among = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     among.add_parser("train", help="train a translator (the same as train_keras.py)", add_help=False)
-    for name in COMMANDS:
+    for name in [name for name in COMMANDS if _name(name) == command] or COMMANDS:
         module = importlib.import_module(f"keras_transformer.commands.{name}")
         help = module.__doc__.splitlines()[0]
-        command = among.add_parser(name.removesuffix("_model"), help=help[0].lower() + help[1:-1], description=help)
+        parser = among.add_parser(_name(name), help=help[0].lower() + help[1:-1], description=help)
         # `hint(arguments)` says what to do after an interruption, if it is not that the output was not changed. The
         # targets of `export` have a function each.
-        command.set_defaults(function=vars(module).get("run"), hint=vars(module).get("hint"))
-        module.add_arguments(command)
+        parser.set_defaults(function=vars(module).get("run"), hint=vars(module).get("hint"))
+        module.add_arguments(parser)
     return top
+
+
+def _name(module):
+    return module.removesuffix("_model")  # `import` cannot be the name of a module.
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ _FILES = ("--train", "--val", "--test", "--general", "--general-test")
 RENAMED = {f"{flag}-{side}": f"{flag} A B" for flag in _FILES for side in ("source", "target")}
 RENAMED |= {"--accumulate": "--gradient-accumulation-steps", "--xla": "--jit-compile"}
 RENAMED |= {"--decoding-max-length": "--max-target-length"}
+ALARM = getattr(signal, "SIGALRM", None)  # None on Windows.
 NO_TENSORFLOW = (
     "TensorFlow and tensorflow-text are not installed: exports need them, and they exist only for Linux and Apple "
     "silicon; on other platforms, layers and models work on JAX, with KERAS_BACKEND=jax."
@@ -124,7 +125,7 @@ def user_errors(hint: str | Callable[[], str] = "") -> Iterator[None]:
         hint: what to do next, a string or a function that returns it; printed after an interruption or a file error.
             Defaults to nothing.
     """
-    before, alarm = {}, signal.getsignal(signal.SIGALRM)
+    before, alarm = {}, ALARM and signal.getsignal(ALARM)
     interrupt = functools.partial(_interrupt, sys._getframe(2), hint)  # The frame of the caller's `with`.
     with contextlib.suppress(ValueError):  # Only the main thread can set a signal handler.
         before[signal.SIGTERM] = signal.signal(signal.SIGTERM, interrupt)
@@ -159,9 +160,9 @@ def user_errors(hint: str | Callable[[], str] = "") -> Iterator[None]:
     except KeyboardInterrupt as error:
         raise SystemExit(_interrupted(isinstance(error, _Terminated), hint)) from error
     finally:
-        if signal.getsignal(signal.SIGALRM) is not alarm:  # `_interrupt` has set it.
+        if ALARM and signal.getsignal(ALARM) is not alarm:  # `_interrupt` has set it.
             signal.setitimer(signal.ITIMER_REAL, 0)
-            before[signal.SIGALRM] = alarm
+            before[ALARM] = alarm
         for number, handler in before.items():
             if handler is not None:  # None: not set by Python, which cannot set it again.
                 signal.signal(number, handler)
@@ -213,8 +214,8 @@ def _interrupt(command, hint, number, frame):
         file = frame.f_code.co_filename
         if file.startswith("<frozen importlib"):
             os._exit(_interrupted(terminated, hint))
-        if file.startswith(("<frozen abc", "<frozen _collections_abc")):
-            signal.signal(signal.SIGALRM, lambda _, later: _interrupt(command, hint, number, later))
+        if ALARM and file.startswith(("<frozen abc", "<frozen _collections_abc")):
+            signal.signal(ALARM, lambda _, later: _interrupt(command, hint, number, later))
             signal.setitimer(signal.ITIMER_REAL, 0.01)
             return
         frame = frame.f_back

@@ -33,12 +33,11 @@ class MultiHeadAttention(DenseLayers):
     `attention(x)` is self-attention: one matrix product gives queries, keys and values.
     `attention(query, value)` is cross-attention: one product gives keys and values.
     `attention(query, value, key)` takes the keys from a third tensor, with three products.
-    The first call fixes which of the three it is, because it sets the shapes of the weights.
-
-    Arguments are in the order of `keras.layers.MultiHeadAttention`. Two of its arguments are missing: `attention_axes`,
-    because a sequence has one axis here, and `flash_attention`, because Keras chooses fused attention itself. Unlike
-    the Keras layer, this layer never removes the Keras mask of its inputs, so a second layer that reads the same tensor
-    still sees it. The output carries the mask of the query.
+    The first call fixes which of the three it is, because it sets the shapes of the weights. Arguments are in the order
+    of `keras.layers.MultiHeadAttention`. Two of its arguments are missing: `attention_axes`, because a sequence has one
+    axis here, and `flash_attention`, because Keras chooses fused attention itself. Unlike the Keras layer, this layer
+    never removes the Keras mask of its inputs, so a second layer that reads the same tensor still sees it. The output
+    carries the mask of the query.
 
     Args:
         num_heads: number of heads, N.

@@ -122,7 +122,8 @@ class Transformer(DistributedFit, keras.Model):
         activation = keras.activations.get(activation)
         dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         target_vocabulary_size = target_vocabulary_size or vocabulary_size
-        layers = self._make_layers(config, activation, dtype)
+        classes = self.encoder_block_class, self.decoder_block_class
+        layers = _layers(classes, config, activation, dtype)
         encoder_token_ids = keras.Input((None,), dtype="int32", name="encoder_token_ids")
         decoder_token_ids = keras.Input((None,), dtype="int32", name="decoder_token_ids")
         x = layers["encoder_embedding"](_with_language(encoder_token_ids, source_language_token_id))
@@ -148,32 +149,6 @@ class Transformer(DistributedFit, keras.Model):
         self.max_length = max_length if position_type == "learned" else None
         self.source_language_token_id = source_language_token_id
         self.vocabulary_size, self.target_vocabulary_size = vocabulary_size, target_vocabulary_size
-
-    def _make_layers(self, config, activation, dtype):
-        """The layers by the names of their attributes. They are made before the attributes can be set."""
-        of_embeddings = {name: config[name] for name in OF_EMBEDDINGS}
-        embedding = partial(PositionalEmbedding, **of_embeddings, dtype=dtype)
-        of_blocks = {**{name: config[name] for name in OF_BLOCKS}, "activation": activation, "dtype": dtype}
-        target_vocabulary_size = config["target_vocabulary_size"] or config["vocabulary_size"]
-        layers = {}
-        if config["tie_embeddings"] == "all":
-            layers["encoder_embedding"] = embedding(config["vocabulary_size"], name="embedding")
-            layers["decoder_embedding"] = layers["encoder_embedding"]
-        else:
-            tied = config["tie_embeddings"] == "target"
-            layers["encoder_embedding"] = embedding(
-                config["vocabulary_size"], output_bias=False, name="encoder_embedding"
-            )
-            layers["decoder_embedding"] = embedding(target_vocabulary_size, name="decoder_embedding", tie_weights=tied)
-        numbers = config["num_layers"], config["num_decoder_layers"] or config["num_layers"]
-        classes = self.encoder_block_class, self.decoder_block_class
-        for side, cls, number in zip(("encoder", "decoder"), classes, numbers, strict=True):
-            layers[f"{side}_blocks"] = [cls(name=f"{side}_block_{i}", **of_blocks) for i in range(number)]
-            # With pre-norm the sum of all residuals is not normalised yet; with post-norm it is.
-            epsilon, name = config["layer_norm_epsilon"], f"{side}_norm"
-            norm = keras.layers.LayerNormalization(epsilon=epsilon, dtype=dtype, name=name)
-            layers[name] = norm if config["normalize_first"] else None
-        return layers
 
     def __call__(self, inputs, *args, **kwargs):
         if args and hasattr(args[0], "shape"):
@@ -414,6 +389,30 @@ class Decoder:
     def lengthen(self, cache: Any, max_length: int) -> Any:
         """The cache with room for `max_length` positions."""
         return {**cache, "self": [block.lengthen(max_length, self.num_beams) for block in cache["self"]]}
+
+
+def _layers(block_classes, config, activation, dtype):
+    """The layers of a `Transformer` by the names of its attributes, which cannot be set before it is made of them."""
+    of_embeddings = {name: config[name] for name in OF_EMBEDDINGS}
+    embedding = partial(PositionalEmbedding, **of_embeddings, dtype=dtype)
+    of_blocks = {**{name: config[name] for name in OF_BLOCKS}, "activation": activation, "dtype": dtype}
+    target_vocabulary_size = config["target_vocabulary_size"] or config["vocabulary_size"]
+    layers = {}
+    if config["tie_embeddings"] == "all":
+        layers["encoder_embedding"] = embedding(config["vocabulary_size"], name="embedding")
+        layers["decoder_embedding"] = layers["encoder_embedding"]
+    else:
+        tied = config["tie_embeddings"] == "target"
+        layers["encoder_embedding"] = embedding(config["vocabulary_size"], output_bias=False, name="encoder_embedding")
+        layers["decoder_embedding"] = embedding(target_vocabulary_size, name="decoder_embedding", tie_weights=tied)
+    numbers = config["num_layers"], config["num_decoder_layers"] or config["num_layers"]
+    for side, cls, number in zip(("encoder", "decoder"), block_classes, numbers, strict=True):
+        layers[f"{side}_blocks"] = [cls(name=f"{side}_block_{i}", **of_blocks) for i in range(number)]
+        # With pre-norm the sum of all residuals is not normalised yet; with post-norm it is.
+        epsilon, name = config["layer_norm_epsilon"], f"{side}_norm"
+        norm = keras.layers.LayerNormalization(epsilon=epsilon, dtype=dtype, name=name)
+        layers[name] = norm if config["normalize_first"] else None
+    return layers
 
 
 def _through(blocks, norm, x, *sequences, scores=(), **padding_masks):

@@ -87,12 +87,11 @@ class Translator:
             )
         begins_with_tag = model.source_language_token_id is not None
         tokenizers = source_tokenizer, target_tokenizer or source_tokenizer
-        self.model = model
+        self.model, self.source_language = model, source_language
         self.source_tokenizer, self.target_tokenizer = tokenizers
         self.codec = Codec(*tokenizers, max_source_length, target_language, begins_with_tag)
         self.search = BatchedSearch(model, self.codec, one_of("jit_compile", jit_compile, ("auto", True, False)))
         self.scorer = Scorer(model, self.codec)
-        self.source_language = source_language
         self.settings = SearchSettings().replace(**settings)
         terms = glossary if isinstance(glossary, Glossary | None) else Glossary(glossary)
         self.find = TextSearch(self.codec, self.search, terms)

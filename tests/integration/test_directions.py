@@ -112,7 +112,7 @@ def test_no_translation_contains_a_tag(two_way):
     """Not even of a model that would write nothing else."""
     keras_model = two_way.model
     tags = set(two_way.tokenizer.languages.values())
-    settings = {"return_scores": True, "sampling": True, "temperature": 1e6, "num_hypotheses": 20, "seed": 3}
+    settings = {"return_scores": True, "sampling": True, "temperature": 1e6, "num_hypotheses": 20, "sampling_seed": 3}
     found = two_way.translator.translate(["a dog"], **settings)[0]
     used = {i for hypothesis in found for i in hypothesis.token_ids}
     assert len(used) > keras_model.target_vocabulary_size / 2 and not used & tags
