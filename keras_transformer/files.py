@@ -153,6 +153,11 @@ def full_disk_named(path: str | Path) -> Iterator[None]:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
 
 
+def cache_folder(*names: str) -> Path:
+    """A folder for what can be made again, beside Keras' own: in `keras_transformer` of `$KERAS_HOME` or `~/.keras`."""
+    return Path(os.environ.get("KERAS_HOME") or Path.home() / ".keras", "keras_transformer", *names)
+
+
 def remove(path: Path) -> None:
     """Removes a file, a link or a whole folder; the target of a link stays."""
     if path.is_dir() and not path.is_symlink():

@@ -343,7 +343,7 @@ def cache(request):
 
     def build(folder):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("XDG_CACHE_HOME", str(folder))
+            patch.setenv("KERAS_HOME", str(folder))
             web.built_page()
 
     left_out = {"node_modules", "__pycache__"}

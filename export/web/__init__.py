@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from keras_transformer.export import ExportError
 from keras_transformer.export.run_tflite import check_litert
-from keras_transformer.files import MANIFEST, FileError, cached_folder, hashes, new_folder
+from keras_transformer.files import MANIFEST, FileError, cache_folder, cached_folder, hashes, new_folder
 
 if TYPE_CHECKING:  # A page is built without Keras.
     from keras_transformer.translation.translator import Translator
@@ -108,7 +108,7 @@ def model_folder(quantize: str) -> str:
 def built_page() -> Path:
     """The folder of the page without models. The first call builds it with npm.
 
-    The folder is in `keras_transformer/` of `$XDG_CACHE_HOME`, by default `~/.cache`. Its name has a hash of the page's
+    The folder is in `page` of `keras_transformer.files.cache_folder`. Its name has a hash of the page's
     sources, so that another version of the package builds its own. The folder is the same on all machines and can be
     copied from one to another.
 
@@ -124,8 +124,7 @@ def built_page() -> Path:
     digest = hashlib.sha256()
     for name, content in sources.items():
         digest.update(f"{name}\n{len(content)}\n".encode() + content)
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "keras_transformer"
-    folder = cache / f"web-{digest.hexdigest()[:16]}"
+    folder = cache_folder("page", digest.hexdigest()[:16])
     try:
         return cached_folder(folder, lambda temporary: _build(sources, temporary, folder))
     except ExportError:
@@ -133,7 +132,7 @@ def built_page() -> Path:
     except FileError as error:
         raise ExportError(
             f"The page is built once and kept in the user's cache. {error} "
-            "XDG_CACHE_HOME can name another folder for the cache."
+            "KERAS_HOME can name another folder for the cache."
         ) from error
 
 

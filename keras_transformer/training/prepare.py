@@ -4,7 +4,6 @@ import itertools
 import logging
 import os
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ from keras_transformer.data.corpora import Corpus, ParallelText, load_corpus
 from keras_transformer.data.encoding import Progress, encode_pairs, encoded_in
 from keras_transformer.data.masking import word_pairs
 from keras_transformer.data.storage import EncodedPairs, report
+from keras_transformer.files import cache_folder
 from keras_transformer.text.placeholders import NUM_PLACEHOLDERS
 from keras_transformer.text.tokenizer import Tokenizer
 from keras_transformer.training.config import ConfigError, RunConfig
@@ -138,7 +138,7 @@ def encode(text: ParallelText, tokenizers: Sequence[Tokenizer], config: RunConfi
     cleaner = Cleaner.of(data, text.direction) if clean else None
     tokenizers, cache = (tokenizers[0], tokenizers[-1]), data.cache_dir
     if cache is None and text.num_bytes > LARGE_TEXT:
-        cache = Path(os.environ.get("KERAS_HOME", Path.home() / ".keras"), "keras_transformer")
+        cache = cache_folder()
     if cache is None or not text.num_bytes:
         if cleaner:
             cleaner.find_duplicates(text.lines)

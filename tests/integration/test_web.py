@@ -56,7 +56,7 @@ def export(golden, cache, tflite, path, **arguments):
         return folder, share
 
     with pytest.MonkeyPatch.context() as patch:  # Not for long: others cache there, too, such as Chromium.
-        patch.setenv("XDG_CACHE_HOME", str(cache))
+        patch.setenv("KERAS_HOME", str(cache))
         patch.setattr("keras_transformer.export.tflite.export_tflite", exported)
         return export_web(golden.translator, path, source_length=LENGTH, target_length=2 * LENGTH, **arguments)
 
@@ -682,7 +682,7 @@ def test_a_report_measures_the_page_of_a_run(golden, cache, site, tmp_path, monk
     pairs = list(zip(golden.texts, golden.translator.translate(golden.texts), strict=True))
     pairs += [(" ".join(side) for side in zip(*pairs[:2], strict=True)), ("", "")]  # Two sentences, and none.
     text = ParallelText([tuple(pair) for pair in pairs], "test")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    monkeypatch.setenv("KERAS_HOME", str(cache))
     monkeypatch.setattr(report, "load_corpus", lambda data: SimpleNamespace(test=[text]))
     monkeypatch.setattr(report, "FORMS", {})
     monkeypatch.setattr(report, "BROWSER_FORMS", {"browser float32": ("web", "none")})
@@ -852,14 +852,14 @@ def programs(tmp_path, monkeypatch):
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setenv("LOG", str(tmp_path / "log"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path / "cache"))
     return write
 
 
 MISSING = {
     "nothing": (
         {},
-        r"no `node` on the PATH\. Install Node\.js 18 or newer, which brings npm, or copy \S+/web-\w+ from",
+        r"no `node` on the PATH\. Install Node\.js 18 or newer, which brings npm, or copy \S+/page/\w+ from",
     ),
     "no npm": ({"node": NODE}, r"no `npm` on the PATH\. Install Node\.js 18 or newer, which brings npm, or copy"),
     "old": ({"node": "print('v16.20.2')", "npm": NPM}, r"Node\.js v16\.20\.2\. Install Node\.js 18 or newer"),
@@ -867,13 +867,13 @@ MISSING = {
     "no registry": (
         {"node": NODE, "npm": failing(UNREACHABLE)},
         r"network request to \S+/esbuild failed, reason: getaddrinfo ENOTFOUND registry\.npmjs\.org\. "
-        r"Export again when npm's registry can be reached, or copy \S+/web-\w+ from a machine where",
+        r"Export again when npm's registry can be reached, or copy \S+/page/\w+ from a machine where",
     ),
     "forged": ({"node": NODE, "npm": failing(FORGED)}, r"Integrity checksum failed when using sha512: .* Export again"),
     "silent": ({"node": NODE, "npm": "raise SystemExit(3)"}, r"exit status 3\. Export again"),
     "no build": (
         {"node": failing(UNRESOLVED), "npm": NPM},
-        r"Error \[ERR_MODULE_NOT_FOUND\]: Cannot find package 'esbuild' .*\. If it fails again, copy \S+/web-\w+ from",
+        r"Error \[ERR_MODULE_NOT_FOUND\]: Cannot find package 'esbuild' .*\. If it fails again, copy \S+/page/\w+ from",
     ),
 }
 
@@ -883,13 +883,13 @@ def test_why_the_page_cannot_be_built_and_what_to_do(programs, tmp_path, found, 
     programs(**found)
     with pytest.raises(ExportError, match=f"Received: {message}"):
         built_page()
-    assert list((tmp_path / "cache" / "keras_transformer").iterdir()) == []
+    assert list((tmp_path / "cache" / "keras_transformer" / "page").iterdir()) == []
 
 
 def test_the_page_is_built_once_and_then_needs_no_npm(programs, tmp_path, capfd):
     programs(node=NODE, npm=NPM)
     page = built_page()
-    assert page.parent == tmp_path / "cache" / "keras_transformer"
+    assert page.parent == tmp_path / "cache" / "keras_transformer" / "page"
     assert sorted(file.name for file in page.iterdir()) == [MANIFEST, "worker.js"]
     assert capfd.readouterr().err == f"Building the page with npm, once, in {page} ...\n"
     for name in ("node", "npm"):
@@ -930,7 +930,7 @@ pathlib.Path("node_modules/half").write_text("half")
             assert process.poll() is None
             time.sleep(0.01)
         process.kill()
-    lock = os.open(tmp_path / "cache" / "keras_transformer", os.O_RDONLY)
+    lock = os.open(tmp_path / "cache" / "keras_transformer" / "page", os.O_RDONLY)
     with pytest.raises(BlockingIOError):  # That npm holds it.
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     os.close(lock)
@@ -944,7 +944,7 @@ pathlib.Path("node_modules/half").write_text("half")
 def test_a_cache_that_cannot_be_used_is_named(programs, tmp_path):
     programs(node=NODE, npm=NPM)
     (tmp_path / "cache").write_text("a file")
-    with pytest.raises(ExportError, match=r"Cannot write to \S+/web-\w+: .*\. XDG_CACHE_HOME can name another folder"):
+    with pytest.raises(ExportError, match=r"Cannot write to \S+/page/\w+: .*\. KERAS_HOME can name another folder"):
         built_page()
     (tmp_path / "cache").unlink()
     manifest = built_page() / MANIFEST

@@ -90,7 +90,7 @@ def test_the_file_of_strings_takes_a_target_language(device, sides):
 
 
 def test_the_page_has_a_list_of_languages(two_way, sides, cache, opened, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    monkeypatch.setenv("KERAS_HOME", str(cache))
     lengths = {"source_length": 40, "target_length": 40}
     folder, _ = web.export_web(two_way.translator, tmp_path / "site", ["none"], num_beams=2, **lengths)
     monkeypatch.undo()

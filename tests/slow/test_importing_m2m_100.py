@@ -102,7 +102,7 @@ def test_the_page_answers_as_python_does(translator, cache, opened, tmp_path, mo
     """It first shows the steps of greedy search, then the result of beam search."""
     from keras_transformer.export import web
 
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    monkeypatch.setenv("KERAS_HOME", str(cache))
     lengths = {"source_length": 24, "target_length": 24}
     folder, _ = web.export_web(translator, tmp_path / "site", ["none"], num_beams=3, **lengths)
     monkeypatch.undo()

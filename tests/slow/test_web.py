@@ -21,7 +21,7 @@ def test_the_command_reports_every_form_of_a_run(golden, cache, has_chromium, tm
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     command = [sys.executable, "-m", "keras_transformer", "report", str(golden.run_dir), "--browser"]
     command += ["--text", *map(str, texts), "--output", str(tmp_path / "report")]
-    environment = os.environ | {"XDG_CACHE_HOME": str(cache)}
+    environment = os.environ | {"KERAS_HOME": str(cache)}
     assert subprocess.run(command, env=environment, timeout=600).returncode == 0
     rows = json.loads((tmp_path / "report" / "report.json").read_text())
     assert [row["form"] for row in rows] == [*report.FORMS, *report.BROWSER_FORMS]
@@ -32,7 +32,7 @@ def test_the_command_reports_every_form_of_a_run(golden, cache, has_chromium, tm
 
 
 def test_a_page_is_verified_later(golden, cache, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    monkeypatch.setenv("KERAS_HOME", str(cache))
     site, shares = export_web(golden.translator, tmp_path / "site", source_length=20, target_length=40)
     found = list(verify(site, golden.translator))
     assert [(folder, share) for folder, share, _ in found] == [
@@ -48,7 +48,7 @@ def test_the_command_serves_what_it_wrote(golden, cache, tmp_path):
     command += ["--quantize", "none", "--num-beams", "1", "--source-length", "20", "--target-length", "20"]
     command += ["--serve", "--port", "0"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    environment = os.environ | {"XDG_CACHE_HOME": str(cache)}
+    environment = os.environ | {"KERAS_HOME": str(cache)}
     # Where the tests run in the background, Ctrl-C is ignored, and what they start inherits that.
     started = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), "env": environment}
     with subprocess.Popen(command, **started, **pipes) as process:

@@ -12,6 +12,7 @@ from keras_transformer import files
 from keras_transformer.files import (
     MANIFEST,
     FileError,
+    cache_folder,
     cached_folder,
     check_unchanged,
     foreign_files,
@@ -350,3 +351,12 @@ def test_what_killed_processes_have_left_in_a_cache_is_removed(tmp_path):
     (tmp_path / ".writing-a").mkdir()
     cached_folder(tmp_path / "a", lambda folder: (folder / "file").touch())
     assert names(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("home", ["elsewhere", "", None])
+def test_the_cache_is_in_the_folder_of_keras(home, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KERAS_HOME", raising=False)
+    if home is not None:
+        monkeypatch.setenv("KERAS_HOME", home and str(tmp_path / home))
+    assert cache_folder("page", "x") == tmp_path / (home or ".keras") / "keras_transformer" / "page" / "x"
