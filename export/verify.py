@@ -99,7 +99,7 @@ def verify_saved_model(path: Path | str, translator: Translator) -> int:
     if not metadata_file.is_file():
         raise ExportError(f"{path} is not an exported SavedModel: it has no metadata.json. Pass its version folder.")
     metadata = json.loads(metadata_file.read_text(encoding="utf-8"))
-    settings = SearchSettings(**metadata["settings"])
+    settings = _search_settings(metadata)
     texts = sentences(translator)
     strings = [text.decode("utf-8", errors="replace") for text in texts]
     with ServedModel(path) as served:
@@ -158,6 +158,14 @@ def _problems_with_signatures(served, translator, texts, strings, settings, num_
         ):
             if not same:
                 yield f"`{name}` of {text[:60]!r}: {str(right)[:300]} became {str(answer)[:300]}"
+
+
+def _search_settings(metadata):
+    """The `SearchSettings` of an export."""
+    try:
+        return SearchSettings().replace(**metadata["settings"])
+    except TypeError as error:
+        raise ExportError(f"An earlier version of the package exported this. {error} Export it again.") from error
 
 
 def _problems_with_documents(served, translator, texts):
@@ -264,7 +272,7 @@ def tflite_reference(translator: Translator, settings: dict[str, Any]) -> Transl
         jit_compile=False,
         source_language=settings["source_language"],
         target_language=settings["target_language"],
-        **settings["settings"],
+        **vars(_search_settings(settings)),
     )
     reference.shortlist = translator.shortlist
     return reference

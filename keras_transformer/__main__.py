@@ -38,18 +38,18 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def parser(command: str | None = None) -> FlagParser:
-    """The parser of one command, or of all if there is none of that name; `train` has its own."""
+    """The parser of a command, or of all without its name; `train` has its own."""
     top = FlagParser(prog="python -m keras_transformer", description="A Transformer that translates.")
     among = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     among.add_parser("train", help="train a translator (the same as train_keras.py)", add_help=False)
     for name in [name for name in COMMANDS if _name(name) == command] or COMMANDS:
         module = importlib.import_module(f"keras_transformer.commands.{name}")
         help = module.__doc__.splitlines()[0]
-        parser = among.add_parser(_name(name), help=help[0].lower() + help[1:-1], description=help)
+        command_parser = among.add_parser(_name(name), help=help[0].lower() + help[1:-1], description=help)
         # `hint(arguments)` says what to do after an interruption, if it is not that the output was not changed. The
         # targets of `export` have a function each.
-        parser.set_defaults(function=vars(module).get("run"), hint=vars(module).get("hint"))
-        module.add_arguments(parser)
+        command_parser.set_defaults(function=vars(module).get("run"), hint=vars(module).get("hint"))
+        module.add_arguments(command_parser)
     return top
 
 

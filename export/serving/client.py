@@ -31,7 +31,10 @@ _OUTPUTS = {
     "score": {"log_prob": (float, 1), "token_log_probs": (float, 2)},
 }
 # Those with a target language, of models of several directions. Those that translate say which one was used.
-_OUTPUTS |= {f"{name}_to": _OUTPUTS[name] | {"target_language": (str, 1)} for name in list(_OUTPUTS)[:3]}
+_OUTPUTS |= {
+    f"{name}_to": _OUTPUTS[name] | {"target_language": (str, 1)}
+    for name in ("translate", "translate_document", "translate_nbest")
+}
 _OUTPUTS |= {f"{name}_to": _OUTPUTS[name] for name in ("tokenize", "score")}
 _TYPES = {  # The name of a type, and which of its values are right.
     str: ("Unicode strings", re.compile("[^\ud800-\udfff]*").fullmatch),  # JSON can write half a character.
@@ -61,7 +64,7 @@ class ServedTranslation(NamedTuple):
 
 
 class _Client:
-    _address: str  # For messages.
+    _address: str  # Of the server; messages name it.
 
     def __init__(self, model, version, label, timeout):
         if version is not None and label is not None:

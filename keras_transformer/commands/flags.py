@@ -23,8 +23,9 @@ RENAMED |= {"--accumulate": "--gradient-accumulation-steps", "--xla": "--jit-com
 RENAMED |= {"--decoding-max-length": "--max-target-length"}
 ALARM = getattr(signal, "SIGALRM", None)  # None on Windows.
 NO_TENSORFLOW = (
-    "TensorFlow and tensorflow-text are not installed: exports need them, and they exist only for Linux and Apple "
-    "silicon; on other platforms, layers and models work on JAX, with KERAS_BACKEND=jax."
+    "TensorFlow or tensorflow-text is not installed, and this needs both. On Linux and Apple silicon: pip install "
+    "tensorflow tensorflow-text. Other platforms have no tensorflow-text: there, models train and translate on JAX, "
+    "with KERAS_BACKEND=jax."
 )
 
 
@@ -137,10 +138,10 @@ def user_errors(hint: str | Callable[[], str] = "") -> Iterator[None]:
         sys.stdout.flush()  # An error here would otherwise come while Python exits.
     except BrokenPipeError as error:  # The reader of our output, such as `head`, has stopped.
         _close_standard_output()
-        raise SystemExit(128 + signal.SIGPIPE) from error
+        raise SystemExit(141) from error  # 128 + SIGPIPE, which Windows does not have.
     except (ValueError, OSError, ImportError, MemoryError) as error:
         message = str(error)
-        if isinstance(error, ImportError) and error.name in ("tensorflow", "tensorflow_text"):
+        if isinstance(error, ModuleNotFoundError) and error.name in ("tensorflow", "tensorflow_text"):
             message = NO_TENSORFLOW
         elif isinstance(error, ImportError) and "pip install" not in message:
             raise  # Our messages about missing packages say what to install; this package is broken.
@@ -169,7 +170,7 @@ def user_errors(hint: str | Callable[[], str] = "") -> Iterator[None]:
 
 
 class _Messages(logging.Handler):
-    """Prints what the library logs; standard output is for results and progress."""
+    """Prints what the library logs. Errors of the output, such as a closed pipe, are raised and end the command."""
 
     def emit(self, record):
         print(self.format(record), file=sys.stderr if record.levelno >= logging.WARNING else sys.stdout, flush=True)

@@ -207,10 +207,10 @@ class MultiHeadAttention(DenseLayers):
 
     def _check_call(self, query, value=None, key=None, **given):
         """Checks what `build` cannot: the masks, and every call after the first."""
-        kind, shapes = _kind(value, key), {"query": shape_of(query), "value": shape_of(value), "key": shape_of(key)}
-        self._check_sequences(**shapes)
+        kind, shapes = _kind(value, key), (shape_of(query), shape_of(value), shape_of(key))
+        self._check_sequences(**dict(zip(("query", "value", "key"), shapes, strict=True)))
         self._check_built_by(kind)
-        _check_masks(self.num_heads, given, *shapes.values())
+        _check_masks(self.num_heads, given, *shapes)
 
     def _check_built_by(self, kind):
         if kind != self._built_by:
@@ -358,8 +358,8 @@ def _check_masks(num_heads, given, query_shape, value_shape, key_shape):
             "`key` and `value` must have the same length: each key has its value. "
             f"Received: key of shape {tuple(key_shape)}, value of shape {tuple(value_shape)}."
         )
-    for name, shape in {"mask": query_shape, "query": query_shape, "value": value_shape, "key": key_shape}.items():
-        name = name if name == "mask" else f"{name}_mask"
+    shapes = {"mask": query_shape, "query_mask": query_shape, "value_mask": value_shape, "key_mask": key_shape}
+    for name, shape in shapes.items():
         masks.check_padding_mask(name, given.get(name), shape)
     pairs = (query_shape[0], num_heads, query_shape[1], key_shape[1])
     masks.check_attention_mask("attention_mask", given.get("attention_mask"), pairs)

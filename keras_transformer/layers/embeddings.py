@@ -319,6 +319,7 @@ class PositionalEmbedding(keras.layers.Layer):
 
     @property
     def _table_length(self):
+        """The number of learned positions, or None."""
         return self.max_length if self.position_type == "learned" else None
 
     @property

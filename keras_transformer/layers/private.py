@@ -1,9 +1,9 @@
-"""Everything of Keras and TensorFlow that is not public and that this package uses; each has a test.
+"""What is not public in Keras and TensorFlow and is used here: each name has a test.
 
-Upper bounds of the versions in pyproject.toml exist because of these names.
+`DistributedFit` overrides one more, `_maybe_symbolic_build`, which has a test, too. The upper bounds of versions in
+pyproject.toml exist because of these names.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -25,7 +25,10 @@ def sublayers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
 
 
 def compute_loss(model: keras.Model, **arguments: Any) -> Any:
-    """`model.compute_loss`, whose result Keras divides by the number of replicas; also of models with an older form."""
+    """`model.compute_loss`, also of a model whose own does not take `training`.
+
+    Keras divides the result by the number of replicas.
+    """
     return model._compute_loss(**arguments)
 
 
@@ -47,5 +50,5 @@ def strategy_of(model: keras.Model) -> Any:
 
 def in_multi_worker_mode(strategy: Any) -> bool:
     """Whether several processes train together; False for None, and for a distribution of Keras."""
-    ask: Callable[[], bool] = getattr(getattr(strategy, "extended", None), "_in_multi_worker_mode", lambda: False)
-    return bool(ask())
+    extended = getattr(strategy, "extended", None)
+    return extended is not None and bool(extended._in_multi_worker_mode())

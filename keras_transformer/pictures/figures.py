@@ -262,7 +262,7 @@ def masked_attention(
     for axes, scores, title in zip(row, (before, after), ("without a mask", f"with the {mask_name}"), strict=True):
         scores = canvas.scores(scores, "(T, S)", query_tokens, key_tokens)
         image = canvas.heat_map(axes, scores)
-        for (i, j), value in np.ndenumerate(scores):
+        for (i, j), value in np.ndenumerate(scores) if len(key_tokens) <= 16 else ():
             text = f"{value:.2f}"[1:] if 0 < value < 0.995 else f"{value:.0f}"
             colour = "white" if value > 0.6 else "black" if value else "#999999"
             axes.text(j, i, text, **canvas.CENTRED, fontsize=6, color=colour)

@@ -73,9 +73,9 @@ def search(
         max_length: L, at least the largest of `limits`.
         settings: `SearchSettings`.
         num_hypotheses: number of hypotheses to return per sentence; or a tensor, see `beam_search`. Defaults to 1.
-        prefix: (B, P), tokens that the translations begin with, padded; then there is no shortlist. Defaults to None.
+        prefix: (B, P), tokens that the translations begin with, padded. Defaults to None. It rules out a shortlist.
         uniforms: (B, L), uniform random numbers in [0, 1), for sampling.
-        required: bool (B, N), placeholders that translations must have, from `placeholders_of`. Defaults to none.
+        required: bool (B, N), from `placeholders_of`: what translations must have. Defaults to None: no placeholders.
         vocabulary: `Vocabulary`. Defaults to one without placeholders and tags.
         cache: `"growing"` or `"fixed"`, see `keras_transformer.layers.caches`. Defaults to `"fixed"` on JAX and if XLA
             compiles the search, else to `"growing"`.
@@ -101,18 +101,18 @@ def search(
     required = required if vocabulary.num_placeholders else None
     shared = {"limits": limits, "prefix": prefix, "stages": stages, "required": required}
     shared["special_ids"] = vocabulary.special_ids(settings, with_placeholders=required is not None)
-    batch = ops.shape(encoder_token_ids)[0], max_length, settings
+    arguments = ops.shape(encoder_token_ids)[0], max_length, settings
     if num_beams > 1:
-        hypotheses = beam_search(decoder, *batch, num_hypotheses, jit_compile=jit_compile, **shared)
+        hypotheses = beam_search(decoder, *arguments, num_hypotheses, jit_compile=jit_compile, **shared)
     elif settings.sampling:
-        hypotheses = _penalised(sample(decoder, uniforms, max_length, settings, **shared), settings)
+        hypotheses = _with_length_penalty(sample(decoder, uniforms, max_length, settings, **shared), settings)
     else:
-        hypotheses = _penalised(greedy(decoder, *batch, jit_compile=jit_compile, **shared), settings)
+        hypotheses = _with_length_penalty(greedy(decoder, *arguments, jit_compile=jit_compile, **shared), settings)
     token_ids = hypotheses.token_ids
     return hypotheses._replace(token_ids=restored(token_ids, shortlisted.chosen) if shortlisted else token_ids)
 
 
-def _penalised(hypotheses, settings):
+def _with_length_penalty(hypotheses, settings):
     """Hypotheses of greedy search or sampling, with their scores divided as beam search divides them."""
     length = ops.cast(ops.sum(hypotheses.token_ids != PAD_TOKEN_ID, axis=-1), "float32")
     divisor = length_penalty_divisor(length, settings.length_penalty, settings.length_penalty_type)

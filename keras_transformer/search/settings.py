@@ -125,8 +125,8 @@ class SearchSettings(Settings):
         import numpy as np
         from keras import ops
 
-        # For one number TensorFlow is slow.
-        library, cast = (np, np.ndarray.astype) if isinstance(source_lengths, np.ndarray) else (ops, ops.cast)
+        is_array = isinstance(source_lengths, np.ndarray)  # For one number TensorFlow is slow.
+        library, cast = (np, np.asarray) if is_array else (ops, ops.cast)
         limits = library.floor(self.max_length_ratio * cast(source_lengths, "float32") + float(LENGTH_MARGIN))
         if self.max_target_length is not None:
             limits = library.minimum(limits, float(self.max_target_length))

@@ -1,4 +1,4 @@
-"""Every setting of a run: frozen dataclasses, JSON beside the weights; `command_line` makes flags of the fields.
+"""Every setting of a run: frozen dataclasses, JSON beside the weights; `commands.flags` makes flags of the fields.
 
 Priority: a flag overrides the `--config` file, then come the data set's recipe, the preset and the default. If a file
 names a preset and a data set, as the config.json of a run does, only its differences from these two are used. So with
@@ -274,7 +274,7 @@ def section_settings(name: str, flat: Mapping) -> dict:
 
 
 def _resolved(chosen, init=None):
-    """All settings that differ from the fields' defaults, from those that were chosen and from the layers below."""
+    """The settings that differ from the fields' defaults: those that were chosen, then those of the layers below."""
     if init is not None:
         return ChainMap(chosen, _inherited(init), _fine_tuning(init))
     return ChainMap(chosen, _recipe(chosen), _preset(chosen), _tied(chosen))
@@ -367,8 +367,9 @@ def read_json(path: str | Path) -> dict:
     return content
 
 
-# Names of settings in the config.json of older runs, whose section of the search has its own.
+# Names of settings in older files, and those in their section of the search, which was called "decoding".
 _RENAMED = {"accumulate": "gradient_accumulation_steps", "xla": "jit_compile"}
+_RENAMED |= {"decoding_max_length": "max_target_length"}
 _RENAMED_IN_DECODING = {"max_length": "max_target_length", "seed": "sampling_seed"}
 
 
@@ -376,8 +377,8 @@ def _read(path):
     """`read_json`; the section of the search in older runs gets its name of today."""
     content = read_json(path)
     if isinstance(content.get("decoding"), dict):
-        older = content.pop("decoding")
-        content["search"] = {_RENAMED_IN_DECODING.get(name, name): value for name, value in older.items()}
+        older = {_RENAMED_IN_DECODING.get(name, name): value for name, value in content.pop("decoding").items()}
+        content["search"] = older | content.get("search", {})
     return content
 
 

@@ -54,9 +54,9 @@ def copy_weights(
             norms = _of_both(f"{side}_norm", model, other)
             pairs += [*blocks, (f"normalisation of the {side}", *norms)]
     copied = []
-    for name, layer, source in pairs:
-        if layer and source and [w.shape for w in layer.weights] == [w.shape for w in source.weights]:
-            layer.set_weights(source.get_weights())
+    for name, layer, original in pairs:
+        if layer and original and [w.shape for w in layer.weights] == [w.shape for w in original.weights]:
+            layer.set_weights(original.get_weights())
             copied.append(name)
     if not copied:
         width = others_config["hidden_dim"]

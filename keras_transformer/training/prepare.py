@@ -1,4 +1,4 @@
-"""What a training reads: vocabularies, token ids of all texts, the number of them in a pass, what differs in each."""
+"""What a training reads: vocabularies, token ids, how many pairs a pass has, and what differs between passes."""
 
 import itertools
 import logging

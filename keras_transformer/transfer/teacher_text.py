@@ -101,7 +101,7 @@ class TeacherText:
             )
 
     def write(self, translate: Translate, lines: Iterable[str]) -> None:
-        """Translates those of all lines of the text that are not yet translated; prints how far it is."""
+        """Translates those of all lines of the text that are not yet translated; logs how far it is."""
         self.folder.mkdir(parents=True, exist_ok=True)
         part = self.folder / "hypotheses.jsonl.part"
         with locked(self.folder):

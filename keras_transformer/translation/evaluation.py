@@ -1,4 +1,4 @@
-"""What translations are worth, by sacreBLEU, and a trained run: scores of its test sets, confidences, examples.
+"""What translations are worth by sacreBLEU, and what a trained run is worth: its test sets, confidences, examples.
 
 Reference: "A Call for Clarity in Reporting BLEU Scores" (Post, 2018), for the signatures of scores.
 """

@@ -305,8 +305,8 @@ def test_an_export_without_tensorflow_says_what_works(monkeypatch, capsys, targe
     with pytest.raises(SystemExit, match="2"):
         main(["export", target, "run", "--output", "folder"])
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("error: TensorFlow and tensorflow-text are not installed: exports need them")
-    assert line.endswith("on other platforms, layers and models work on JAX, with KERAS_BACKEND=jax.")
+    assert line.startswith("error: TensorFlow or tensorflow-text is not installed, and this needs both.")
+    assert line.endswith("there, models train and translate on JAX, with KERAS_BACKEND=jax.")
 
 
 def test_an_output_that_cannot_hold_a_character_says_how_to_change_it(capsys):

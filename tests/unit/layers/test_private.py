@@ -1,5 +1,7 @@
 """Each name of Keras and TensorFlow that is not public does what this package relies on."""
 
+from types import SimpleNamespace
+
 import keras
 import numpy as np
 import pytest
@@ -89,9 +91,10 @@ def test_an_optimizer_sums_gradients_over_replicas_unless_they_are_summed():
     private.take_summed_gradients(optimizer)
     optimizer.apply_gradients([(ops.ones(()), weight)])
     assert asked == [True] and float(weight) == 1.0
-    scaled = keras.optimizers.LossScaleOptimizer(optimizer)
-    private.take_summed_gradients(scaled)
-    assert scaled.inner_optimizer is optimizer
+    inner = keras.optimizers.SGD(1.0)
+    inner._all_reduce_sum_gradients = lambda pairs: pytest.fail("summed again")
+    private.take_summed_gradients(keras.optimizers.LossScaleOptimizer(inner))
+    assert inner._all_reduce_sum_gradients([1]) == [1]
 
 
 @on_tensorflow
@@ -105,3 +108,5 @@ def test_a_model_knows_the_strategy_that_it_was_made_in():
     assert private.in_multi_worker_mode(strategy) is private.in_multi_worker_mode(None) is False
     worker = tf.distribute.MultiWorkerMirroredStrategy()  # Of one worker: without TF_CONFIG it is as one machine.
     assert private.in_multi_worker_mode(worker) is False
+    several = SimpleNamespace(_in_multi_worker_mode=lambda: True)
+    assert private.in_multi_worker_mode(SimpleNamespace(extended=several)) is True
