@@ -199,8 +199,8 @@ class RestClient(_Client):
         """Whether a version of the model is loaded; also False if no TensorFlow Serving answers."""
         try:
             states = self._answer("GET", self._status_address)["model_version_status"]
-            return any(state["state"] == "AVAILABLE" for state in states)
-        except (ServingError, KeyError, TypeError):
+            return any(state.get("state") == "AVAILABLE" for state in states)
+        except (ServingError, KeyError, TypeError, AttributeError):
             return False
 
     def _predict(self, signature, inputs):
@@ -223,7 +223,11 @@ class RestClient(_Client):
         url = address.replace("://", f"://{self._credentials}", 1)
         try:
             with _session(self.timeout) as http, http.request(method, url, timeout=self.timeout, **arguments) as answer:
-                body = answer.raw.read(MOST_BYTES + 1, decode_content=True)
+                body = bytearray()
+                for chunk in answer.iter_content(2**16):  # Unpacked piece by piece: a small answer may hold gigabytes.
+                    body += chunk
+                    if len(body) > MOST_BYTES:
+                        break
         except Timeout as error:
             raise ServingError(f"{address} did not answer within {self.timeout} seconds.") from error
         except (RequestException, HTTPError, ValueError) as error:

@@ -20,7 +20,7 @@ _FILES = ("--train", "--val", "--test", "--general", "--general-test")
 # Flags of earlier versions, and what they are now.
 RENAMED = {f"{flag}-{side}": f"{flag} A B" for flag in _FILES for side in ("source", "target")}
 RENAMED |= {"--accumulate": "--gradient-accumulation-steps", "--xla": "--jit-compile"}
-RENAMED |= {"--decoding-max-length": "--max-target-length"}
+RENAMED |= {"--decoding-max-length": "--max-target-length", "--max-length": "--max-target-length"}
 ALARM = getattr(signal, "SIGALRM", None)  # None on Windows.
 NO_TENSORFLOW = (
     "TensorFlow or tensorflow-text is not installed, and this needs both. On Linux and Apple silicon: pip install "

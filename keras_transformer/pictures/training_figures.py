@@ -20,7 +20,7 @@ def learning_rate(rates: Mapping[str, np.ndarray] | np.ndarray, warmup_steps: in
         warmup_steps: the step at which the rates are largest; it is marked.
     """
     figure, axes = canvas.single(7, 3.6)
-    named: dict = rates if isinstance(rates, Mapping) else {"": rates}
+    named: Mapping = rates if isinstance(rates, Mapping) else {"": rates}
     for (name, values), (colour, stroke) in zip(named.items(), itertools.cycle(canvas.STROKES)):
         axes.plot(canvas.array(name, values, "(steps)"), stroke, color=colour, label=name)
     axes.axvline(warmup_steps, color=canvas.GREY, linewidth=0.8)

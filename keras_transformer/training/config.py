@@ -367,18 +367,21 @@ def read_json(path: str | Path) -> dict:
     return content
 
 
-# Names of settings in older files, and those in their section of the search, which was called "decoding".
+# Names of settings in older files, and those in the section of the search, which was called "decoding".
 _RENAMED = {"accumulate": "gradient_accumulation_steps", "xla": "jit_compile"}
 _RENAMED |= {"decoding_max_length": "max_target_length"}
-_RENAMED_IN_DECODING = {"max_length": "max_target_length", "seed": "sampling_seed"}
+_RENAMED_IN_SEARCH = {"max_length": "max_target_length", "seed": "sampling_seed"}
 
 
 def _read(path):
     """`read_json`; the section of the search in older runs gets its name of today."""
     content = read_json(path)
-    if isinstance(content.get("decoding"), dict):
-        older = {_RENAMED_IN_DECODING.get(name, name): value for name, value in content.pop("decoding").items()}
-        content["search"] = older | content.get("search", {})
+    sections = [content[name] for name in ("decoding", "search") if isinstance(content.get(name), dict)]
+    if sections:
+        content.pop("decoding", None)
+        content["search"] = {
+            _RENAMED_IN_SEARCH.get(k, k): value for section in sections for k, value in section.items()
+        }
     return content
 
 

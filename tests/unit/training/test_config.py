@@ -302,8 +302,9 @@ def test_older_files_have_other_names_for_the_search_and_its_settings(tmp_path):
     long_names = {"decoding": {"decoding_max_length": 7, "sampling_seed": 5}, "data": {"max_length": 9}}
     assert read_config_file(write(tmp_path / "c.json", long_names)) == flat
     assert read_config_file(write(tmp_path / "c.json", {"decoding_max_length": 7})) == {"max_target_length": 7}
-    both = {"decoding": {"max_length": 7}, "search": {"num_beams": 3}}
-    assert read_config_file(write(tmp_path / "c.json", both)) == {"max_target_length": 7, "num_beams": 3}
+    both = {"decoding": {"max_length": 7}, "search": {"num_beams": 3, "seed": 5}}
+    flat = {"max_target_length": 7, "num_beams": 3, "sampling_seed": 5}
+    assert read_config_file(write(tmp_path / "c.json", both)) == flat
     whole = RunConfig.make(flat).to_dict()
     older = {**whole["search"], "max_length": 7, "seed": 5}
     del older["max_target_length"], older["sampling_seed"]
