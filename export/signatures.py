@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from keras_transformer.export.graph_codec import GraphCodec, known_ids
 from keras_transformer.export.verify import longest_target
-from keras_transformer.models.scoring import token_log_probs
+from keras_transformer.models.decoding import token_log_probs
 from keras_transformer.search.decoder import IMPOSSIBLE, NO_HYPOTHESIS, Decoder
 from keras_transformer.search.search import placeholders_of, search
 from keras_transformer.search.settings import SearchSettings

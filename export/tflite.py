@@ -53,7 +53,7 @@ from keras_transformer.export.signatures import graph_functions, mask_empty_inpu
 from keras_transformer.export.verify import SHARE, verify_tflite
 from keras_transformer.files import new_folder
 from keras_transformer.layers.caches import FixedCache
-from keras_transformer.models.scoring import token_log_probs
+from keras_transformer.models.decoding import token_log_probs
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.search.decoder import NO_HYPOTHESIS
 from keras_transformer.search.next_token import forbid

@@ -177,14 +177,10 @@ class PositionalEmbedding(keras.layers.Layer):
         self.hidden_dim = positive_integer("hidden_dim", hidden_dim)
         self.position_type = position_type
         self.max_length = None if max_length is None else positive_integer("max_length", max_length)
-        self.max_wavelength = max_wavelength
-        self.layout = layout
-        self.first_position = first_position
+        self.max_wavelength, self.layout, self.first_position = max_wavelength, layout, first_position
         self.dropout = rate("dropout", dropout)
         self.pad_token_id = pad_token_id
-        self.scale_embeddings = scale_embeddings
-        self.tie_weights = tie_weights
-        self.output_bias = output_bias
+        self.scale_embeddings, self.tie_weights, self.output_bias = scale_embeddings, tie_weights, output_bias
         self.embeddings_initializer = keras.initializers.get(embeddings_initializer)
         self.embeddings_regularizer = keras.regularizers.get(embeddings_regularizer)
         self.supports_masking = True
@@ -304,14 +300,7 @@ class PositionalEmbedding(keras.layers.Layer):
             return (*token_ids_shape[:-1], self.vocabulary_size)
         return (*token_ids_shape[:2], self.hidden_dim)
 
-    def compute_output_spec(
-        self,
-        token_ids: Tensor,
-        start_index: Any = 0,
-        positions: Tensor | None = None,
-        training: bool | None = None,
-        reverse: bool = False,
-    ) -> keras.KerasTensor:
+    def compute_output_spec(self, token_ids, start_index=0, positions=None, training=None, reverse=False):
         if not reverse:
             _check_length(token_ids.shape[1], start_index, positions, self._table_length)
         dtype = self.variable_dtype if reverse else self.compute_dtype

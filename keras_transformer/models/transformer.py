@@ -14,6 +14,7 @@ from keras_transformer.layers.base import Activation, Tensor, even_shares, posit
 from keras_transformer.layers.decoder_block import DecoderBlock
 from keras_transformer.layers.embeddings import PositionalEmbedding
 from keras_transformer.layers.encoder_block import EncoderBlock
+from keras_transformer.models.decoding import Decoder
 from keras_transformer.models.distributed_fit import DistributedFit
 from keras_transformer.settings import TIE_EMBEDDINGS, one_of
 
@@ -317,7 +318,7 @@ class Transformer(DistributedFit, keras.Model):
         num_beams: int = 1,
         cache: str = "growing",
         output_kernel: Tensor | None = None,
-    ) -> "Decoder":
+    ) -> Decoder:
         """The decoder of a batch of sources, for the search functions of `keras_transformer.search.decoder`.
 
         Args:
@@ -332,63 +333,6 @@ class Transformer(DistributedFit, keras.Model):
             A `Decoder`.
         """
         return Decoder(self, encoder_token_ids, max_length, num_beams, cache, output_kernel)
-
-
-class Decoder:
-    """A model and the sources that it translates: the decoder of a search, see `keras_transformer.search.decoder`.
-
-    Args:
-        model: a `Transformer`.
-        encoder_token_ids, max_length, num_beams, cache, output_kernel: see `Transformer.start_decoding`.
-
-    Attributes:
-        cache: the cache of the first step, a dict with `self`, from `Transformer.init_cache`, and `cross`, from
-            `Transformer.init_cross_cache`.
-    """
-
-    def __init__(
-        self,
-        model: Transformer,
-        encoder_token_ids: Tensor,
-        max_length: Any,
-        num_beams: int = 1,
-        cache: str = "growing",
-        output_kernel: Tensor | None = None,
-    ):
-        self.model, self.num_beams = model, num_beams
-        # A TensorFlow loop accepts a growing size only if its static size is unknown, so this 0 is computed.
-        length = ops.sum(encoder_token_ids[:0]) if cache == "growing" else max_length
-        self.cache = {
-            "self": model.init_cache(ops.shape(encoder_token_ids)[0], length, num_beams, cache),
-            "cross": model.init_cross_cache(*model.encode(encoder_token_ids)),
-        }
-        if cache == "fixed":
-            # Zeros that are computed from the input: a file for devices would store constant ones.
-            zero = ops.cast(ops.sum(encoder_token_ids) * 0, model.compute_dtype)
-            self.cache["self"] = keras.tree.map_structure(
-                lambda x: ops.broadcast_to(zero, ops.shape(x)), self.cache["self"]
-            )
-        # XLA and devices choose a layout for the product themselves. A single row needs no other one.
-        rows = None if encoder_token_ids.shape[0] is None else encoder_token_ids.shape[0] * num_beams
-        if output_kernel is None and cache == "growing" and rows != 1:
-            output_kernel = model.decoder_embedding.output_kernel()
-        self.output_kernel = output_kernel
-
-    def step(self, token_ids: Tensor, cache: Any, index: Tensor, ancestors: Tensor | None = None) -> tuple[Tensor, Any]:
-        """Logits (B * K, V) of the next token, and the cache for the next step; see `Transformer.decode_step`."""
-        hidden, cache = self.hidden_step(token_ids, cache, index, ancestors)
-        return self.model.decoder_embedding.project(hidden, self.output_kernel), cache
-
-    def hidden_step(
-        self, token_ids: Tensor, cache: Any, index: Tensor, ancestors: Tensor | None = None
-    ) -> tuple[Tensor, Any]:
-        """`step` without the projection: hidden states (B * K, D), and the cache for the next step."""
-        hidden, new = self.model.decode_hidden(token_ids, cache["self"], index, cache["cross"], ancestors)
-        return hidden, {**cache, "self": new}
-
-    def lengthen(self, cache: Any, max_length: int) -> Any:
-        """The cache with room for `max_length` positions."""
-        return {**cache, "self": [block.lengthen(max_length, self.num_beams) for block in cache["self"]]}
 
 
 def _layers(block_classes, config, activation, dtype):

@@ -5,7 +5,7 @@ from typing import Any
 
 from keras import ops
 
-from keras_transformer.models.scoring import token_log_probs
+from keras_transformer.models.decoding import token_log_probs
 from keras_transformer.text.confidence import word_log_probs
 from keras_transformer.text.special_ids import END_TOKEN_ID, shifted_right
 from keras_transformer.translation.batched_search import pad
