@@ -99,7 +99,9 @@ class GraphCodec:
         token_ids = tf.reshape(token_ids, [batch_size * count, -1])
         texts = self.codec.target_tokenizer.graph_detokenize(token_ids)
         if sentences.parts is not None:
-            source, parts, unchanged = (tf.repeat(x, count, axis=0) for x in sentences[1:4])
+            source, parts, unchanged = (
+                tf.repeat(x, count, axis=0) for x in (sentences.text, sentences.parts, sentences.unchanged)
+            )
             texts = graph_restored(tf.where(unchanged, source, texts), parts, source)
         return tf.reshape(texts, [batch_size, count])
 

@@ -30,7 +30,7 @@ from keras_transformer.training.run import Run
 TIMED = 100
 # Number of sentences that a run translates before it is the next run's turn.
 TURN = 10
-# The forms of a run: their names, what they are exported as, and the weights.
+# The forms of a run by name: how it is exported, and how its weights are stored.
 FORMS = {
     "Python, XLA": ("python", None),
     "SavedModel": ("saved_model", None),

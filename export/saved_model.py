@@ -66,6 +66,8 @@ def export_saved_model(
 ) -> Path:
     """Writes a SavedModel. Before it appears, its answers are compared with those of `translator`.
 
+    The top of this module lists the signatures.
+
     Args:
         translator: a translator on the TensorFlow backend.
         path: the folder of the servable; the SavedModel becomes its next numbered version, `path/1` at first.

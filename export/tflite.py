@@ -88,6 +88,8 @@ def export_tflite(
 ) -> tuple[Path, float]:
     """Writes a folder with `translator.tflite`, `translator.json` and the tokenizers, and `translator_text.tflite`.
 
+    The top of this module lists the signatures.
+
     Args:
         translator: a translator on the TensorFlow backend.
         path: the folder to write.

@@ -17,7 +17,7 @@ from keras_transformer.training.config import SECTIONS
 from keras_transformer.training.presets import PRESETS, RECIPES
 
 _FILES = ("--train", "--val", "--test", "--general", "--general-test")
-# Flags of earlier versions, and what they are now.
+# Flags of earlier versions, with their names of today.
 RENAMED = {f"{flag}-{side}": f"{flag} A B" for flag in _FILES for side in ("source", "target")}
 RENAMED |= {"--accumulate": "--gradient-accumulation-steps", "--xla": "--jit-compile"}
 RENAMED |= {"--decoding-max-length": "--max-target-length", "--max-length": "--max-target-length"}

@@ -124,7 +124,7 @@ class Transformer(DistributedFit, keras.Model):
         dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         target_vocabulary_size = target_vocabulary_size or vocabulary_size
         classes = self.encoder_block_class, self.decoder_block_class
-        layers = _layers(classes, config, activation, dtype)
+        layers = _layers(classes, {**config, "target_vocabulary_size": target_vocabulary_size}, activation, dtype)
         encoder_token_ids = keras.Input((None,), dtype="int32", name="encoder_token_ids")
         decoder_token_ids = keras.Input((None,), dtype="int32", name="decoder_token_ids")
         x = layers["encoder_embedding"](_with_language(encoder_token_ids, source_language_token_id))
@@ -340,7 +340,6 @@ def _layers(block_classes, config, activation, dtype):
     of_embeddings = {name: config[name] for name in OF_EMBEDDINGS}
     embedding = partial(PositionalEmbedding, **of_embeddings, dtype=dtype)
     of_blocks = {**{name: config[name] for name in OF_BLOCKS}, "activation": activation, "dtype": dtype}
-    target_vocabulary_size = config["target_vocabulary_size"] or config["vocabulary_size"]
     layers = {}
     if config["tie_embeddings"] == "all":
         layers["encoder_embedding"] = embedding(config["vocabulary_size"], name="embedding")
@@ -348,7 +347,9 @@ def _layers(block_classes, config, activation, dtype):
     else:
         tied = config["tie_embeddings"] == "target"
         layers["encoder_embedding"] = embedding(config["vocabulary_size"], output_bias=False, name="encoder_embedding")
-        layers["decoder_embedding"] = embedding(target_vocabulary_size, name="decoder_embedding", tie_weights=tied)
+        layers["decoder_embedding"] = embedding(
+            config["target_vocabulary_size"], name="decoder_embedding", tie_weights=tied
+        )
     numbers = config["num_layers"], config["num_decoder_layers"] or config["num_layers"]
     for side, cls, number in zip(("encoder", "decoder"), block_classes, numbers, strict=True):
         layers[f"{side}_blocks"] = [cls(name=f"{side}_block_{i}", **of_blocks) for i in range(number)]

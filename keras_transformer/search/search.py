@@ -92,9 +92,8 @@ def search(
     stages = _stages(encoder_token_ids, max_length, cache, jit_compile)
     num_beams = 1 if settings.sampling else settings.num_beams
     decoder = model.start_decoding(encoder_token_ids, stages[0].max_length, num_beams, cache)
-    shortlisted = None
-    if settings.shortlist and prefix is None:
-        decoder = shortlisted = _shortlisted(decoder, encoder_token_ids, settings.shortlist, num_beams, vocabulary)
+    shortlisted = _shortlisted(decoder, encoder_token_ids, settings.shortlist, num_beams, vocabulary, prefix)
+    decoder = shortlisted or decoder
     if vocabulary.begins_with_tag:  # Tags are among the first ids, which every shortlist has.
         tag = encoder_token_ids[:, :1]
         prefix = tag if prefix is None else ops.concatenate([tag, prefix], axis=1)
@@ -130,10 +129,12 @@ def _check(settings, vocabulary, num_hypotheses, uniforms):
         settings.check_num_hypotheses(num_hypotheses)
 
 
-def _shortlisted(decoder, encoder_token_ids, size, num_beams, vocabulary):
-    """The `ShortlistDecoder` of a batch."""
-    if not hasattr(decoder, "hidden_step"):
+def _shortlisted(decoder, encoder_token_ids, size, num_beams, vocabulary, prefix):
+    """The `ShortlistDecoder` of a batch; None without a shortlist and with a prefix."""
+    if size and not hasattr(decoder, "hidden_step"):
         raise ValueError(f"An ensemble has no shortlist. Received: settings with shortlist={size}.")
+    if not size or prefix is not None:
+        return None
     first = 1 + max([END_TOKEN_ID + vocabulary.num_placeholders, *vocabulary.tags])
     most = decoder.model.target_vocabulary_size
     size = min(max(size, first + 2 * num_beams), most)

@@ -71,9 +71,9 @@ class SentencePieceTokenizer(Tokenizer):
         self._segmentations = lru_cache(maxsize=50_000)(self._find_segmentations)
 
     @classmethod
-    def _train(cls, texts, vocabulary_size, *others):
-        """`others`: the kind, the seed, the number of placeholders, and languages."""
+    def _train(cls, texts, vocabulary_size, kind, seed, num_placeholders, languages=()):
         size = vocabulary_size or AUTOMATIC_VOCABULARY_SIZE
+        others = kind, seed, num_placeholders, languages
         try:
             return cls(_learn(texts, size, *others, exact=vocabulary_size is not None))
         except RuntimeError as error:

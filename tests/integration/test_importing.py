@@ -432,7 +432,7 @@ BROKEN = {
     "length": (change_json("generation_config.json", max_length="9"), "max_length must be a whole number"),
     "no length": (
         change_json("generation_config.json", max_length=1),
-        "generation_config.json .*`max_target_length` must be",
+        "generation_config.json .*max_length must be a whole number above 1",
     ),
     "two ends": (
         change_json("generation_config.json", eos_token_id=[0, 5]),

@@ -183,8 +183,8 @@ def german_verb(clause: Clause) -> tuple[str, str]:
 def german(clause: Clause, order: str = "statement", front: str = "") -> str:
     """A clause in German.
 
-    The finite verb comes second in a statement (after the subject, or after `front`, which moves the subject behind
-    the verb), first or after the question word in a "question", and last in a "subordinate" clause.
+    The finite verb comes second in a statement: after the subject, or between `front` and the subject. In a "question"
+    it comes first or after the question word, and in a "subordinate" clause last.
     """
     finite, bracket = german_verb(clause)
     subject = clause.subject.de[NOM]

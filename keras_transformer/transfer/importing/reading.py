@@ -185,8 +185,10 @@ def _search(path, generation, positions):
     names = "max_length", "max_new_tokens", "min_length", "min_new_tokens"
     lengths = {name: generation.get(name, 0) for name in names}
     for name, value in lengths.items():
-        if type(value) is not int or value < (name in generation and name.startswith("max")):
-            raise unfit(path, f"{name} must be a whole number above 0", value)
+        least = int(name in generation and name.startswith("max"))
+        least += name == "max_length" and least and not lengths["max_new_tokens"]  # It counts the start token.
+        if type(value) is not int or value < least:
+            raise unfit(path, f"{name} must be a whole number above {max(0, least - 1)}", value)
     settings = {
         "num_beams": generation.get("num_beams", 1),
         "length_penalty": generation.get("length_penalty", 1.0),

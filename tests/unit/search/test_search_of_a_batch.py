@@ -179,6 +179,8 @@ def test_a_shortlist_needs_a_table_and_one_model():
         found_by(Table(), {"shortlist": 5})
     with pytest.raises(ValueError, match=r"An ensemble has no shortlist\. Received: settings with shortlist=5"):
         found_by(Table(), {"shortlist": 5}, shortlist=object())
+    with pytest.raises(ValueError, match="An ensemble has no shortlist"):
+        found_by(Table(), {"shortlist": 5}, shortlist=object(), prefix=np.array([[7], [7]]))
 
 
 def test_a_search_checks_the_number_of_hypotheses():

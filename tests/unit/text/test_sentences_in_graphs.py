@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 from texts import LANGUAGES, SENTENCES, random_sentences
 
-from keras_transformer.text import graph, sentences
+from keras_transformer.text import graph, placeholders, sentences
 
 
 def in_graph(texts, language=None):
@@ -45,3 +45,8 @@ def test_long_sentences_are_cut_and_joined_in_a_graph(most):
     flat = [x for row in translated for x in row[1::2]]
     joined = graph.graph_joined(found, tf.constant(flat)).numpy()
     assert [text.decode() for text in joined] == [sentences.joined(row) for row in translated]
+
+
+def test_sentences_and_placeholders_are_cut_at_the_same_mark():
+    """`graph` cuts both in one place; their modules are copied alone, so each declares it."""
+    assert sentences.CUT == placeholders.CUT
