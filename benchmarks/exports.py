@@ -87,7 +87,7 @@ def export(name, folder, arguments):
     elif form == "tflite":
         from keras_transformer.export.tflite import export_tflite
 
-        export_tflite(translator, path / kind, kind, text_file=False)
+        export_tflite(translator, path / kind, kind)
     else:
         from keras_transformer.export.web import export_web
 

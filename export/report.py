@@ -271,7 +271,7 @@ def _exported(run, kind, quantize, scratch):
         return str(export_web(translator, path, [quantize])[0])
     from keras_transformer.export.tflite import export_tflite
 
-    return str(export_tflite(translator, path, quantize, text_file=False)[0])
+    return str(export_tflite(translator, path, quantize)[0])
 
 
 def up_to_date(export: Path, run: Run) -> bool:

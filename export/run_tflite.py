@@ -2,9 +2,9 @@
 
     python -m keras_transformer.export.run_tflite FOLDER/translator.tflite "a sentence"
 
-Needs `ai-edge-litert`, `numpy` and `sentencepiece`, and `translator.json` and the tokenizer in the folder of the file.
-Whole texts also need `regex` and keras_transformer/text/sentences.py, and models with placeholders (`num_placeholders`
-in `translator.json`) keras_transformer/text/placeholders.py: copy them, too, beside this file.
+Needs `ai-edge-litert` and `numpy`, and `translator.json` in the folder of the file. Whole texts also need `regex` and
+keras_transformer/text/sentences.py, and models with placeholders (`num_placeholders` in `translator.json`)
+keras_transformer/text/placeholders.py: copy them, too, beside this file.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class TFLiteTranslator:
     """A translator in one file. Threads can share it; they take turns.
 
     Args:
-        path: `translator.tflite`, with `translator.json` and the tokenizers beside it.
+        path: `translator.tflite`, with `translator.json` beside it.
         num_threads: Defaults to 1; one sentence is too little work for several threads. A server gets more from one
             translator for each of its own threads.
         target_language: of a model of several directions, one of `languages` in `translator.json`. Defaults to None:
@@ -68,29 +68,43 @@ class TFLiteTranslator:
                 f"{file} belongs to another model: source_length must be the length that {path.name} takes. "
                 f"Received: {self.settings['source_length']}, and a model that takes {list(map(int, shape))}."
             )
-        self._folder, self._tokenizers, languages = path.parent, None, self.settings["languages"]
+        self._path, languages = path, self.settings["languages"]
         language = target_language or self.settings["target_language"]
         if language is not None and language not in languages:
             known = ", ".join(languages) or "one, without a tag"
             raise ValueError(f"The model translates into: {known}. Received: target_language={language!r}.")
         self._tag = [] if language is None else [languages[language]]
 
-    def tokenizers(self) -> tuple[Any, Any]:
-        """SentencePiece processors of the source and of the target."""
-        if self._tokenizers is None:
-            import sentencepiece
+    def run(self, signature: str, **inputs: np.ndarray) -> dict[str, np.ndarray]:
+        """The outputs of a signature, arrays by name.
 
-            # One for a shared vocabulary, or source and target.
-            files = [self._folder / name for name in self.settings["tokenizers"]]
-            if not all(file.suffix == ".spm" and file.is_file() for file in files):
-                raise FileNotFoundError(f"{self._folder} has no SentencePiece tokenizer. Use `translate_ids`.")
-            try:
-                processors = [sentencepiece.SentencePieceProcessor(model_file=str(file)) for file in files]
-            except (RuntimeError, OSError) as error:
-                names = " and ".join(map(str, files))
-                raise ValueError(f"{names} cannot be used as a tokenizer: {_one_line(error)}") from error
-            self._tokenizers = processors[0], processors[-1]
-        return self._tokenizers
+        Raises:
+            ValueError: the file does not have the signature.
+        """
+        if signature not in self._runners:
+            raise ValueError(f"{self._path} takes no texts: its tokenizer is not SentencePiece. Use `translate_ids`.")
+        with self._lock:
+            return self._runners[signature](**inputs)
+
+    @property
+    def takes_language(self) -> bool:
+        """Whether `translate_text` takes `target_language`."""
+        return "target_language" in self._runners["translate_text"].get_input_details()
+
+    def padded(self, text: bytes) -> np.ndarray:
+        """A text as the file takes it, uint8 (1, N), cut or padded with zeros."""
+        room = np.zeros(self._runners["tokenize"].get_input_details()["text"]["shape"], np.uint8)
+        text = text[: room.size]
+        room[0, : len(text)] = np.frombuffer(text, np.uint8)
+        return room
+
+    def _tokenized(self, text):
+        """The token ids of a text, at most source_length - 1, and whether it has more."""
+        if "tokenize" not in self._runners:
+            self.run("tokenize")
+        found, room = self.run("tokenize", text=self.padded(text.encode())), self.settings["source_length"] - 1
+        size = min(int(found["length"][0]), room)
+        return found["token_ids"][0, :size].tolist(), int(found["length"][0]) > room
 
     def encode(self, text: str) -> Sentence:
         """The `Sentence` of a text.
@@ -108,16 +122,18 @@ class TFLiteTranslator:
             text, parts = placeholders.protect(text, count)
             if parts and not placeholders.has_words(text):
                 unchanged = placeholders.restored(text, parts)
-        ids, limit = self.tokenizers()[0].encode(text), self.settings["source_length"] - 1
+        (ids, truncated), limit = self._tokenized(text), self.settings["source_length"] - 1
         ids = self._tag + ids if ids else []
-        first = self.settings["end_token_id"] + 1
+        first, truncated = self.settings["end_token_id"] + 1, truncated or len(ids) > limit
         parts = [part if first + i in ids[:limit] else "" for i, part in enumerate(parts)]  # The rest is cut.
-        return Sentence(ids[:limit], text, parts, unchanged, len(ids) > limit and unchanged is None)
+        return Sentence(ids[:limit], text, parts, unchanged, truncated and unchanged is None)
 
     def decode(self, token_ids: Iterable[int], sentence: Sentence) -> str:
         """The translation of a `Sentence` from its token ids."""
-        special = {self.settings[f"{name}_token_id"] for name in ("pad", "start", "end")}
-        text = self.tokenizers()[1].decode([i for i in token_ids if i not in special])
+        padded = np.full((1, self.settings["target_length"]), self.settings["pad_token_id"], np.int32)
+        token_ids = list(token_ids)[: padded.size]
+        padded[0, : len(token_ids)] = token_ids
+        text = bytes(self.run("detokenize", translation_ids=padded)["text"]).rstrip(b"\0").decode()
         parts = sentence.parts
         return _beside("placeholders").restored(text, parts, source=sentence.text) if parts else text
 
@@ -133,9 +149,9 @@ class TFLiteTranslator:
         sentences = _beside("sentences")
 
         def fits(plain):
-            rows = [self.tokenizers()[0].encode(self.encode(text).text) for text in plain]
+            rows = [self._tokenized(self.encode(text).text) for text in plain]
             tag = bool(self.settings["languages"])  # Also with a tag before them.
-            return [len(ids) + tag < self.settings["source_length"] for ids in rows]
+            return [not more and len(ids) + tag < self.settings["source_length"] for ids, more in rows]
 
         parts = sentences.fitted(sentences.split(text, self.settings["source_language"]), fits)
         for i in range(1, len(parts), 2):
@@ -153,8 +169,7 @@ class TFLiteTranslator:
         padded = np.full((1, length), padding, np.int32)
         padded[0, : len(token_ids) + 1] = [*token_ids, end]
         beam = beam and "translate_beam" in self._runners
-        with self._lock:
-            outputs = self._runners["translate_beam" if beam else "translate"](token_ids=padded)
+        outputs = self.run("translate_beam" if beam else "translate", token_ids=padded)
         if beam:
             hypotheses, scores = outputs["hypothesis_ids"][0].tolist(), outputs["scores"][0].tolist()
         else:
@@ -196,15 +211,11 @@ def _settings(file):
             received = repr(settings.get(name))[:80]
             raise ValueError(f"{file} is not what the export writes: {name} must be {rule}. Received: {received}.")
 
-    def names(x):
-        return isinstance(x, list) and len(x) in (1, 2) and all(isinstance(y, str) and Path(y).name == y for y in x)
-
     for name in ("source_length", "target_length"):
         need(name, lambda x: type(x) is int and x > 0, "a whole number from 1 on")
     for name in ("pad_token_id", "start_token_id", "end_token_id"):
         need(name, lambda x: type(x) is int and x >= 0, "a whole number from 0 on")
     need("no_hypothesis_score", lambda x: type(x) is float, "a number")
-    need("tokenizers", names, "the names of one or two files beside it")
     for name in ("source_language", "target_language"):
         need(name, lambda x: x is None or isinstance(x, str), "a language code or null")
     need("languages", lambda x: isinstance(x, dict) and all(type(y) is int for y in x.values()), "numbers by name")
@@ -220,7 +231,7 @@ def main(argv: list[str] | None = None) -> int:
         prog="python -m keras_transformer.export.run_tflite", description="Translate with a TFLite file."
     )
     flag = parser.add_argument
-    flag("file", help="translator.tflite, with translator.json and the tokenizer beside it")
+    flag("file", help="translator.tflite, with translator.json beside it")
     flag("text", nargs="+", help="sentences")
     flag("--greedy", action="store_true", help="greedy search instead of beam search")
     flag("--nbest", action="store_true", help="all hypotheses, with their scores")

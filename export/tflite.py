@@ -1,12 +1,16 @@
-"""A translator for devices: TFLite files that take and return token ids and use only built-in operations.
+"""A translator for devices: one TFLite file, text in and text out, of built-in operations alone.
 
-The search of `keras_transformer.search.decoder`, with its loop and cache, is inside the file. Lengths are fixed,
-because some runtimes (LiteRT in a browser) take no variable lengths.
+The tokenizer and the search, with its loop and cache, are inside the file. Lengths are fixed, because some runtimes
+(LiteRT in a browser) take no variable lengths.
 
-Signatures of `translator.tflite`; S and L are the fixed lengths, K is the number of beams:
+Signatures; S and L are the fixed lengths, K is the number of beams, N and M are numbers of bytes:
 
 | signature | takes | returns |
 |---|---|---|
+| `translate_text` | `text` uint8 (1, N) | `translations` uint8 (K, M), `scores` float32 (K,), best first; `truncated` |
+| | | int32 (1,): whether the text was too long, 0 or 1 |
+| `tokenize` | `text` uint8 (1, N) | `token_ids` int32 (1, S), `length` int32 (1,): tokens of the whole text |
+| `detokenize` | `translation_ids` int32 (1, L) | `text` uint8 (1, M) |
 | `translate` | `token_ids` int32 (1, S) | `translation_ids` int32 (1, L), `score` float32 (1,): greedy search |
 | `translate_beam` | `token_ids` int32 (1, S) | `hypothesis_ids` int32 (1, K, L), `scores` float32 (1, K) |
 | `encode` | `token_ids` int32 (1, S) | `cross_keys`, `cross_values`, `cross_bias` float32 |
@@ -16,29 +20,23 @@ Signatures of `translator.tflite`; S and L are the fixed lengths, K is the numbe
 | | | where each head looked in the source to write each token |
 | `score` | `token_ids` int32 (1, S), `translation_ids` int32 (1, L) | `token_log_probs` float32 (1, L) |
 
+Texts are UTF-8, padded with zeros; of a text that fills all N bytes, the end may be missing. Bytes that are not UTF-8
+become U+FFFD. The signatures for texts are there for SentencePiece tokenizers.
+
 `token_ids` are the ids of a text, followed by the end token and padded with 0. The first caches are zeros. `logits` of
 tokens that no translation may have are about -1e9. If the vocabulary has placeholders
 (`keras_transformer.text.placeholders`), a translation has those of its source, each once; the application puts them
 into texts and out of translations, as `run_tflite` shows. For a model of several directions, the first of `token_ids`
 is the tag of the target language, from `languages` in `translator.json`; if `begins_with_tag` is true there, it is the
-first token of a translation, too, also step by step.
+first token of a translation, too, also step by step. `translate_text` of such a model also takes `target_language`
+int32 (1,), the tag; 0 stands for the language of the export.
 
-`translator_text.tflite` also contains the tokenizer, as operations of tensorflow-text, which the application must link
-(in Python: `tensorflow_text.tflite_registrar.SELECT_TFTEXT_OPS`):
-
-| signature | takes | returns |
-|---|---|---|
-| `translate` | `text` string (1,) | `translation` string (1,), `score` float32 (1,), `truncated` bool (1,) |
-| `translate_beam` | `text` string (1,) | `hypotheses` string (K,), `scores` float32 (K,), `truncated` bool (1,) |
-
-For a model of several directions, both also take `target_language` int32 (1,): the tag's id, as above.
-
-Hypotheses that do not exist are empty, with scores below -1e8. Both files carry `translator.json` as metadata.
+Hypotheses that do not exist are empty, with scores below -1e8. The file carries `translator.json` as metadata.
 """
 
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -50,6 +48,7 @@ import keras_transformer
 from keras_transformer.export import ExportError, check_exportable
 from keras_transformer.export.run_tflite import check_litert
 from keras_transformer.export.signatures import graph_functions, mask_empty_inputs
+from keras_transformer.export.tokenizer_graph import GraphTokenizer
 from keras_transformer.export.verify import SHARE, verify_tflite
 from keras_transformer.files import new_folder
 from keras_transformer.layers.caches import FixedCache
@@ -61,6 +60,7 @@ from keras_transformer.search.search import placeholders_of, search
 from keras_transformer.search.settings import LENGTH_MARGIN, SearchSettings
 from keras_transformer.text import placeholders
 from keras_transformer.text.markup_tree import INLINE, KEPT, OPAQUE
+from keras_transformer.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from keras_transformer.text.sentences import specification
 from keras_transformer.text.special_ids import (
     END_TOKEN_ID,
@@ -74,6 +74,8 @@ from keras_transformer.translation.translator import Translator
 
 PACKAGES = ("tensorflow", "keras")
 QUANTIZATIONS = ("none", "float16", "int8", "int8-per-channel")
+# N, for each token that a source may have. A token has four bytes in English, and ten in Hindi.
+BYTES_PER_TOKEN = 16
 
 
 def export_tflite(
@@ -83,10 +85,9 @@ def export_tflite(
     overwrite: bool = False,
     source_length: int = 64,
     target_length: int = 64,
-    text_file: bool | None = None,
     **settings,
 ) -> tuple[Path, float]:
-    """Writes a folder with `translator.tflite`, `translator.json` and the tokenizers, and `translator_text.tflite`.
+    """Writes a folder with `translator.tflite`, `translator.json` and the tokenizers.
 
     The top of this module lists the signatures.
 
@@ -100,8 +101,6 @@ def export_tflite(
         source_length: S, the maximum number of source tokens, the end token included; longer sources are cut. Defaults
             to 64.
         target_length: L, the maximum number of tokens of a translation, the end token included. Defaults to 64.
-        text_file: whether to write `translator_text.tflite`, too. Defaults to None: only for unigram tokenizers; others
-            do not exist as TFLite operations.
         **settings: `keras_transformer.search.settings.SearchSettings` by name. Default to the translator's.
 
     Returns:
@@ -114,39 +113,41 @@ def export_tflite(
     check_litert()
     settings = translator.settings.replace(**{**settings, "avoid_loops": False})  # The graph searches once.
     check_exportable(translator, settings)
-    _check_arguments(translator, quantize, source_length, target_length, text_file)
+    _check_arguments(translator, quantize, source_length, target_length)
     settings, facts, tokenizers = settings.within(target_length), {}, translator.codec.tokenizers
-    if text_file is None:
-        text_file = all(tokenizer.runs_on_devices for tokenizer in tokenizers)
+    graph_tokenizers = _graph_tokenizers(tokenizers)  # Before anything is written.
     with new_folder(path, overwrite, facts) as temporary:
         metadata = {"source_length": source_length, "target_length": target_length, "quantize": quantize}
         metadata |= {"tokenizers": save_tokenizers(temporary, tokenizers), **_metadata(translator, settings)}
         content = json.dumps(metadata, indent=2) + "\n"
         (temporary / "translator.json").write_text(content, encoding="utf-8")
-        for texts in (False, True) if text_file else (False,):
-            functions = device_functions(translator, settings, source_length, target_length, texts)
-            file = convert(translator.model, functions, quantize, custom=texts)
-            name = "translator_text.tflite" if texts else "translator.tflite"
-            (temporary / name).write_bytes(_with_metadata(file, content))
+        functions = device_functions(translator, settings, source_length, target_length, graph_tokenizers)
+        file = convert(translator.model, functions, quantize)
+        (temporary / "translator.tflite").write_bytes(_with_metadata(file, content))
         facts[SHARE] = verify_tflite(temporary, translator)
     return Path(path), facts[SHARE]
 
 
-def _check_arguments(translator, quantize, source_length, target_length, text_file):
+def _graph_tokenizers(tokenizers):
+    """A list of the `GraphTokenizer`s of the source and of the target; empty for tokenizers of other kinds."""
+    if not all(isinstance(tokenizer, SentencePieceTokenizer) for tokenizer in tokenizers):
+        return []
+    try:
+        graphs = [GraphTokenizer(tokenizer.model) for tokenizer in tokenizers]
+    except ValueError as error:
+        raise ExportError(str(error)) from error
+    return [graphs[0], graphs[-1]]
+
+
+def _check_arguments(translator, quantize, source_length, target_length):
     if quantize not in QUANTIZATIONS:
         raise ExportError(f"`quantize` must be one of {QUANTIZATIONS}. Received: {quantize!r}.")
-    longest, tokenizers = translator.model.max_length, translator.codec.tokenizers
+    longest = translator.model.max_length
     if min(source_length, target_length) < 2 or (longest and max(source_length, target_length) > longest):
         limit = f" and at most {longest}, the number of learned positions" if longest else ""
         raise ExportError(
             f"`source_length` and `target_length` must be at least 2{limit}. "
             f"Received: source_length={source_length}, target_length={target_length}."
-        )
-    if text_file and not all(tokenizer.runs_on_devices for tokenizer in tokenizers):
-        kinds = ", ".join(sorted({tokenizer.kind for tokenizer in tokenizers}))
-        raise ExportError(
-            "`text_file` needs unigram tokenizers without byte fallback: others do not exist as TFLite operations. "
-            f"Received: text_file=True, tokenizer {kinds}."
         )
 
 
@@ -175,36 +176,41 @@ def _metadata(translator, settings):
 
 
 def device_functions(
-    translator: Translator, settings: SearchSettings, source_length: int, target_length: int, texts: bool
+    translator: Translator,
+    settings: SearchSettings,
+    source_length: int,
+    target_length: int,
+    tokenizers: Sequence[GraphTokenizer],
 ) -> dict[str, Callable]:
-    """The functions of the signatures, for one sentence: they take token ids, or with `texts` strings."""
-    device = _Device(translator, settings, source_length, target_length)
+    """The functions of the signatures, for one sentence; those for texts need the tokenizers of source and target."""
+    device = _Device(translator, settings, source_length, target_length, tokenizers)
     source = tf.TensorSpec([1, source_length], tf.int32, name="token_ids")
     translation = tf.TensorSpec([1, target_length], tf.int32, name="translation_ids")
-    if texts:
-        specs = [tf.TensorSpec([1], tf.string, name="text")]
-        if translator.source_tokenizer.hidden_languages:
-            specs.append(tf.TensorSpec([1], tf.int32, name="target_language"))
-        functions = {"translate": (device.translate_text, specs), "translate_beam": (device.translate_text_beam, specs)}
-    else:
-        functions = {
-            "translate": (device.translate, [source]),
-            "translate_beam": (device.translate_beam, [source]),
-            "encode": (device.encode, [source]),
-            "decode_step": (device.decode_step, device.specs_of_a_step()),
-            "attention": (device.attention, [source, translation]),
-            "score": (device.score, [source, translation]),
-        }
+    text = tf.TensorSpec([1, BYTES_PER_TOKEN * source_length], tf.uint8, name="text")
+    tag = [tf.TensorSpec([1], tf.int32, name="target_language")] * bool(translator.source_tokenizer.hidden_languages)
+    functions = {
+        "translate": (device.translate, [source]),
+        "translate_beam": (device.translate_beam, [source]),
+        "encode": (device.encode, [source]),
+        "decode_step": (device.decode_step, device.specs_of_a_step()),
+        "attention": (device.attention, [source, translation]),
+        "score": (device.score, [source, translation]),
+    }
     if settings.num_beams == 1:
         del functions["translate_beam"]
+    if tokenizers:
+        functions["translate_text"] = device.translate_text, [text, *tag]
+        functions["tokenize"] = device.tokenize, [text]
+        functions["detokenize"] = device.detokenize, [translation]
     return graph_functions(functions)
 
 
 class _Device:
     """The functions of the signatures; see `export_tflite`."""
 
-    def __init__(self, translator, settings, source_length, target_length):
-        self.translator, self.model, self.settings = translator, translator.model, settings
+    def __init__(self, translator, settings, source_length, target_length, tokenizers):
+        self.model, self.settings, self.tokenizers = translator.model, settings, tokenizers
+        self.tag = translator.source_tokenizer.languages.get(translator.codec.target_language, 0)
         self.source_length, self.target_length = source_length, target_length
         self.vocabulary = translator.search.vocabulary(translator.shortlist)
 
@@ -217,16 +223,26 @@ class _Device:
         return {"hypothesis_ids": hypotheses, "scores": scores}
 
     def translate_text(self, text, target_language=None):
-        token_ids, truncated = self._tokenize(text, target_language)
-        outputs = self.translate(token_ids)
-        texts = self.translator.target_tokenizer.graph_detokenize(outputs["translation_ids"])
-        return {"translation": texts, "score": outputs["score"], "truncated": truncated}
+        ids, length = self.tokenizers[0].encode(tf.cast(text[0], tf.int32), self.source_length)
+        if target_language is not None:
+            tag = tf.where(target_language > 0, target_language, self.tag)
+            tagged = tf.cast((tag[0] > 0) & (length > 0), tf.int32)  # A text without tokens is not translated.
+            ids = tf.where(tagged > 0, tf.concat([tag, ids[:-1]], 0), ids)
+            length += tagged
+        hypotheses, scores = self._hypotheses(self._ended(ids, length), self.settings)
+        truncated = tf.cast(length >= self.source_length, tf.int32)
+        return {
+            "translations": tf.cast(self.tokenizers[1].decode(hypotheses[0]), tf.uint8),
+            "scores": scores[0],
+            "truncated": tf.reshape(truncated, [1]),
+        }
 
-    def translate_text_beam(self, text, target_language=None):
-        token_ids, truncated = self._tokenize(text, target_language)
-        outputs = self.translate_beam(token_ids)
-        texts = self.translator.target_tokenizer.graph_detokenize(outputs["hypothesis_ids"][0])
-        return {"hypotheses": texts, "scores": outputs["scores"][0], "truncated": truncated}
+    def tokenize(self, text):
+        ids, length = self.tokenizers[0].encode(tf.cast(text[0], tf.int32), self.source_length)
+        return {"token_ids": self._ended(ids, length), "length": tf.reshape(length, [1])}
+
+    def detokenize(self, translation_ids):
+        return {"text": tf.cast(self.tokenizers[1].decode(translation_ids), tf.uint8)}
 
     def encode(self, token_ids):
         pairs, bias = self.model.init_cross_cache(*self.model.encode(token_ids))
@@ -271,14 +287,11 @@ class _Device:
         hypotheses = search(self.model, token_ids, None, self.target_length, settings, settings.num_beams, **shared)
         return mask_empty_inputs(length <= 1, *hypotheses, settings.num_beams)
 
-    def _tokenize(self, text, target_language):
-        """A string (1,) and the id of a tag (1,) or None -> token ids (1, S), and whether it was cut."""
-        ids, length = self.translator.source_tokenizer.graph_tokenize(text).flat_values, self.source_length
-        if target_language is not None:  # A text without tokens gets no tag: it is not translated.
-            ids = tf.concat([target_language[: tf.minimum(tf.size(ids), 1)], ids], axis=0)
-        truncated = tf.reshape(tf.size(ids) > length - 1, [1])
-        ids = tf.concat([ids[: length - 1], [END_TOKEN_ID]], axis=0)
-        return tf.reshape(tf.pad(ids, [[0, length - tf.size(ids)]]), [1, length]), truncated
+    def _ended(self, ids, length):
+        """Token ids (S,), padded with 0, of a text of `length` tokens -> (1, S), cut, with the end token."""
+        places = tf.range(self.source_length)
+        end = tf.minimum(length, self.source_length - 1)
+        return tf.where(places < end, ids, tf.where(places == end, END_TOKEN_ID, PAD_TOKEN_ID))[None]
 
     def _per_block(self, keys, values):
         """Splits the concatenated keys and values of all blocks into one pair per block."""
@@ -286,8 +299,8 @@ class _Device:
         return list(zip(tf.split(keys, count), tf.split(values, count), strict=True))
 
 
-def convert(model: Transformer, functions: dict[str, Callable], quantize: str, custom: bool) -> bytes:
-    """The TFLite file of functions that read a model's weights; `custom` allows operations that are not built in."""
+def convert(model: Transformer, functions: dict[str, Callable], quantize: str) -> bytes:
+    """The TFLite file of functions that read a model's weights."""
     module = tf.Module()
     module.variables_of_model = [variable.value for variable in model.variables]
     signatures = {name: function.get_concrete_function() for name, function in functions.items()}
@@ -295,7 +308,6 @@ def convert(model: Transformer, functions: dict[str, Callable], quantize: str, c
         tf.saved_model.save(module, folder, signatures=signatures)
         converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=list(signatures))
         converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
-        converter.allow_custom_ops = custom
         if quantize != "none":
             converter.optimizations = [tf.lite.Optimize.DEFAULT]
         # With a scale for each row, the file has the embedding twice, with one scale for looking tokens up and with
@@ -309,8 +321,17 @@ def convert(model: Transformer, functions: dict[str, Callable], quantize: str, c
 def _with_metadata(file, content):
     """A TFLite file with `translator.json` as metadata, so that the file describes itself."""
     model = flatbuffer_utils.convert_bytearray_to_object(file)
+    # What nobody reads takes 14 % of a small file: names (signatures have their own), a buffer for each tensor without
+    # values (the first buffer is there for all of these), and empty quantizations.
+    full = [0, *(i for i, buffer in enumerate(model.buffers) if i and buffer.data is not None and len(buffer.data))]
+    numbers = {old: new for new, old in enumerate(full)}
+    model.buffers = [model.buffers[i] for i in full]
+    for item in model.metadata:
+        item.buffer = numbers[item.buffer]
     for tensor in (tensor for graph in model.subgraphs for tensor in graph.tensors):
-        tensor.name = None  # Nobody reads them, and they take 6 % of a small file. Signatures have names of their own.
+        tensor.name, tensor.buffer = None, numbers.get(tensor.buffer, 0)
+        if tensor.quantization and tensor.quantization.scale is None and tensor.quantization.details is None:
+            tensor.quantization = None
     model.description = "A translator made by keras_transformer; see the metadata translator.json."
     buffer, entry = schema.BufferT(), schema.MetadataT()
     buffer.data = content.encode()

@@ -22,6 +22,7 @@ from keras_transformer.files import check_unchanged
 from keras_transformer.search.decoder import NO_HYPOTHESIS
 from keras_transformer.search.settings import SearchSettings
 from keras_transformer.text.placeholders import protect, restored
+from keras_transformer.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from keras_transformer.text.sentences import plain
 from keras_transformer.text.special_ids import END_TOKEN_ID, PAD_TOKEN_ID
 from keras_transformer.translation.batched_search import pad
@@ -218,21 +219,24 @@ def verify_tflite(folder: Path | str, translator: Translator) -> float:
     texts = sentences(reference)
     strings = [text.decode("utf-8", errors="replace") for text in texts]
     ids = reference.codec.source_ids(strings)
-    text_file = folder / "translator_text.tflite"
-    in_strings = _text_file(text_file, exported.settings["languages"]) if text_file.is_file() else None
+    text_to_text = all(isinstance(tokenizer, SentencePieceTokenizer) for tokenizer in reference.codec.tokenizers)
+    if text_to_text:
+        wrong = list(_problems_with_tokenizers(exported, reference, strings))
+        if wrong:
+            raise ExportError(f"{folder} does not have the translator's tokenizers:\n  " + "\n  ".join(wrong))
     problems, count, total = [], 0, 0
     for num_beams in sorted({1, reference.settings.num_beams}):
         expected = reference.translate(strings, num_beams=num_beams, return_scores=True)
         for text, string, source, wanted in zip(texts, strings, ids, expected, strict=True):
             token_ids, score = exported.translate_ids(source, beam=num_beams > 1)[0]
-            answers = {"translator.tflite": (token_ids, score, tuple(token_ids) == wanted.token_ids)}
-            if in_strings:
+            answers = {"`translate_ids`": (token_ids, score, tuple(token_ids) == wanted.token_ids)}
+            if text_to_text and num_beams == reference.settings.num_beams:
                 protected = protect(string, reference.codec.num_placeholders)
                 text_of_model = protected.text.encode() if protected.parts else text
-                answer, score = in_strings(text_of_model, num_beams > 1, reference.codec.target_language)
+                answer, score = _translated(exported, text_of_model, reference.codec.target_language)
                 if text == string.encode():  # Otherwise no Python string is equal, and it only has to be answered.
                     answer = restored(answer, wanted.parts, source=protected.text)
-                    answers["translator_text.tflite"] = answer, score, answer == wanted.text
+                    answers["`translate_text`"] = answer, score, answer == wanted.text
             if wanted.text and not wanted.token_ids:  # Nothing but placeholders: it is not translated.
                 continue
             total += len(answers)
@@ -278,23 +282,30 @@ def tflite_reference(translator: Translator, settings: dict[str, Any]) -> Transl
     return reference
 
 
-def _text_file(path, languages):
-    """`translator_text.tflite` as a function: `(text, beam, target_language)` -> translation and score."""
-    from ai_edge_litert.interpreter import InterpreterWithCustomOps
-    from tensorflow_text import tflite_registrar
+def _problems_with_tokenizers(exported, reference, strings):
+    """Whether the tokenizers in a TFLite file are those of the translator."""
+    codec = reference.codec
+    sentences = codec.encode(strings)
+    for string, wanted in zip(strings, sentences, strict=True):
+        found = exported.encode(string)
+        if (found.ids, found.truncated) != (wanted.ids[:-1], wanted.truncated):
+            yield f"`tokenize` of {string[:60]!r}: {wanted} became {found}"
+    length, size = exported.settings["target_length"], reference.target_tokenizer.vocabulary_size
+    rows = [[(number + i) % size for i in range(length)] for number in range(0, size, length)]
+    texts = reference.target_tokenizer.detokenize(rows)
+    for row, wanted in zip(rows, texts, strict=True):
+        found = exported.run("detokenize", translation_ids=np.array([row], "int32"))["text"]
+        if bytes(found).rstrip(b"\0").decode() != wanted:
+            yield f"`detokenize` of {row}: {wanted!r} became {bytes(found)}"
 
-    interpreter = InterpreterWithCustomOps(tflite_registrar.SELECT_TFTEXT_OPS, model_path=str(path))
-    runners = {name: interpreter.get_signature_runner(name) for name in interpreter.get_signature_list()}
 
-    def translate(text, beam, target_language):
-        runner, inputs = runners["translate_beam" if beam else "translate"], {"text": np.array([text], object)}
-        if "target_language" in runner.get_input_details():
-            inputs["target_language"] = np.array([languages[target_language]], "int32")
-        answer = runner(**inputs)
-        texts, scores = (answer["hypotheses"], answer["scores"]) if beam else (answer["translation"], answer["score"])
-        return texts[0].decode(), float(scores[0])
-
-    return translate
+def _translated(exported, text, target_language):
+    """The best translation by `translate_text` of bytes, and its score."""
+    inputs = {"text": exported.padded(text)}
+    if exported.takes_language:
+        inputs["target_language"] = np.array([exported.settings["languages"].get(target_language, 0)], "int32")
+    found = exported.run("translate_text", **inputs)
+    return bytes(found["translations"][0]).rstrip(b"\0").decode(), float(found["scores"][0])
 
 
 def close(wanted: float, answer: float) -> bool:

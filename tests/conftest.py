@@ -308,7 +308,7 @@ def tflite(request, golden):
             patch.setattr(golden.translator, "calibration", calibration)
             _, same = export_tflite(golden.translator, folder / "float32", **lengths)
             assert same == 1.0
-            export_tflite(golden.translator, folder / "int8", "int8", num_beams=1, text_file=False, **lengths)
+            export_tflite(golden.translator, folder / "int8", "int8", num_beams=1, **lengths)
 
     return made_once(request, "tflite", exporting(), export)
 

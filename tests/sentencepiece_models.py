@@ -68,7 +68,6 @@ def assert_same_ids(name, count):
     original = importing.Original({}, None, (tokens, tokens), tuple((x, "") for x in spm), (1, 1), (0, 0), None, {}, 99)
     imported = importing.Imported(None, tokenizers, None, (space, space), original)
     for side, tokenizer in enumerate(tokenizers):
-        assert tokenizer.runs_on_devices == (kind == "unigram" and not byte_fallback)
         strings = [">>deu<< A tag."] * (side == 0) + [*importing.HOSTILE]
         strings += texts(side)[: count - len(strings)]
         assert len(strings) == count

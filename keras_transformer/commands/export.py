@@ -29,8 +29,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     flag = _add_target(targets, tflite, "TFLite files for devices", suffix=True)
     help = "none (float32), float16, int8 (dynamic range) or int8-per-channel (larger; for models that lose quality "
     flag("--quantize", default="none", metavar="TYPE", help=help + "with int8) (default: none)")
-    help = "also write translator_text.tflite, which takes and returns strings (default: only for unigram)"
-    flag("--text-file", action=argparse.BooleanOptionalAction, help=help)
     _add_lengths(flag)
 
     flag = _add_target(targets, web, "a web page that translates in the browser")
@@ -94,7 +92,7 @@ def tflite(arguments: argparse.Namespace) -> int:
     from keras_transformer.export.tflite import export_tflite
 
     quantize, lengths = arguments.quantize, (arguments.source_length, arguments.target_length)
-    settings = quantize, arguments.overwrite, *lengths, arguments.text_file
+    settings = quantize, arguments.overwrite, *lengths
     folder, same = export_tflite(translator, _folder(arguments, quantize), *settings)
     print_loss_by_quantization(quantize, same, folder, translator, arguments.run)
     print(folder)

@@ -32,10 +32,23 @@ def message_class() -> Any:
             ("byte_fallback", 35, "bool"),
             *((f"{name}_id", 40 + i, "int") for i, name in enumerate(special)),
             *((f"{name}_piece", 45 + i, "bytes") for i, name in enumerate(special)),
+            ("unk_surface", 44, "bytes"),
         ],
-        "ModelProto": [("pieces", 1, "message", "Piece", True), ("trainer_spec", 2, "message", "TrainerSpec", False)],
+        "NormalizerSpec": [
+            ("precompiled_charsmap", 2, "bytes"),
+            ("add_dummy_prefix", 3, "bool"),
+            ("remove_extra_whitespaces", 4, "bool"),
+            ("escape_whitespaces", 5, "bool"),
+        ],
+        "ModelProto": [
+            ("pieces", 1, "message", "Piece", True),
+            ("trainer_spec", 2, "message", "TrainerSpec", False),
+            ("normalizer_spec", 3, "message", "NormalizerSpec", False),
+            ("denormalizer_spec", 5, "message", "NormalizerSpec", False),
+        ],
     }
-    defaults = {"model_type": str(UNIGRAM), "type": str(NORMAL)}
+    true = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces")
+    defaults = {"model_type": str(UNIGRAM), "type": str(NORMAL), "unk_surface": " ⁇ ", **dict.fromkeys(true, "true")}
     for message, fields in messages.items():
         described = file.message_type.add(name=message)
         for name, number, kind, *of in fields:

@@ -18,7 +18,6 @@ from keras_transformer.text.special_ids import (
     PAD_TOKEN_ID,
     START_TOKEN_ID,
     UNKNOWN_TOKEN_ID,
-    is_special,
     without_special,
 )
 from keras_transformer.text.tokenizer import (
@@ -51,10 +50,6 @@ class SentencePieceTokenizer(Tokenizer):
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         self.kind = {UNIGRAM: "unigram", BPE: "bpe"}[message_class().FromString(model).trainer_spec.model_type]
         self.vocabulary_size = self._processor.vocab_size()
-        # FastSentencepiece always does a Viterbi segmentation: right for unigram, silently wrong for BPE and for models
-        # that write an unknown character as bytes.
-        has_bytes = any(self._processor.is_byte(list(range(self.vocabulary_size))))
-        self.runs_on_devices = self.kind == "unigram" and not has_bytes
         special = tuple(getattr(self._processor, name)() for name in ("pad_id", "unk_id", "bos_id", "eos_id"))
         if special != (PAD_TOKEN_ID, UNKNOWN_TOKEN_ID, START_TOKEN_ID, END_TOKEN_ID):
             raise TokenizerError(
@@ -155,38 +150,17 @@ class SentencePieceTokenizer(Tokenizer):
         import tensorflow as tf
         import tensorflow_text
 
-        # FastSentencepiece is a constant in the graph and runs on devices.
-        fast, plain = tensorflow_text.FastSentencepieceTokenizer, tensorflow_text.SentencepieceTokenizer
         with tf.init_scope():  # Not in the graph that happens to be traced first: it would die with that graph.
-            return (fast if self.runs_on_devices else plain)(self.model)
+            return tensorflow_text.SentencepieceTokenizer(self.model)
 
     def graph_tokenize(self, text: Any) -> Any:
         return self._graph_tokenizer.tokenize(text)
 
     def graph_detokenize(self, token_ids: Any) -> Any:
-        import tensorflow as tf
-
-        if not self.runs_on_devices:
-            return self._graph_tokenizer.detokenize(without_special(token_ids))
-        if isinstance(token_ids, tf.RaggedTensor):
-            token_ids = token_ids.to_tensor(PAD_TOKEN_ID)
-        for tag in self.hidden_languages.values():
-            token_ids = tf.where(token_ids == tag, PAD_TOKEN_ID, token_ids)
-        token_ids = tf.pad(token_ids, [[0, 0], [0, 1]], constant_values=PAD_TOKEN_ID)  # A column to take, also of none.
-        # At the beginning of a text, SentencePiece removes all spaces, but FastSentencepiece removes one space only: it
-        # keeps the second of two spaces and removes that of " ⁇ ". So we remove all special and space tokens before the
-        # text, and put one space token before it if it begins with " ⁇ ". All these operations exist in TFLite.
-        space = self._processor.piece_to_id("▁")
-        front = tf.cumsum(tf.cast(~(is_special(token_ids) | (token_ids == space)), tf.int32), axis=1) == 0
-        begin = 1 + tf.reduce_sum(tf.cast(front, tf.int32), axis=1, keepdims=True)
-        end = tf.zeros_like(token_ids)
-        token_ids = tf.concat([end[:, :1] + space, tf.where(front, space, token_ids), end, end[:, :1]], axis=1)
-        unknown = tf.gather(token_ids, begin, axis=1, batch_dims=1) == UNKNOWN_TOKEN_ID
-        places = begin - tf.cast(unknown, tf.int32) + tf.range(tf.shape(end)[1] + 1)
-        return self._graph_tokenizer.detokenize(tf.gather(token_ids, places, axis=1, batch_dims=1))
+        return self._graph_tokenizer.detokenize(without_special(token_ids))
 
     def graph_resources(self) -> list[Any]:
-        return [] if self.runs_on_devices else [self._graph_tokenizer]
+        return [self._graph_tokenizer]
 
 
 def _learn(texts, vocabulary_size, kind, seed, num_placeholders, languages, exact):
@@ -206,9 +180,6 @@ def _learn(texts, vocabulary_size, kind, seed, num_placeholders, languages, exac
         bos_id=START_TOKEN_ID,
         eos_id=END_TOKEN_ID,
         user_defined_symbols=[placeholder(number) for number in range(num_placeholders)] + tags,
-        # With these three settings the fast implementations in the graph and on devices give the same ids.
-        normalization_rule_name="nmt_nfkc",
-        byte_fallback=False,
         character_coverage=1.0,
         input_sentence_size=2_000_000,
         shuffle_input_sentence=True,

@@ -28,9 +28,5 @@ def without_special(token_ids: Any) -> Any:
 
     if not isinstance(token_ids, tf.RaggedTensor):
         token_ids = tf.RaggedTensor.from_tensor(token_ids)
-    return tf.ragged.boolean_mask(token_ids, ~is_special(token_ids))
-
-
-def is_special(token_ids: Any) -> Any:
-    """Where ids are padding, start or end."""
-    return (token_ids == PAD_TOKEN_ID) | (token_ids == START_TOKEN_ID) | (token_ids == END_TOKEN_ID)
+    special = (token_ids == PAD_TOKEN_ID) | (token_ids == START_TOKEN_ID) | (token_ids == END_TOKEN_ID)
+    return tf.ragged.boolean_mask(token_ids, ~special)

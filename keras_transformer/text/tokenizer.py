@@ -50,7 +50,6 @@ class Tokenizer:
         languages: a dict, the id of the tag of each target language. Defaults to an empty one.
         hidden_languages: those of them whose tags no text contains. Defaults to an empty dict.
         suffix: of the file that `save` writes.
-        runs_on_devices: whether its graph methods are operations of TFLite. Defaults to False.
 
     Example:
         >>> tokenizer = Tokenizer.train(["a small dog", "a small cat", "a big dog"] * 9, vocabulary_size=17)
@@ -65,7 +64,6 @@ class Tokenizer:
     num_placeholders: int = 0
     languages: Mapping[str, int] = MappingProxyType({})
     hidden_languages: Mapping[str, int] = MappingProxyType({})
-    runs_on_devices: bool = False
 
     @staticmethod
     def train(

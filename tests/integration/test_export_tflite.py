@@ -10,9 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-import tensorflow_text
 from ai_edge_litert.compiled_model import CompiledModel
-from ai_edge_litert.interpreter import Interpreter, InterpreterWithCustomOps
+from ai_edge_litert.interpreter import Interpreter
 from exports import assert_nearly_the_same
 from tensorflow.lite.tools import flatbuffer_utils
 
@@ -142,27 +141,26 @@ def test_step_by_step_is_greedy_search(golden, exported):
     assert tuple(found) == golden.translator.translate(golden.texts[:1], num_beams=1, return_scores=True)[0].token_ids
 
 
-def test_the_text_file_takes_and_returns_strings(golden, exported):
-    run = InterpreterWithCustomOps(
-        tensorflow_text.tflite_registrar.SELECT_TFTEXT_OPS, model_path=str(exported / "translator_text.tflite")
-    )
-    translate, beam = (run.get_signature_runner(name) for name in ("translate", "translate_beam"))
+def test_a_text_is_translated_by_one_signature(golden, exported):
+    """What an application does that has nothing but LiteRT."""
+    translator = TFLiteTranslator(exported / "translator.tflite")
 
-    def ask(signature, text):
-        return signature(text=np.array([text], object))
+    def translated(text):
+        found = translator.run("translate_text", text=translator.padded(text))
+        texts = [bytes(row).rstrip(b"\0").decode() for row in found["translations"]]
+        return texts, found["scores"].tolist(), found["truncated"].tolist()
 
-    wanted = golden.translator.translate(golden.texts, num_beams=1, return_scores=True)
-    for text, expected in zip(golden.texts, wanted, strict=True):
-        found = ask(translate, text.encode())
-        assert found["translation"][0].decode() == expected.text
-        assert found["score"][0] == pytest.approx(expected.score, rel=1e-3, abs=1e-4)
-        assert not found["truncated"][0]
-    found = ask(beam, golden.texts[0].encode())
-    expected = golden.translator.translate(golden.texts[:1], num_hypotheses=4)[0]
-    assert [text.decode() for text in found["hypotheses"]] == expected
-    assert ask(translate, b"")["translation"][0] == b""
-    assert ask(translate, golden.texts[0].encode() * 50)["truncated"][0]
-    ask(translate, b"\xff\x00")  # Whatever it is, it is answered.
+    expected = golden.translator.translate(golden.texts, num_hypotheses=4, return_scores=True)
+    for text, wanted in zip(golden.texts, expected, strict=True):
+        texts, scores, truncated = translated(text.encode())
+        assert texts == [hypothesis.text for hypothesis in wanted] and truncated == [0]
+        assert scores == pytest.approx([hypothesis.score for hypothesis in wanted], rel=1e-3, abs=1e-4)
+    texts, scores, truncated = translated(b"")
+    assert texts == ["", "", "", ""] and truncated == [0]
+    assert scores[0] == 0 and max(scores[1:]) < NO_HYPOTHESIS
+    for long in (golden.texts[0] * 50, "a" * 16 * LENGTH):  # More tokens, and as many bytes as the file takes.
+        assert translated(long.encode())[2] == [1]
+    assert translated(b"\xff\0a" + "\U0001f600".encode())[2] == [0]  # Whatever it is, it is answered.
 
 
 def test_compiled_model_runs_the_file(golden, exported):
@@ -204,21 +202,21 @@ def test_scores_are_those_of_python(golden, exported):
     np.testing.assert_allclose(found[: len(expected)], expected, atol=1e-4)
 
 
-def test_the_files_say_what_they_are(exported):
-    for name in ("translator.tflite", "translator_text.tflite"):
-        model = flatbuffer_utils.convert_bytearray_to_object((exported / name).read_bytes())
-        (entry,) = (entry for entry in model.metadata if entry.name == b"translator.json")
-        assert bytes(model.buffers[entry.buffer].data) == (exported / "translator.json").read_bytes()
+def test_the_file_says_what_it_is(exported):
+    model = flatbuffer_utils.convert_bytearray_to_object((exported / "translator.tflite").read_bytes())
+    (entry,) = (entry for entry in model.metadata if entry.name == b"translator.json")
+    assert bytes(model.buffers[entry.buffer].data) == (exported / "translator.json").read_bytes()
+    assert not any(code.customCode for code in model.operatorCodes)
 
 
 def test_the_file_does_not_store_empty_caches(exported):
     model = flatbuffer_utils.convert_bytearray_to_object((exported / "translator.tflite").read_bytes())
     contents = [bytes(buffer.data) for buffer in model.buffers if buffer.data is not None]
-    assert max(len(content) for content in contents if not any(content)) < 1000
+    assert max(len(content) for content in contents if not any(content)) < 4000
 
 
 def test_an_exchanged_tokenizer_is_found(golden, exported, tmp_path):
-    """No translation shows it: ids are compared, and the file that takes strings has a tokenizer of its own."""
+    """No translation shows it: the file has a tokenizer of its own."""
     other = shutil.copytree(exported, tmp_path / "other")
     tokenizer = other / "tokenizer.spm"
     tokenizer.write_bytes(tokenizer.read_bytes().replace(b"a", b"e"))
@@ -291,25 +289,11 @@ def changed(**values):
             r"no_hypothesis_score must be a number\. Received: None",
         ),
         ("translator.json", changed(pad_token_id=True), r"pad_token_id must be .* from 0 on\. Received: True\."),
-        (
-            "translator.json",
-            changed(tokenizers=[]),
-            r"must be the names of one or two files beside it\. Received: \[\]\.",
-        ),
-        (
-            "translator.json",
-            changed(tokenizers=["../a.spm"]),
-            r"must be the names of one or two files beside it\. Received",
-        ),
-        ("translator.json", changed(tokenizers=[None]), r"must be the names of one or two files beside it\. Received"),
-        ("translator.json", changed(tokenizers=["b.spm"]), r"has no SentencePiece tokenizer\. Use `translate_ids`\."),
         ("translator.tflite", lambda file: file.write_text("a"), r"tflite cannot be used as an exported translator: "),
-        ("tokenizer.spm", lambda file: file.write_text("a"), r"tokenizer\.spm cannot be used as a tokenizer: "),
-        ("tokenizer.spm", lambda file: file.write_text(""), r"tokenizer\.spm cannot be used as a tokenizer: "),
     ],
 )
 def test_the_runner_says_what_is_wrong_with_a_file(exported, tmp_path, capsys, name, change, message):
-    for file in ("translator.json", "translator.tflite", "tokenizer.spm"):
+    for file in ("translator.json", "translator.tflite"):
         (tmp_path / file).write_bytes((exported / file).read_bytes())
     change(tmp_path / name)
     with pytest.raises((ValueError, FileNotFoundError), match=message):
@@ -338,15 +322,22 @@ def small(kind="unigram", **settings):
         ),
         ({"sampling": True}, "Sampling cannot be exported"),
         ({"source_length": 1}, r"must be at least 2\. Received: source_length=1"),
-        ({"text_file": True, "kind": "bpe"}, r"needs unigram tokenizers without byte fallback: .* tokenizer bpe"),
     ],
 )
 def test_what_cannot_be_exported_is_an_error(tmp_path, settings, message):
-    kind = settings.get("kind", "unigram")
-    settings = {name: value for name, value in settings.items() if name != "kind"}
     with pytest.raises(ExportError, match=message):
-        export_tflite(small(kind), tmp_path / "out", **settings)
+        export_tflite(small(), tmp_path / "out", **settings)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_file_without_a_tokenizer_takes_token_ids(tmp_path):
+    """Those of WordPiece cannot be written as operations of TFLite."""
+    folder, _ = export_tflite(small("wordpiece"), tmp_path / "out", source_length=8, target_length=8)
+    translator = TFLiteTranslator(folder / "translator.tflite")
+    assert not {"translate_text", "tokenize", "detokenize"} & set(translator.interpreter.get_signature_list())
+    assert translator.translate_ids([5, 6])
+    with pytest.raises(ValueError, match=r"takes no texts: its tokenizer is not SentencePiece\. Use `translate_ids`\."):
+        translator.translate("a small dog")
 
 
 def test_learned_positions_limit_the_lengths(tmp_path):

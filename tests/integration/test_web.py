@@ -47,11 +47,11 @@ def export(golden, cache, tflite, path, **arguments):
 
     def exported(translator, folder, quantize, **options):
         assert translator is golden.translator
-        assert options == {"source_length": LENGTH, "target_length": 2 * LENGTH, "text_file": False}
+        assert options == {"source_length": LENGTH, "target_length": 2 * LENGTH}
         assert folder.name == {"none": "float32", "int8": "int8"}[quantize]
         share = {"none": 1.0, "int8": 0.9}[quantize]
         with new_folder(folder, facts={SHARE: share}) as temporary:
-            others = shutil.ignore_patterns(MANIFEST, "translator_text.tflite")
+            others = shutil.ignore_patterns(MANIFEST)
             shutil.copytree(tflite / folder.name, temporary, ignore=others, dirs_exist_ok=True)
         return folder, share
 

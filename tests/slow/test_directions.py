@@ -74,19 +74,19 @@ def test_the_device_takes_a_target_language(device, sides, capsys):
     assert "The model translates into: de, en. Received: target_language='fr'" in capsys.readouterr().err
 
 
-def test_the_file_of_strings_takes_a_target_language(device, sides):
-    import tensorflow_text
-    from ai_edge_litert.interpreter import InterpreterWithCustomOps
+def test_texts_are_translated_into_a_target_language(device, sides):
+    translator = TFLiteTranslator(device / "translator.tflite")
 
-    operations = tensorflow_text.tflite_registrar.SELECT_TFTEXT_OPS
-    interpreter = InterpreterWithCustomOps(operations, model_path=str(device / "translator_text.tflite"))
-    runner = interpreter.get_signature_runner("translate_beam")
-    languages = json.loads((device / "translator.json").read_text())["languages"]
-    for language, source, target in (("en", sides[1][0], sides[0][0]), ("de", *[side[0] for side in sides])):
-        found = runner(text=np.array([source], object), target_language=np.array([languages[language]], "int32"))
-        assert found["hypotheses"][0].decode() == target
-    empty = runner(text=np.array([""], object), target_language=np.array([languages["en"]], "int32"))
-    assert empty["scores"][0] == 0 and empty["hypotheses"][0] == b""
+    def translated(text, tag):
+        inputs = {"text": translator.padded(text.encode()), "target_language": np.array([tag], "int32")}
+        found = translator.run("translate_text", **inputs)
+        return bytes(found["translations"][0]).rstrip(b"\0").decode(), found["scores"][0]
+
+    languages, (english, german) = translator.settings["languages"], sides
+    assert translated(german[0], languages["en"])[0] == english[0]
+    assert translated(english[0], languages["de"])[0] == german[0]
+    assert translated(english[0], 0)[0] == german[0]  # The language of the export.
+    assert translated("", languages["en"]) == ("", 0)
 
 
 def test_the_page_has_a_list_of_languages(two_way, sides, cache, opened, tmp_path, monkeypatch):

@@ -45,18 +45,17 @@ def test_an_exported_folder_is_verified_later(golden, exported, tmp_path, capsys
 
 @pytest.mark.parametrize(("quantize", "copies_of_the_embedding"), [("float16", 1), ("int8-per-channel", 2)])
 def test_quantised_files_are_smaller_and_nearly_the_same(golden, exported, tmp_path, quantize, copies_of_the_embedding):
-    lengths = {"source_length": LENGTH, "target_length": LENGTH, "num_beams": 1, "text_file": False}
+    lengths = {"source_length": LENGTH, "target_length": LENGTH, "num_beams": 1}
     folder, _ = export_tflite(golden.translator, tmp_path / quantize, quantize=quantize, **lengths)
     assert_nearly_the_same(golden, folder, exported, copies_of_the_embedding)
 
 
 def test_the_command_says_what_quantisation_costs(golden, tmp_path, capsys):
     command = ["export", "tflite", str(golden.run_dir), "--output", str(tmp_path / "out"), "--quantize", "int8"]
-    sizes = ["--num-beams", "1", "--source-length", "16", "--target-length", "16", "--no-text-file"]
+    sizes = ["--num-beams", "1", "--source-length", "16", "--target-length", "16"]
     assert keras_transformer_main(command + sizes) == 0
     output = capsys.readouterr()
     assert output.out == f"{tmp_path / 'out'}\n"
-    assert not (tmp_path / "out" / "translator_text.tflite").exists()
     assert re.search(r"int8: \d+% of made-up sentences are translated as in Python\.", output.err)
     assert re.search(r"int8: BLEU [\d.]+, Python [\d.]+, [+-][\d.]+ \(\d+ sentences of .+\)", output.err)
 

@@ -83,7 +83,7 @@ def test_exports_answer_as_python_does(translator, tmp_path):
     expected = [one.log_prob for one in translator.score(SOURCES, wanted)]
     np.testing.assert_allclose(scores["log_prob"], expected, rtol=1e-4)
 
-    _, same = export_tflite(translator, tmp_path / "tflite", source_length=16, target_length=24, text_file=False)
+    _, same = export_tflite(translator, tmp_path / "tflite", source_length=16, target_length=24)
     assert same == 1
 
     ctranslate2 = pytest.importorskip("ctranslate2")

@@ -1,0 +1,51 @@
+import java.nio.charset.StandardCharsets;
+
+/**
+ * Translates lines with an exported translator.tflite from Java: translate.c, called through JNI.
+ *
+ * <pre>
+ *   javac -h . Translate.java
+ *   cc -O2 -shared -fPIC -DTRANSLATE_LIBRARY -I$JAVA_HOME/include -I$JAVA_HOME/include/linux \
+ *       translate.c translate_jni.c -o libtranslate.so -ldl
+ *   java -Djava.library.path=. Translate libLiteRt.so translator.tflite "A dog runs."
+ * </pre>
+ */
+public final class Translate {
+    static {
+        System.loadLibrary("translate");
+    }
+
+    private final long translator;
+
+    /** Opens `translator.tflite`; `library` is the path of libLiteRt.so. */
+    public Translate(String library, String model) {
+        translator = open(bytes(library), bytes(model));
+    }
+
+    /** The translation of a sentence. */
+    public String translate(String text) {
+        return new String(run(translator, bytes(text)), StandardCharsets.UTF_8);
+    }
+
+    /** UTF-8, ended by a zero, as C takes it. JNI's own strings are not UTF-8 outside of the basic plane. */
+    private static byte[] bytes(String text) {
+        return (text + "\0").getBytes(StandardCharsets.UTF_8);
+    }
+
+    private static native long open(byte[] library, byte[] model);
+
+    private static native byte[] run(long translator, byte[] text);
+
+    public static void main(String[] arguments) throws Exception {
+        if (arguments.length < 3) {
+            System.err.println("usage: Translate LIBRARY MODEL TEXT [TEXT ...]");
+            System.exit(2);
+        }
+        Translate translator = new Translate(arguments[0], arguments[1]);
+        for (int i = 2; i < arguments.length; i++) {
+            byte[] line = (translator.translate(arguments[i]) + "\n").getBytes(StandardCharsets.UTF_8);
+            System.out.write(line); // Not `println`: it would write in the encoding of the machine.
+        }
+        System.out.flush();
+    }
+}
