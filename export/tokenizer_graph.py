@@ -6,6 +6,8 @@ step for each byte (unigram) or each merge (BPE). TFLite copies what a loop carr
 little, and tables are constants inside of them.
 """
 
+from collections import Counter
+
 import numpy as np
 import tensorflow as tf
 
@@ -61,11 +63,11 @@ class GraphTokenizer:
         self.has_bytes = BYTE in types
 
         # Normalization. A piece that the user defined stays as it is, whatever the other rules say.
-        own = [piece for piece, kind in zip(pieces, types, strict=True) if kind == USER_DEFINED]
+        own = {piece for piece, kind in zip(pieces, types, strict=True) if kind == USER_DEFINED}
         texts = _Slices(size_bits=6)
         texts.number(_REPLACEMENT)
         root = nodes.of_charsmap(rules.precompiled_charsmap, texts.number)
-        for piece in own:
+        for piece in sorted(own):
             text = piece.replace(b" ", _MARK)
             root = nodes.with_word(root, text, texts.number(text))
         if len(texts.bytes) * 64 >= 2**22:
@@ -99,23 +101,24 @@ class GraphTokenizer:
         self.longest = max(map(len, surfaces.known))
 
     def _prepare_merges(self, ids, own, nodes):
-        """Symbols are ids + 1. Characters that are no pieces, but parts of some, come after them; 0 is any other."""
-        symbols = {text: i + 1 for text, i in ids.items()}
-        count = len(self.scores) + 1
+        """Symbols are pieces and the characters that pieces are made of. 0 is any other character."""
         single = {character.encode() for text in ids if text not in own for character in text.decode()}
-        for character in sorted(single - set(symbols)):
-            symbols[character], count = count, count + 1
-        self.ids_of_symbols = np.full(count, self.unknown_id, np.int32)
-        self.ids_of_symbols[1 : len(self.scores) + 1] = np.arange(len(self.scores))
-        pairs = {}
+        texts = {*ids, *single}
+        cuts = [
+            (text[:cut], text[cut:], text)
+            for text in ids
+            for cut in range(1, len(text))
+            if {text[:cut], text[cut:]} <= texts and not {text[:cut], text[cut:]} & own
+        ]
+        # What is often on the right comes first, so that rows of pairs are short.
+        often = Counter(right for _, right, _ in cuts)
+        symbols = {text: i for i, text in enumerate(sorted(texts, key=lambda text: (-often[text], text)), 1)}
+        self.ids_of_symbols = np.full(len(symbols) + 1, self.unknown_id, np.int32)
+        self.scores_of_symbols = np.full(len(symbols) + 1, _NEVER)
         for text, i in ids.items():
-            for cut in range(1, len(text)):
-                left, right = text[:cut], text[cut:]
-                if left in symbols and right in symbols and left not in own and right not in own:
-                    pairs[symbols[left], symbols[right]] = i + 1
-        self.pairs = make_pairs(pairs, count)
-        characters = {text: symbol for text, symbol in symbols.items() if text in single or text in own}
-        self.characters = nodes.trie(nodes.of_words(characters))
+            self.ids_of_symbols[symbols[text]], self.scores_of_symbols[symbols[text]] = i, self.scores[i]
+        self.pairs = make_pairs({(symbols[x], symbols[y]): symbols[text] for x, y, text in cuts}, len(symbols) + 1)
+        self.characters = nodes.trie(nodes.of_words({text: symbols[text] for text in single | own}))
 
     def encode(self, text: tf.Tensor, length: int) -> tuple[tf.Tensor, tf.Tensor]:
         """Token ids of a text.
@@ -241,13 +244,12 @@ class GraphTokenizer:
         after = tf.where(places + 1 < number, places + 1, count)
         before = tf.where((places > 0) & (places < number), places - 1, count)
         pairs = self.pairs
-        scores = tf.constant(np.concatenate([[_NEVER], self.scores]).astype(np.float32))
 
         def joint(left, right):
             """What symbols become together, or 0; and its score."""
-            slot = tf.gather(pairs.begins, left) + right
-            symbol = tf.gather(pairs.merged, slot) * _int(tf.gather(pairs.lefts, slot) == left)
-            return symbol, tf.gather(scores, symbol)
+            slot = tf.clip_by_value(tf.gather(pairs.begins, left) + right, 0, len(pairs.lefts) - 1)
+            symbol = _int(tf.gather(pairs.merged, slot)) * _int(_int(tf.gather(pairs.lefts, slot)) == left)
+            return symbol, tf.gather(self.scores_of_symbols, symbol)
 
         def body(symbols, after, before, joints, values):
             left = tf.argmax(values, output_type=tf.int32)
@@ -390,7 +392,7 @@ def utf8_lengths(text: tf.Tensor) -> tf.Tensor:
     three = two & (text >= 0xE0) & trails[1]
     four = three & (text >= 0xF0) & trails[2]
     whole = [text < 0x80, two & (text < 0xE0), three & (text < 0xF0), four]
-    return sum(length * _int(x) for length, x in enumerate(whole, 1))
+    return tf.add_n([length * _int(x) for length, x in enumerate(whole, 1)])
 
 
 def _until(follow, size, last):

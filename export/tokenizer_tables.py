@@ -31,10 +31,12 @@ class Trie(NamedTuple):
 class Pairs(NamedTuple):
     """What two symbols become: `merged[begins[left] + right]`, if `lefts` is `left` there.
 
+    The first and the last slot are empty, and stand for all places outside.
+
     Attributes:
-        begins: int32 (symbols,).
-        lefts: int32 (slots,), -1 where there is no pair.
-        merged: int32 (slots,).
+        begins: int32 (symbols,), may be negative.
+        lefts: int16 or int32 (slots,), -1 where there is no pair.
+        merged: int16 or int32 (slots,).
     """
 
     begins: np.ndarray
@@ -150,11 +152,12 @@ def make_pairs(pairs: Mapping[tuple[int, int], int], symbols: int) -> Pairs:
     rows = {}
     for left, right in sorted(pairs):
         rows.setdefault(left, []).append(right)
-    shifts, begins = _Shifts(reserved=symbols, distinct=False), np.zeros(symbols, np.int32)
+    shifts, begins = _Shifts(reserved=1, distinct=False), np.zeros(symbols, np.int32)
     for left, rights in sorted(rows.items(), key=lambda row: -len(row[1])):
         begins[left] = shifts.place(rights)
-    end = int(begins.max(initial=0)) + symbols
-    lefts, merged = np.full(end, -1, np.int32), np.zeros(end, np.int32)
+    end = 2 + max((int(begins[left]) + right for left, right in pairs), default=0)
+    kind = np.int16 if symbols < 2**15 else np.int32
+    lefts, merged = np.full(end, -1, kind), np.zeros(end, kind)
     for (left, right), symbol in pairs.items():
         lefts[begins[left] + right], merged[begins[left] + right] = left, symbol
     return Pairs(begins, lefts, merged)
@@ -165,7 +168,8 @@ class _Shifts:
 
     Args:
         reserved: number of slots at the beginning that stay empty.
-        distinct: whether no two rows may begin at one place. Then a column is enough to know an entry's row.
+        distinct: whether the begins of rows must be above 0, and none that of another row. Then a column is enough to
+            know an entry's row.
     """
 
     def __init__(self, reserved: int, distinct: bool):
@@ -175,22 +179,24 @@ class _Shifts:
         # again and again. Short ones fill the gaps.
         self.first = [reserved] * 9
 
-    def place(self, columns: list[int]) -> int:
+    def place(self, labels: list[int]) -> int:
         """The place of a row with entries in the given columns, in rising order."""
-        kind, columns = min(len(columns), 8), np.array(columns)
+        kind, columns = min(len(labels), 8), np.array(labels)
         while True:
             first = self.first[kind]
             while first + 4096 + columns[-1] >= len(self.free):
                 self.free = np.concatenate([self.free, np.ones_like(self.free)])
                 self.used = np.concatenate([self.used, np.zeros_like(self.used)])
-            begins = np.flatnonzero(self.free[first : first + 512]) + first - columns[0]
-            begins = begins[begins > 0]
-            fits = self.free[begins[:, None] + columns].all(axis=1)
+            begins = np.flatnonzero(self.free[first : first + 4096])[:512] + first - columns[0]
             if self.distinct:
-                fits &= ~self.used[begins]
+                begins = begins[begins > 0]
+                begins = begins[~self.used[begins]]
+            fits = self.free[begins[:, None] + columns].all(axis=1)
             if fits.any():
                 break
             self.first[kind] += 512
         begin = int(begins[fits.argmax()])
-        self.free[begin + columns], self.used[begin] = False, True
+        self.free[begin + columns] = False
+        if self.distinct:
+            self.used[begin] = True
         return begin
