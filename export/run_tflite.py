@@ -82,29 +82,29 @@ class TFLiteTranslator:
             ValueError: the file does not have the signature.
         """
         if signature not in self._runners:
-            raise ValueError(f"{self._path} takes no texts: its tokenizer is not SentencePiece. Use `translate_ids`.")
+            raise ValueError(
+                f"{self._path} must have the signature {signature!r}; those for texts need SentencePiece tokenizers "
+                f"and a new export. Received: {', '.join(self._runners)}. Export it, or use `translate_ids`."
+            )
         with self._lock:
             return self._runners[signature](**inputs)
 
     @property
     def takes_language(self) -> bool:
         """Whether `translate_text` takes `target_language`."""
-        return "target_language" in self._runners["translate_text"].get_input_details()
+        return "target_language" in self.interpreter.get_signature_list().get("translate_text", {}).get("inputs", ())
 
     def padded(self, text: bytes) -> np.ndarray:
-        """A text as the file takes it, uint8 (1, N), cut or padded with zeros."""
-        room = np.zeros(self._runners["tokenize"].get_input_details()["text"]["shape"], np.uint8)
+        """A text as the signatures take it, uint8 (1, N), cut or padded with zeros."""
+        room = np.zeros((1, self.settings["source_bytes"]), np.uint8)
         text = text[: room.size]
         room[0, : len(text)] = np.frombuffer(text, np.uint8)
         return room
 
     def _tokenized(self, text):
         """The token ids of a text, at most source_length - 1, and whether it has more."""
-        if "tokenize" not in self._runners:
-            self.run("tokenize")
-        found, room = self.run("tokenize", text=self.padded(text.encode())), self.settings["source_length"] - 1
-        size = min(int(found["length"][0]), room)
-        return found["token_ids"][0, :size].tolist(), int(found["length"][0]) > room
+        found, end = self.run("tokenize", text=self.padded(text.encode())), self.settings["end_token_id"]
+        return found["token_ids"][0, : found["token_ids"][0].tolist().index(end)].tolist(), bool(found["truncated"][0])
 
     def encode(self, text: str) -> Sentence:
         """The `Sentence` of a text.
@@ -211,7 +211,8 @@ def _settings(file):
             received = repr(settings.get(name))[:80]
             raise ValueError(f"{file} is not what the export writes: {name} must be {rule}. Received: {received}.")
 
-    for name in ("source_length", "target_length"):
+    settings.setdefault("source_bytes", 1)  # Earlier exports take no texts.
+    for name in ("source_length", "target_length", "source_bytes"):
         need(name, lambda x: type(x) is int and x > 0, "a whole number from 1 on")
     for name in ("pad_token_id", "start_token_id", "end_token_id"):
         need(name, lambda x: type(x) is int and x >= 0, "a whole number from 0 on")

@@ -9,7 +9,7 @@ Signatures; S and L are the fixed lengths, K is the number of beams, N and M are
 |---|---|---|
 | `translate_text` | `text` uint8 (1, N) | `translations` uint8 (K, M), `scores` float32 (K,), best first; `truncated` |
 | | | int32 (1,): whether the text was too long, 0 or 1 |
-| `tokenize` | `text` uint8 (1, N) | `token_ids` int32 (1, S), `length` int32 (1,): tokens of the whole text |
+| `tokenize` | `text` uint8 (1, N) | `token_ids` int32 (1, S), `truncated` int32 (1,) |
 | `detokenize` | `translation_ids` int32 (1, L) | `text` uint8 (1, M) |
 | `translate` | `token_ids` int32 (1, S) | `translation_ids` int32 (1, L), `score` float32 (1,): greedy search |
 | `translate_beam` | `token_ids` int32 (1, S) | `hypothesis_ids` int32 (1, K, L), `scores` float32 (1, K) |
@@ -20,16 +20,17 @@ Signatures; S and L are the fixed lengths, K is the number of beams, N and M are
 | | | where each head looked in the source to write each token |
 | `score` | `token_ids` int32 (1, S), `translation_ids` int32 (1, L) | `token_log_probs` float32 (1, L) |
 
-Texts are UTF-8, padded with zeros; of a text that fills all N bytes, the end may be missing. Bytes that are not UTF-8
-become U+FFFD. The signatures for texts are there for SentencePiece tokenizers.
+Texts are UTF-8, padded with zeros; a text that fills all N bytes counts as too long. Bytes that are not UTF-8 become
+U+FFFD. `tokenize` adds the end token, but no tag of a language. The signatures for texts are there for SentencePiece
+tokenizers.
 
 `token_ids` are the ids of a text, followed by the end token and padded with 0. The first caches are zeros. `logits` of
 tokens that no translation may have are about -1e9. If the vocabulary has placeholders
 (`keras_transformer.text.placeholders`), a translation has those of its source, each once; the application puts them
 into texts and out of translations, as `run_tflite` shows. For a model of several directions, the first of `token_ids`
 is the tag of the target language, from `languages` in `translator.json`; if `begins_with_tag` is true there, it is the
-first token of a translation, too, also step by step. `translate_text` of such a model also takes `target_language`
-int32 (1,), the tag; 0 stands for the language of the export.
+first token of a translation, too, also step by step. If texts cannot contain the tags, `translate_text` also takes
+`target_language` int32 (1,), the tag; 0 stands for the language of the export.
 
 Hypotheses that do not exist are empty, with scores below -1e8. The file carries `translator.json` as metadata.
 """
@@ -118,6 +119,7 @@ def export_tflite(
     graph_tokenizers = _graph_tokenizers(tokenizers)  # Before anything is written.
     with new_folder(path, overwrite, facts) as temporary:
         metadata = {"source_length": source_length, "target_length": target_length, "quantize": quantize}
+        metadata["source_bytes"] = BYTES_PER_TOKEN * source_length
         metadata |= {"tokenizers": save_tokenizers(temporary, tokenizers), **_metadata(translator, settings)}
         content = json.dumps(metadata, indent=2) + "\n"
         (temporary / "translator.json").write_text(content, encoding="utf-8")
@@ -223,14 +225,14 @@ class _Device:
         return {"hypothesis_ids": hypotheses, "scores": scores}
 
     def translate_text(self, text, target_language=None):
-        ids, length = self.tokenizers[0].encode(tf.cast(text[0], tf.int32), self.source_length)
-        if target_language is not None:
-            tag = tf.where(target_language > 0, target_language, self.tag)
+        ids, length, is_cut = self.tokenizers[0].encode(tf.cast(text[0], tf.int32), self.source_length)
+        if target_language is not None or self.tag:
+            tag = [self.tag] if target_language is None else tf.where(target_language > 0, target_language, self.tag)
             tagged = tf.cast((tag[0] > 0) & (length > 0), tf.int32)  # A text without tokens is not translated.
             ids = tf.where(tagged > 0, tf.concat([tag, ids[:-1]], 0), ids)
             length += tagged
         hypotheses, scores = self._hypotheses(self._ended(ids, length), self.settings)
-        truncated = tf.cast(length >= self.source_length, tf.int32)
+        truncated = tf.cast(is_cut | (length >= self.source_length), tf.int32)
         return {
             "translations": tf.cast(self.tokenizers[1].decode(hypotheses[0]), tf.uint8),
             "scores": scores[0],
@@ -238,8 +240,9 @@ class _Device:
         }
 
     def tokenize(self, text):
-        ids, length = self.tokenizers[0].encode(tf.cast(text[0], tf.int32), self.source_length)
-        return {"token_ids": self._ended(ids, length), "length": tf.reshape(length, [1])}
+        ids, length, is_cut = self.tokenizers[0].encode(tf.cast(text[0], tf.int32), self.source_length)
+        truncated = tf.cast(is_cut | (length >= self.source_length), tf.int32)
+        return {"token_ids": self._ended(ids, length), "truncated": tf.reshape(truncated, [1])}
 
     def detokenize(self, translation_ids):
         return {"text": tf.cast(self.tokenizers[1].decode(translation_ids), tf.uint8)}

@@ -32,6 +32,7 @@ _UNKNOWN_PENALTY = 10  # As in the library: an unknown character scores this muc
 # Of a character, by its first byte; 0 for other bytes of a character.
 _LENGTHS = np.repeat(np.int32([1, 0, 2, 3, 4]), [0x80, 0x40, 0x20, 0x10, 0x10])
 _NEVER = np.float32(-1e30)
+CANNOT = "The tokenizer cannot be written as operations of TFLite (a SavedModel can have it): it has"
 
 
 class GraphTokenizer:
@@ -70,8 +71,10 @@ class GraphTokenizer:
         for piece in sorted(own):
             text = piece.replace(b" ", _MARK)
             root = nodes.with_word(root, text, texts.number(text))
+        if any(b"  " in text for text in texts.known):
+            raise ValueError(f"{CANNOT} a rule that writes two spaces.")
         if len(texts.bytes) * 64 >= 2**22:
-            raise ValueError("The tokenizer cannot be written as operations of TFLite: it has too many rules.")
+            raise ValueError(f"{CANNOT} rules that write more than 65,535 different bytes: {len(texts.bytes):,}.")
         self.rules, self.replacements = nodes.trie(root), bytes(texts.bytes)
 
         # Pieces.
@@ -79,10 +82,12 @@ class GraphTokenizer:
         normal = scores[[kind == NORMAL for kind in types]]
         self.unknown_score = normal.min() - np.float32(_UNKNOWN_PENALTY)
         for i, kind in enumerate(types):
-            if kind == USER_DEFINED and self.kind != BPE:  # So that it is always chosen.
-                scores[i] = np.float32(len(file.pieces[i].piece) * normal.max() - 0.1)
+            if kind == USER_DEFINED and self.kind != BPE:  # As in the library, since its version 0.2.2.
+                scores[i] = np.float32(0.1 * (len(file.pieces[i].piece) - 1))
         self.scores = scores
-        ids = {pieces[i]: i for i, kind in enumerate(types) if kind in (NORMAL, USER_DEFINED)}
+        used = (NORMAL, USER_DEFINED, UNUSED) if self.kind == BPE else (NORMAL, USER_DEFINED)
+        ids = {pieces[i]: i for i, kind in enumerate(types) if kind in used}
+        self.is_unused = np.array([kind == UNUSED for kind in types])
         if self.kind == BPE:
             self._prepare_merges(ids, own, nodes)
         else:
@@ -128,26 +133,28 @@ class GraphTokenizer:
             length: the number of ids to return.
 
         Returns:
-            The token ids, int32 (length,), cut or padded with 0; and the number of tokens of the text, which is above
-            `length` if the text fills all N bytes or, normalized, has more: its end may be missing.
+            The token ids, int32 (length,), cut or padded with 0; the number of tokens of what was read; and whether the
+            text fills all N bytes or, normalized, has more, so that its end may be missing.
         """
         is_full = text[-1] != 0
-        text, size = self.normalize(text)
+        text, size, is_cut = self.normalize(text)
         ids, begins, taken, count = (self._merged if self.kind == BPE else self._best)(text, size)
         places = tf.range(ids.shape[0])
         unknown = ids == self.unknown_id
         if self.has_bytes:  # Unknown characters are written as their bytes.
-            sizes = tf.where(unknown, taken, 1)
-            source = tf.concat([ids, tf.gather(self.byte_ids, text)], 0)
+            space = tf.gather(tf.pad(text, [[0, 1]]), begins) == _SPACE
+            sizes = tf.where(unknown, tf.where(space, len(_MARK), taken), 1)
+            source = tf.concat([ids, tf.gather(self.byte_ids, text), self.byte_ids[list(_MARK)]], 0)
+            begins = tf.where(space, text.shape[0], begins)
             begins = tf.where(unknown, ids.shape[0] + begins, places)
         else:  # Unknown tokens in a row are one.
             sizes = 1 - _int(unknown) * _earlier(_int(unknown), 1)
             source, begins = ids, places
         ids, total = _joined(source, begins, sizes * _int(places < count), length)
-        return ids, total + _int(is_full | (size > text.shape[0])) * (length + 1)
+        return ids, total, is_full | is_cut
 
-    def normalize(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Bytes int32 (N,) -> normalized bytes int32 (N,), spaces as one byte, and their number, maybe above N."""
+    def normalize(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Bytes int32 (N,) -> normalized ones int32 (N,), spaces as one byte; their number; whether they were cut."""
         count = text.shape[0]
         places = tf.range(count)
         size = tf.reduce_max((places + 1) * _int(text != 0))
@@ -178,7 +185,10 @@ class GraphTokenizer:
         if self.add_space:
             text, kept = tf.concat([[_SPACE], text], 0), tf.concat([[tf.minimum(last, 1)], kept], 0)
         text, total = _joined(text, tf.range(text.shape[0]), kept, count)
-        return text, total + tf.where(size > count, count, 0)
+        # Only whole characters.
+        lengths = tf.gather(_LENGTHS, text)
+        whole = tf.reduce_max((places + lengths) * _int((lengths > 0) & (places + lengths <= count)))
+        return text, tf.minimum(total, whole), (size > count) | (total > count)
 
     def _best(self, text, size):
         """Unigram: the segmentation with the largest sum of scores.
@@ -214,13 +224,12 @@ class GraphTokenizer:
 
         states, best = np.zeros(longest, np.int32), np.full(longest, _NEVER)
         states[-1], best[-1] = trie.root, 0
-        end = tf.minimum(size, count)
         start = 0, states, best, tf.zeros([count], tf.int32)
-        chosen = tf.while_loop(lambda place, *_: place < end, body, start)[-1]
+        chosen = tf.while_loop(lambda place, *_: place < size, body, start)[-1]
         chosen = tf.concat([[0], chosen], 0)  # By the place after the piece.
         ids = tf.bitwise.right_shift(chosen, 8)
         taken = chosen - ids * 256
-        ends = _walk(tf.range(count + 1) - taken, end, 0)
+        ends = _walk(tf.range(count + 1) - taken, size, 0)
         number = tf.reduce_sum(_int(ends > 0))
         ends = tf.gather(ends, tf.maximum(number - 1 - tf.range(count + 1), 0))
         ids, taken = tf.gather(ids, ends), tf.gather(taken, ends)
@@ -236,7 +245,6 @@ class GraphTokenizer:
         symbols, taken = _longest(self.characters, text)
         lengths = tf.where(taken > 0, taken, tf.maximum(tf.gather(_LENGTHS, text), 1))
         places = tf.range(count + 1)
-        size = tf.minimum(size, count)
         starts = _walk(_until(places[:-1] + lengths, size, count), 0, count)
         number = tf.reduce_sum(_int(starts < size))
         symbols = tf.gather(tf.pad(symbols * _int(taken > 0), [[0, 1]]), starts) * _int(places < number)
@@ -251,7 +259,7 @@ class GraphTokenizer:
             symbol = _int(tf.gather(pairs.merged, slot)) * _int(_int(tf.gather(pairs.lefts, slot)) == left)
             return symbol, tf.gather(self.scores_of_symbols, symbol)
 
-        def body(symbols, after, before, joints, values):
+        def body(symbols, after, before, joints, values, *leaves):
             left = tf.argmax(values, output_type=tf.int32)
             right, previous, symbol = tf.gather(after, left), tf.gather(before, left), tf.gather(joints, [left])
             following = tf.gather(after, right)
@@ -263,11 +271,17 @@ class GraphTokenizer:
             places = tf.stack([previous, left, right])[:, None]
             joints = tf.tensor_scatter_nd_update(joints, places, tf.concat([new, [0]], 0))
             values = tf.tensor_scatter_nd_update(values, places, tf.concat([value, [_NEVER]], 0))
-            return symbols, after, before, joints, values
+            if leaves:  # What an unused piece was made of stays. The library keeps one split for all equal pieces.
+                unused = tf.gather(self.is_unused, tf.gather(self.ids_of_symbols, symbol))
+                new = symbol, [following]
+                new = [tf.where(unused, tf.gather(old, [left]), x) for old, x in zip(leaves, new, strict=True)]
+                leaves = [tf.tensor_scatter_nd_update(old, [[left]], x) for old, x in zip(leaves, new, strict=True)]
+            return symbols, after, before, joints, values, *leaves
 
         joints, values = joint(symbols, tf.gather(symbols, after))
-        start = symbols, after, before, joints, values
-        symbols, after, *_ = tf.while_loop(lambda *state: tf.reduce_max(state[-1]) > _NEVER, body, start)
+        start = symbols, after, before, joints, values, *([symbols, after] if self.is_unused.any() else [])
+        state = tf.while_loop(lambda *state: tf.reduce_max(state[4]) > _NEVER, body, start)
+        symbols, after = state[-2:] if self.is_unused.any() else state[:2]
         left = _walk(after, tf.where(number > 0, 0, count), count)
         begins = tf.gather(starts, left)
         taken = tf.gather(tf.pad(lengths, [[0, 1]]), begins)
@@ -315,11 +329,15 @@ def _check(file):
         "spaces that are kept": not file.normalizer_spec.remove_extra_whitespaces,
         "a denormalizer": bool(file.denormalizer_spec.precompiled_charsmap),
         "a kind other than unigram and BPE": file.trainer_spec.model_type not in (UNIGRAM, BPE),
-        "unused pieces in BPE": file.trainer_spec.model_type == BPE and any(x.type == UNUSED for x in file.pieces),
+        "no unknown piece": not any(piece.type == UNKNOWN for piece in file.pieces),
+        "no normal piece": not any(piece.type == NORMAL for piece in file.pieces),
+        "pieces with a space (U+0020)": any(
+            b" " in piece.piece for piece in file.pieces if piece.type not in (UNKNOWN, CONTROL)
+        ),
     }
     for problem, is_there in problems.items():
         if is_there:
-            raise ValueError(f"The tokenizer cannot be written as operations of TFLite: it has {problem}.")
+            raise ValueError(f"{CANNOT} {problem}.")
 
 
 class _Slices:
@@ -332,10 +350,8 @@ class _Slices:
         """The number of a text, which is put into the array if it is new."""
         if text not in self.known:
             if len(text) >> self.size_bits:
-                raise ValueError(
-                    "The tokenizer cannot be written as operations of TFLite: it has a text of more than "
-                    f"{2**self.size_bits - 1} bytes. Received: {text.decode(errors='replace')[:40]!r}."
-                )
+                text = text.decode(errors="replace")
+                raise ValueError(f"{CANNOT} a text of more than {2**self.size_bits - 1} bytes: {text[:40]!r}.")
             self.known[text] = len(self.bytes) << self.size_bits | len(text)
             self.bytes += text
         return self.known[text]

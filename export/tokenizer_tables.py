@@ -155,7 +155,8 @@ def make_pairs(pairs: Mapping[tuple[int, int], int], symbols: int) -> Pairs:
     shifts, begins = _Shifts(reserved=1, distinct=False), np.zeros(symbols, np.int32)
     for left, rights in sorted(rows.items(), key=lambda row: -len(row[1])):
         begins[left] = shifts.place(rights)
-    end = 2 + max((int(begins[left]) + right for left, right in pairs), default=0)
+    # More than a few: TFLite takes a limit of 6 for the function ReLU6, which has no integers.
+    end = max(16, 2 + max((int(begins[left]) + right for left, right in pairs), default=0))
     kind = np.int16 if symbols < 2**15 else np.int32
     lefts, merged = np.full(end, -1, kind), np.zeros(end, kind)
     for (left, right), symbol in pairs.items():

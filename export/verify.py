@@ -284,9 +284,7 @@ def tflite_reference(translator: Translator, settings: dict[str, Any]) -> Transl
 
 def _problems_with_tokenizers(exported, reference, strings):
     """Whether the tokenizers in a TFLite file are those of the translator."""
-    codec = reference.codec
-    sentences = codec.encode(strings)
-    for string, wanted in zip(strings, sentences, strict=True):
+    for string, wanted in zip(strings, reference.codec.encode(strings), strict=True):
         found = exported.encode(string)
         if (found.ids, found.truncated) != (wanted.ids[:-1], wanted.truncated):
             yield f"`tokenize` of {string[:60]!r}: {wanted} became {found}"
@@ -294,9 +292,9 @@ def _problems_with_tokenizers(exported, reference, strings):
     rows = [[(number + i) % size for i in range(length)] for number in range(0, size, length)]
     texts = reference.target_tokenizer.detokenize(rows)
     for row, wanted in zip(rows, texts, strict=True):
-        found = exported.run("detokenize", translation_ids=np.array([row], "int32"))["text"]
-        if bytes(found).rstrip(b"\0").decode() != wanted:
-            yield f"`detokenize` of {row}: {wanted!r} became {bytes(found)}"
+        found = _text(exported.run("detokenize", translation_ids=np.array([row], "int32"))["text"])
+        if found != wanted:
+            yield f"`detokenize` of {row}: {wanted!r} became {found!r}"
 
 
 def _translated(exported, text, target_language):
@@ -305,7 +303,12 @@ def _translated(exported, text, target_language):
     if exported.takes_language:
         inputs["target_language"] = np.array([exported.settings["languages"].get(target_language, 0)], "int32")
     found = exported.run("translate_text", **inputs)
-    return bytes(found["translations"][0]).rstrip(b"\0").decode(), float(found["scores"][0])
+    return _text(found["translations"][0]), float(found["scores"][0])
+
+
+def _text(padded):
+    """The string in an array of bytes."""
+    return bytes(padded).rstrip(b"\0").decode(errors="replace")
 
 
 def close(wanted: float, answer: float) -> bool:

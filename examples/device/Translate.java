@@ -10,7 +10,7 @@ import java.nio.charset.StandardCharsets;
  *   java -Djava.library.path=. Translate libLiteRt.so translator.tflite "A dog runs."
  * </pre>
  */
-public final class Translate {
+public final class Translate implements AutoCloseable {
     static {
         System.loadLibrary("translate");
     }
@@ -22,9 +22,15 @@ public final class Translate {
         translator = open(bytes(library), bytes(model));
     }
 
-    /** The translation of a sentence. */
-    public String translate(String text) {
+    /** The translation of a sentence. A text that is too long for the model is an IllegalStateException. */
+    public synchronized String translate(String text) {
         return new String(run(translator, bytes(text)), StandardCharsets.UTF_8);
+    }
+
+    /** Frees the model. The object must not be used any more. */
+    @Override
+    public void close() {
+        close(translator);
     }
 
     /** UTF-8, ended by a zero, as C takes it. JNI's own strings are not UTF-8 outside of the basic plane. */
@@ -36,15 +42,18 @@ public final class Translate {
 
     private static native byte[] run(long translator, byte[] text);
 
+    private static native void close(long translator);
+
     public static void main(String[] arguments) throws Exception {
         if (arguments.length < 3) {
             System.err.println("usage: Translate LIBRARY MODEL TEXT [TEXT ...]");
             System.exit(2);
         }
-        Translate translator = new Translate(arguments[0], arguments[1]);
-        for (int i = 2; i < arguments.length; i++) {
-            byte[] line = (translator.translate(arguments[i]) + "\n").getBytes(StandardCharsets.UTF_8);
-            System.out.write(line); // Not `println`: it would write in the encoding of the machine.
+        try (Translate translator = new Translate(arguments[0], arguments[1])) {
+            for (int i = 2; i < arguments.length; i++) {
+                byte[] line = (translator.translate(arguments[i]) + "\n").getBytes(StandardCharsets.UTF_8);
+                System.out.write(line); // Not `println`: it would write in the encoding of the machine.
+            }
         }
         System.out.flush();
     }

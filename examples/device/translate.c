@@ -3,9 +3,10 @@
      cc -O2 translate.c -o translate -ldl
      ./translate libLiteRt.so translator.tflite "A dog runs."
 
-   `libLiteRt.so` is a part of LiteRT's SDK and of the Python package `ai-edge-litert`. The functions are declared here
-   as in LiteRT 2.3 (litert/c/), so that the file compiles without its headers. */
+   `libLiteRt.so` is a part of LiteRT's SDK and of the Python package `ai-edge-litert`. It must be of version 2.3: its
+   functions are declared here (as in litert/c/), so that the file compiles without its headers. */
 
+#define _POSIX_C_SOURCE 200809L
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 
 #include "translate.h"
 
-enum { CPU = 1, READ = 0, WRITE = 1, MOST_TENSORS = 4 };
+enum { CPU = 1, READ = 0, WRITE = 1, MOST_TENSORS = 4 }; /* The numbers are LiteRT's. */
 
 typedef void *Handle;
 typedef struct { int32_t words[64]; } TensorType; /* LiteRtRankedTensorType, with room to spare. */
@@ -40,6 +41,11 @@ typedef struct { int32_t words[64]; } TensorType; /* LiteRtRankedTensorType, wit
     F(GetCompiledModelOutputBufferRequirements, (Handle, size_t, size_t, Handle *)) \
     F(CreateManagedTensorBufferFromRequirements, (Handle, const TensorType *, Handle, Handle *)) \
     F(GetTensorBufferPackedSize, (Handle, size_t *)) \
+    F(DestroyTensorBuffer, (Handle)) \
+    F(DestroyCompiledModel, (Handle)) \
+    F(DestroyOptions, (Handle)) \
+    F(DestroyModel, (Handle)) \
+    F(DestroyEnvironment, (Handle)) \
     F(LockTensorBuffer, (Handle, void **, int)) \
     F(UnlockTensorBuffer, (Handle)) \
     F(RunCompiledModel, (Handle, size_t, size_t, Handle *, size_t, Handle *))
@@ -52,7 +58,7 @@ static struct {
 typedef struct { const char *name; Handle buffer; size_t size; } Tensor;
 
 struct Translator {
-    Handle environment, compiled;
+    Handle environment, model, options, compiled;
     size_t signature, num_inputs, num_outputs;
     Tensor inputs[MOST_TENSORS], outputs[MOST_TENSORS];
 };
@@ -66,7 +72,7 @@ static const char *load(const char *library) {
     return NULL;
 }
 
-#define TRY(call) if (litert.call) return #call " failed"
+#define TRY(call) if (litert.call) return "LiteRT failed: " #call
 
 /* The signature's tensors, and a buffer for each. */
 static const char *prepare(Translator *t, Handle signature, int is_output) {
@@ -92,35 +98,55 @@ static const char *prepare(Translator *t, Handle signature, int is_output) {
     return NULL;
 }
 
-const char *translator_open(const char *library, const char *file, Translator **opened) {
-    const char *problem = load(library);
-    if (problem) return problem;
-    Translator *t = *opened = calloc(1, sizeof(Translator));
-    Handle model, options, signature = NULL;
+static const char *prepare_all(Translator *t, const char *file) {
+    Handle signature = NULL;
     size_t count = 0;
     TRY(CreateEnvironment(0, NULL, &t->environment));
-    TRY(CreateModelFromFile(t->environment, file, &model));
-    TRY(CreateOptions(&options));
-    TRY(SetOptionsHardwareAccelerators(options, CPU));
-    TRY(CreateCompiledModel(t->environment, model, options, &t->compiled));
-    TRY(GetNumModelSignatures(model, &count));
+    if (litert.CreateModelFromFile(t->environment, file, &t->model)) return "the file of the model cannot be read";
+    TRY(CreateOptions(&t->options));
+    TRY(SetOptionsHardwareAccelerators(t->options, CPU));
+    TRY(CreateCompiledModel(t->environment, t->model, t->options, &t->compiled));
+    TRY(GetNumModelSignatures(t->model, &count));
     for (t->signature = 0; t->signature < count; t->signature++) {
         const char *key;
-        TRY(GetModelSignature(model, t->signature, &signature));
+        TRY(GetModelSignature(t->model, t->signature, &signature));
         TRY(GetSignatureKey(signature, &key));
         if (strcmp(key, "translate_text") == 0) break;
     }
     if (t->signature == count) return "the model has no signature translate_text: export it again";
     TRY(GetNumSignatureInputs(signature, &t->num_inputs));
     TRY(GetNumSignatureOutputs(signature, &t->num_outputs));
-    problem = prepare(t, signature, 0);
+    const char *problem = prepare(t, signature, 0);
     return problem ? problem : prepare(t, signature, 1);
+}
+
+const char *translator_open(const char *library, const char *file, Translator **opened) {
+    const char *problem = load(library);
+    if (problem) return problem;
+    Translator *t = calloc(1, sizeof(Translator));
+    if (!t) return "no memory";
+    problem = prepare_all(t, file);
+    if (problem) translator_close(t);
+    else *opened = t;
+    return problem;
+}
+
+void translator_close(Translator *t) {
+    for (size_t i = 0; i < MOST_TENSORS; i++) {
+        if (t->inputs[i].buffer) litert.DestroyTensorBuffer(t->inputs[i].buffer);
+        if (t->outputs[i].buffer) litert.DestroyTensorBuffer(t->outputs[i].buffer);
+    }
+    if (t->compiled) litert.DestroyCompiledModel(t->compiled);
+    if (t->options) litert.DestroyOptions(t->options);
+    if (t->model) litert.DestroyModel(t->model);
+    if (t->environment) litert.DestroyEnvironment(t->environment);
+    free(t);
 }
 
 const char *translator_run(Translator *t, const char *text, char *translation, size_t size, int *truncated) {
     Handle inputs[MOST_TENSORS], outputs[MOST_TENSORS];
     void *memory;
-    for (size_t i = 0; i < t->num_inputs; i++) {
+    for (size_t i = 0; i < t->num_inputs; i++) { /* `target_language` stays 0: the language of the export. */
         inputs[i] = t->inputs[i].buffer;
         TRY(LockTensorBuffer(inputs[i], &memory, WRITE));
         memset(memory, 0, t->inputs[i].size);
@@ -129,23 +155,24 @@ const char *translator_run(Translator *t, const char *text, char *translation, s
     }
     for (size_t i = 0; i < t->num_outputs; i++) outputs[i] = t->outputs[i].buffer;
     TRY(RunCompiledModel(t->compiled, t->signature, t->num_inputs, inputs, t->num_outputs, outputs));
+    const char *problem = NULL;
     for (size_t i = 0; i < t->num_outputs; i++) {
         TRY(LockTensorBuffer(outputs[i], &memory, READ));
-        if (strcmp(t->outputs[i].name, "translations") == 0) {
-            if (t->outputs[i].size >= size) return "the translation needs more room";
-            memcpy(translation, memory, t->outputs[i].size);
-            translation[t->outputs[i].size] = 0;
+        if (strcmp(t->outputs[i].name, "translations") == 0) { /* The first is the best. Zeros come after each. */
+            size_t length = strnlen(memory, t->outputs[i].size);
+            if (length < size) memcpy(translation, memory, length), translation[length] = 0;
+            else problem = "the translation needs more room";
         }
         if (strcmp(t->outputs[i].name, "truncated") == 0) *truncated = *(int32_t *)memory;
         TRY(UnlockTensorBuffer(outputs[i]));
     }
-    return NULL;
+    return problem;
 }
 
 #ifndef TRANSLATE_LIBRARY
 int main(int argc, char **argv) {
     static char translation[1 << 16];
-    Translator *translator;
+    Translator *translator = NULL;
     int truncated = 0;
     if (argc < 4) {
         fprintf(stderr, "usage: %s LIBRARY MODEL TEXT [TEXT ...]\n", argv[0]);
@@ -158,6 +185,7 @@ int main(int argc, char **argv) {
         if (!problem && truncated) fprintf(stderr, "text %d is too long: only its beginning was translated\n", i - 2);
     }
     if (problem) fprintf(stderr, "error: %s\n", problem);
+    if (translator) translator_close(translator);
     return problem ? 1 : 0;
 }
 #endif

@@ -26,15 +26,22 @@ JNIEXPORT jbyteArray JNICALL Java_Translate_run(JNIEnv *env, jclass class, jlong
     (void)class;
     enum { SIZE = 1 << 16 };
     char *translation = malloc(SIZE);
+    if (!translation) return NULL;
     jbyte *bytes = (*env)->GetByteArrayElements(env, text, NULL);
     int truncated = 0;
     const char *problem =
         translator_run((Translator *)(intptr_t)translator, (const char *)bytes, translation, SIZE, &truncated);
     (*env)->ReleaseByteArrayElements(env, text, bytes, JNI_ABORT);
+    if (!problem && truncated) problem = "the text is too long";
     jsize size = problem ? 0 : (jsize)strlen(translation);
     jbyteArray result = (*env)->NewByteArray(env, size);
     (*env)->SetByteArrayRegion(env, result, 0, size, (const jbyte *)translation);
     free(translation);
     if (problem) throw_error(env, problem);
     return result;
+}
+
+JNIEXPORT void JNICALL Java_Translate_close(JNIEnv *env, jclass class, jlong translator) {
+    (void)env, (void)class;
+    translator_close((Translator *)(intptr_t)translator);
 }

@@ -1,6 +1,7 @@
 """The tokenizer in TFLite files gives SentencePiece's ids and texts, with built-in operations alone."""
 
 import functools
+import io
 import itertools
 from random import Random
 
@@ -9,7 +10,7 @@ import pytest
 import sentencepiece
 import tensorflow as tf
 from ai_edge_litert.interpreter import Interpreter
-from sentencepiece_models import KINDS, texts, trained
+from sentencepiece_models import KINDS, imported_tokenizer, texts, trained
 from tensorflow.lite.tools import flatbuffer_utils
 
 from keras_transformer.export.tokenizer_graph import GraphTokenizer, utf8_lengths
@@ -36,8 +37,8 @@ class OnDevice:
         graph = GraphTokenizer(model)
 
         def encode(text):
-            ids, length = graph.encode(tf.cast(text, tf.int32), TOKENS)
-            return {"ids": ids, "length": length}
+            ids, length, is_cut = graph.encode(tf.cast(text, tf.int32), TOKENS)
+            return {"ids": ids, "length": length, "is_cut": is_cut}
 
         self.file, self.run = converted(encode, tf.TensorSpec([BYTES], tf.uint8, name="text"))
         _, self.back = converted(
@@ -48,6 +49,7 @@ class OnDevice:
         room = np.zeros(BYTES, np.uint8)
         room[: len(text)] = np.frombuffer(text, np.uint8)
         found = self.run(text=room)
+        assert not found["is_cut"] or text[BYTES - 1 :] or len(text) > BYTES // 9
         return found["ids"][: found["length"]].tolist()
 
     def decode(self, *rows):
@@ -129,15 +131,63 @@ def test_bytes_that_are_no_text_have_the_ids_of_the_library(name):
         assert device.encode(row) == device.library.encode(row)[:TOKENS], row
 
 
-def test_a_text_that_fills_the_room_is_cut_before_a_character():
-    device, longer = on_device("bpe, bytes"), "xyz " * 99 + "\U0001f600\U0001f600"
+@pytest.mark.parametrize("name", KINDS)
+def test_a_text_that_fills_the_room_is_cut_before_a_character(name):
+    device, longer = on_device(name), "xyz " * 99 + "\U0001f600\U0001f600"
     for extra in range(4):
         room = ("a" * extra + longer).encode()[:BYTES]
         found = device.run(text=np.frombuffer(room, np.uint8))
         wanted = device.library.encode(room.decode(errors="ignore"))
-        assert found["length"] > TOKENS
-        assert found["ids"].tolist() == (wanted + [0] * TOKENS)[:TOKENS]
-    assert device.run(text=np.frombuffer(("ﷺ " * 50).encode().ljust(BYTES, b"\0"), np.uint8))["length"] > TOKENS
+        size = len(wanted) - 6  # A space comes before the text.
+        assert found["is_cut"] and size <= found["length"] <= len(wanted)
+        assert found["ids"][:size].tolist() == wanted[: min(size, TOKENS)]
+    for text in ("a" + " " * (BYTES - 1), "ﷺ " * 50, "😀" * (BYTES // 4), "ﷺ" * (BYTES // 3)):
+        found = device.run(text=np.frombuffer(text.encode().ljust(BYTES, b"\0"), np.uint8))
+        wanted, size = device.library.encode(text), int(found["length"])
+        assert found["is_cut"] and 0 < size <= len(wanted)
+        assert found["ids"][: size - 1].tolist() == wanted[: size - 1][:TOKENS]
+        assert not found["ids"][size:].any()
+
+
+HAN = ["学校", "学生", "校长", "你好", "世界", "学", "校", "你", "好", "世"] * 50
+
+
+def trained_with(sentences, kind="unigram", size=40, **settings):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(sentences),
+        model_writer=model,
+        model_type=kind,
+        vocab_size=size,
+        hard_vocab_limit=False,
+        minloglevel=2,
+        num_threads=1,
+        **settings,
+    )
+    return model.getvalue()
+
+
+MODELS = {
+    "own pieces of large characters": lambda: trained_with(HAN, user_defined_symbols="学校"),
+    "bytes without a space": lambda: trained_with(HAN, size=330, byte_fallback=True, add_dummy_prefix=False),
+    "bytes without a space, BPE": lambda: trained_with(HAN, "bpe", 330, byte_fallback=True, add_dummy_prefix=False),
+    "no normalization": lambda: trained_with(texts(0)[:500], size=300, normalization_rule_name="identity"),
+    "other unknown surface": lambda: trained_with(texts(0)[:500], size=300, unk_surface="?", add_dummy_prefix=False),
+    "unused pieces in BPE": lambda: imported_tokenizer("bpe").model,
+    "unused pieces in BPE, bytes": lambda: imported_tokenizer("bpe", byte_fallback=True).model,
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_other_models_have_the_ids_and_texts_of_the_library(name):
+    device = OnDevice(MODELS[name]())
+    strings = ["".join(HAN[i : i + 5]) for i in range(10)] + ["学校 你好", "▁ 学", *texts(0)[:60], *texts(1)[:60]]
+    for text in [*strings, *random_strings(100)]:
+        text = text.encode()[: BYTES - 1].decode(errors="ignore").rstrip("\0")
+        assert device.encode(text.encode()) == device.library.encode(text)[:TOKENS], text
+    rows = [device.library.encode(text)[:MOST] for text in strings]
+    for pair in itertools.pairwise(rows):
+        assert device.decode(*pair) == [device.library.decode(row) for row in pair]
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -185,11 +235,13 @@ def test_characters_are_as_long_as_python_reads_them():
         (lambda model: setattr(model.trainer_spec, "treat_whitespace_as_suffix", True), "spaces at the end of pieces"),
         (lambda model: setattr(model.denormalizer_spec, "precompiled_charsmap", b"a"), "a denormalizer"),
         (lambda model: setattr(model.trainer_spec, "model_type", 4), "a kind other than unigram and BPE"),
-        (lambda model: setattr(model.pieces[9], "type", 5), "unused pieces in BPE"),
+        (lambda model: setattr(model.pieces[9], "piece", b"a b"), r"pieces with a space \(U\+0020\)"),
+        (lambda model: setattr(model.pieces[9], "piece", b"a" * 256), "a text of more than 255 bytes: 'aaa"),
+        (lambda model: setattr(model.pieces[0], "type", 1), "no unknown piece"),
     ],
 )
 def test_what_cannot_be_expressed_is_an_error(change, message):
     model = message_class().FromString(trained(None, "bpe", 900))
     change(model)
-    with pytest.raises(ValueError, match=f"cannot be written as operations of TFLite: it has {message}"):
+    with pytest.raises(ValueError, match=rf"cannot be written as operations of TFLite .*: it has {message}"):
         GraphTokenizer(model.SerializeToString())

@@ -43,7 +43,6 @@ export class SentencePiece {
     this.userDefined = found([USER_DEFINED]).map(([piece]) => piece).sort((a, b) => b.length - a.length);
     const scores = this.scores.filter((_, id) => this.types[id] === NORMAL);
     this.minScore = scores.reduce((a, b) => Math.min(a, b), Infinity);
-    this.maxScore = scores.reduce((a, b) => Math.max(a, b), -Infinity);
     this.longest = [...this.ids.keys()].reduce((most, piece) => Math.max(most, [...piece].length), 0);
   }
 
@@ -155,7 +154,7 @@ export class SentencePiece {
         const id = this.ids.get(piece);
         if (id === undefined || this.types[id] === UNUSED) continue;
         const length = toBytes.encode(piece).length;
-        offer(start, end, this.types[id] === USER_DEFINED ? length * this.maxScore - 0.1 : this.scores[id], id);
+        offer(start, end, this.types[id] === USER_DEFINED ? float32(0.1 * (length - 1)) : this.scores[id], id);
         single ||= end === start + 1;
       }
       if (!single) offer(start, start + 1, unknown, this.unknownId);
