@@ -125,7 +125,7 @@ class GraphTokenizer:
         self.pairs = make_pairs({(symbols[x], symbols[y]): symbols[text] for x, y, text in cuts}, len(symbols) + 1)
         self.characters = nodes.trie(nodes.of_words({text: symbols[text] for text in single | own}))
 
-    def encode(self, text: tf.Tensor, length: int) -> tuple[tf.Tensor, tf.Tensor]:
+    def encode(self, text: tf.Tensor, length: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Token ids of a text.
 
         Args:

@@ -1,9 +1,10 @@
 /**
  * Translates with an exported translator.tflite on Android: text in, text out, no tokenizer beside it.
  *
- *     implementation("com.google.ai.edge.litert:litert:2.+")   // in build.gradle.kts
+ *     implementation("com.google.ai.edge.litert:litert:2.1.0")   // in build.gradle.kts, or a newer version
  *
- *     Translator(File(filesDir, "translator.tflite")).use { println(it.translate("A dog runs.").text) }
+ *     private val translator by lazy { Translator(file) }        // a file, not an asset: see docs/deployment.md
+ *     translator.translate("A dog runs.").text                   // not on the main thread
  */
 
 import java.io.File
@@ -25,7 +26,7 @@ class Translator(model: File) : AutoCloseable {
     }
     private val longest = interpreter.getOutputTensorFromSignature("translations", SIGNATURE).shape()[1]
 
-    /** The best translation of a sentence. Not on the main thread: it takes tens of milliseconds. */
+    /** The best translation of a sentence. It takes some milliseconds or more, so not on the main thread. */
     @Synchronized
     fun translate(sentence: String, targetLanguage: Int = 0): Translation {
         val text = inputs.getValue("text").zeroed()

@@ -22,10 +22,9 @@ final class Translator {
         var options = Interpreter.Options()
         options.threadCount = 1
         runner = try Interpreter(modelPath: path, options: options).signatureRunner(with: "translate_text")
-        try runner.allocateTensors()
     }
 
-    /// The best translation of a sentence. Not on the main thread: it takes tens of milliseconds.
+    /// The best translation of a sentence. It takes some milliseconds or more, so not on the main thread.
     ///
     /// - Parameter targetLanguage: a tag from `languages` in translator.json; 0 is the language of the export.
     func translate(_ sentence: String, targetLanguage: Int32 = 0) throws -> Translation {
