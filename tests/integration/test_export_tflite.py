@@ -330,6 +330,15 @@ def test_what_cannot_be_exported_is_an_error(tmp_path, settings, message):
     assert not list(tmp_path.iterdir())
 
 
+def test_the_file_and_python_need_not_agree_on_what_fills_the_room(tmp_path):
+    """Thousands of characters that are unknown are one token in Python. The file reads some hundred, and says so."""
+    translator = small()
+    assert not translator.codec.encode(["x" * 20_000])[0].truncated
+    folder, same = export_tflite(translator, tmp_path / "out", source_length=8, target_length=8)
+    found = TFLiteTranslator(folder / "translator.tflite").encode("x" * 20_000)
+    assert same == 1 and found.truncated and found.ids == translator.codec.encode(["x" * 20_000])[0].ids[:-1]
+
+
 def test_a_file_without_a_tokenizer_takes_token_ids(tmp_path):
     """Those of WordPiece cannot be written as operations of TFLite."""
     folder, _ = export_tflite(small("wordpiece"), tmp_path / "out", source_length=8, target_length=8)
