@@ -89,11 +89,6 @@ class TFLiteTranslator:
         with self._lock:
             return self._runners[signature](**inputs)
 
-    @property
-    def takes_language(self) -> bool:
-        """Whether `translate_text` takes `target_language`."""
-        return "target_language" in self.interpreter.get_signature_list().get("translate_text", {}).get("inputs", ())
-
     def padded(self, text: bytes) -> np.ndarray:
         """A text as the signatures take it, uint8 (1, N), cut or padded with zeros."""
         room = np.zeros((1, self.settings["source_bytes"]), np.uint8)
@@ -103,8 +98,9 @@ class TFLiteTranslator:
 
     def _tokenized(self, text):
         """The token ids of a text, at most source_length - 1, and whether it has more."""
-        found, end = self.run("tokenize", text=self.padded(text.encode())), self.settings["end_token_id"]
-        return found["token_ids"][0, : found["token_ids"][0].tolist().index(end)].tolist(), bool(found["truncated"][0])
+        found = self.run("tokenize", text=self.padded(text.encode()))
+        ids = found["token_ids"][0].tolist()
+        return ids[: ids.index(self.settings["end_token_id"])], bool(found["truncated"][0])
 
     def encode(self, text: str) -> Sentence:
         """The `Sentence` of a text.
@@ -133,7 +129,7 @@ class TFLiteTranslator:
         padded = np.full((1, self.settings["target_length"]), self.settings["pad_token_id"], np.int32)
         token_ids = list(token_ids)[: padded.size]
         padded[0, : len(token_ids)] = token_ids
-        text = bytes(self.run("detokenize", translation_ids=padded)["text"]).rstrip(b"\0").decode()
+        text = unpadded(self.run("detokenize", translation_ids=padded)["text"])
         parts = sentence.parts
         return _beside("placeholders").restored(text, parts, source=sentence.text) if parts else text
 
@@ -182,6 +178,11 @@ class TFLiteTranslator:
                 f"Received: {', '.join(map(str, scores))}. Export it again."
             )
         return pairs
+
+
+def unpadded(text: np.ndarray) -> str:
+    """The string in an array of bytes that ends with zeros."""
+    return bytes(text).rstrip(b"\0").decode(errors="replace")
 
 
 def check_litert() -> None:

@@ -35,6 +35,7 @@ first token of a translation, too, also step by step. If texts cannot contain th
 Hypotheses that do not exist are empty, with scores below -1e8. The file carries `translator.json` as metadata.
 """
 
+import functools
 import json
 import tempfile
 from collections.abc import Callable, Sequence
@@ -130,12 +131,15 @@ def export_tflite(
     return Path(path), facts[SHARE]
 
 
+_graph_tokenizer = functools.lru_cache(maxsize=2)(GraphTokenizer)  # A page has several files with one vocabulary.
+
+
 def _graph_tokenizers(tokenizers):
     """A list of the `GraphTokenizer`s of the source and of the target; empty for tokenizers of other kinds."""
     if not all(isinstance(tokenizer, SentencePieceTokenizer) for tokenizer in tokenizers):
         return []
     try:
-        graphs = [GraphTokenizer(tokenizer.model) for tokenizer in tokenizers]
+        graphs = [_graph_tokenizer(tokenizer.model) for tokenizer in tokenizers]
     except ValueError as error:
         raise ExportError(str(error)) from error
     return [graphs[0], graphs[-1]]

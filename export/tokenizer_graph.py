@@ -11,7 +11,7 @@ from collections import Counter
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.export.tokenizer_tables import VALUE, Nodes, make_pairs
+from keras_transformer.export.tokenizer_tables import LABEL_BITS, VALUE, Nodes, make_pairs
 from keras_transformer.text.sentencepiece_model import (
     BPE,
     BYTE,
@@ -24,7 +24,6 @@ from keras_transformer.text.sentencepiece_model import (
     message_class,
 )
 
-_UNIT = VALUE * 2
 _SPACE = ord(" ")
 _MARK = "▁".encode()  # How SentencePiece writes a space. Here it is one byte, a space.
 _REPLACEMENT = "\ufffd".encode()
@@ -32,6 +31,7 @@ _UNKNOWN_PENALTY = 10  # As in the library: an unknown character scores this muc
 # Of a character, by its first byte; 0 for other bytes of a character.
 _LENGTHS = np.repeat(np.int32([1, 0, 2, 3, 4]), [0x80, 0x40, 0x20, 0x10, 0x10])
 _NEVER = np.float32(-1e30)
+_RULE_BITS, _SURFACE_BITS = 6, 8  # Of the sizes of texts.
 CANNOT = "The tokenizer cannot be written as operations of TFLite (a SavedModel can have it): it has"
 
 
@@ -50,10 +50,8 @@ class GraphTokenizer:
         _check(file)
         self.kind, rules = file.trainer_spec.model_type, file.normalizer_spec
         self.add_space = rules.add_dummy_prefix
-        pieces, types = (
-            [piece.piece.replace(_MARK, b" ") for piece in file.pieces],
-            [piece.type for piece in file.pieces],
-        )
+        pieces = [piece.piece.replace(_MARK, b" ") for piece in file.pieces]
+        types = [piece.type for piece in file.pieces]
         self.unknown_id, nodes = types.index(UNKNOWN), Nodes()
         self.byte_ids = np.zeros(256, np.int32)
         self.byte_of = np.full(len(types), -1, np.int32)
@@ -65,7 +63,7 @@ class GraphTokenizer:
 
         # Normalization. A piece that the user defined stays as it is, whatever the other rules say.
         own = {piece for piece, kind in zip(pieces, types, strict=True) if kind == USER_DEFINED}
-        texts = _Slices(size_bits=6)
+        texts = _Slices(_RULE_BITS)
         texts.number(_REPLACEMENT)
         root = nodes.of_charsmap(rules.precompiled_charsmap, texts.number)
         for piece in sorted(own):
@@ -73,7 +71,7 @@ class GraphTokenizer:
             root = nodes.with_word(root, text, texts.number(text))
         if any(b"  " in text for text in texts.known):
             raise ValueError(f"{CANNOT} a rule that writes two spaces.")
-        if len(texts.bytes) * 64 >= 2**22:
+        if len(texts.bytes) << _RULE_BITS + LABEL_BITS >= 2**31:
             raise ValueError(f"{CANNOT} rules that write more than 65,535 different bytes: {len(texts.bytes):,}.")
         self.rules, self.replacements = nodes.trie(root), bytes(texts.bytes)
 
@@ -82,7 +80,7 @@ class GraphTokenizer:
         normal = scores[[kind == NORMAL for kind in types]]
         self.unknown_score = normal.min() - np.float32(_UNKNOWN_PENALTY)
         for i, kind in enumerate(types):
-            if kind == USER_DEFINED and self.kind != BPE:  # As in the library, since its version 0.2.2.
+            if kind == USER_DEFINED and self.kind != BPE:  # As in version 0.2.3 of the library, the oldest allowed.
                 scores[i] = np.float32(0.1 * (len(file.pieces[i].piece) - 1))
         self.scores = scores
         used = (NORMAL, USER_DEFINED, UNUSED) if self.kind == BPE else (NORMAL, USER_DEFINED)
@@ -95,12 +93,12 @@ class GraphTokenizer:
 
         # Back to text.
         unknown = file.trainer_spec.unk_surface
-        surfaces = _Slices(size_bits=8)
+        surfaces = _Slices(_SURFACE_BITS)
         surfaces.number(_REPLACEMENT)
         numbers = []
         for i, (piece, kind) in enumerate(zip(pieces, types, strict=True)):
             text = {UNKNOWN: unknown, CONTROL: b"", BYTE: bytes([max(0, self.byte_of[i])])}.get(kind, piece)
-            # The last bit says whether it is a space that a text does not begin with.
+            # The last bit says whether the piece begins with a space, which it loses at the beginning of a text.
             numbers.append(surfaces.number(text) * 2 + (kind not in (UNKNOWN, BYTE) and text[:1] == b" "))
         self.numbers, self.surfaces = np.array(numbers, np.int32), bytes(surfaces.bytes)
         self.longest = max(map(len, surfaces.known))
@@ -115,7 +113,7 @@ class GraphTokenizer:
             for cut in range(1, len(text))
             if {text[:cut], text[cut:]} <= texts and not {text[:cut], text[cut:]} & own
         ]
-        # What is often on the right comes first, so that rows of pairs are short.
+        # Symbols that are often on the right get small numbers, so that rows of pairs are short.
         often = Counter(right for _, right, _ in cuts)
         symbols = {text: i for i, text in enumerate(sorted(texts, key=lambda text: (-often[text], text)), 1)}
         self.ids_of_symbols = np.full(len(symbols) + 1, self.unknown_id, np.int32)
@@ -163,11 +161,10 @@ class GraphTokenizer:
         copied = (taken == 0) & (valid > 0)
         taken = tf.where(taken > 0, taken, tf.maximum(valid, 1))
         starts = _walk(_until(places + taken, size, count), 0, count)
-        begins = tf.bitwise.right_shift(rule, 6)
-        # The last character may have been cut.
-        wrong = np.where(np.arange(count) < count - 3, len(_REPLACEMENT), 0) + len(_REPLACEMENT) * _int(text[-1:] == 0)
-        wrong = tf.minimum(wrong, len(_REPLACEMENT))
-        sizes = tf.where(rule > 0, rule - begins * 64, tf.where(copied, valid, wrong)) * _int(places < size)
+        begins, sizes = _split(rule, _RULE_BITS)
+        # Bytes that are no character are replaced, but at the end of a full text they are the rest of a cut character.
+        wrong = len(_REPLACEMENT) * _int((places < count - 3) | (text[-1] == 0))
+        sizes = tf.where(rule > 0, sizes, tf.where(copied, valid, wrong)) * _int(places < size)
         begins = tf.where(copied, places + len(self.replacements), begins)
         source = tf.concat([_array(self.replacements), tf.cast(text, tf.uint8)], 0)
         begins, sizes = (tf.gather(tf.pad(values, [[0, 1]]), starts) for values in (begins, sizes))
@@ -205,12 +202,10 @@ class GraphTokenizer:
         taken = np.arange(longest, 0, -1, np.int32)  # The longest first: of two equal sums, the library takes it.
 
         def body(place, states, best, chosen):
-            here = tf.gather(text, place)
-            ended = tf.bitwise.right_shift(here, 8)
-            byte = here - ended * 256
-            below, label = _parts(tf.gather(units, states + byte))
+            ended, byte = _split(tf.gather(text, place), 8)
+            below, label = _split(tf.gather(units, states + byte), LABEL_BITS)
             states = below * _int(label == byte)
-            piece, label = _parts(tf.gather(units, states + VALUE))
+            piece, label = _split(tf.gather(units, states + VALUE), LABEL_BITS)
             ends = label == VALUE
             piece = tf.where(ends, piece, self.unknown_id)
             score = tf.where(taken == ended, self.unknown_score, _NEVER)
@@ -226,9 +221,7 @@ class GraphTokenizer:
         states[-1], best[-1] = trie.root, 0
         start = 0, states, best, tf.zeros([count], tf.int32)
         chosen = tf.while_loop(lambda place, *_: place < size, body, start)[-1]
-        chosen = tf.concat([[0], chosen], 0)  # By the place after the piece.
-        ids = tf.bitwise.right_shift(chosen, 8)
-        taken = chosen - ids * 256
+        ids, taken = _split(tf.concat([[0], chosen], 0), 8)  # By the place after the piece.
         ends = _walk(tf.range(count + 1) - taken, size, 0)
         number = tf.reduce_sum(_int(ends > 0))
         ends = tf.gather(ends, tf.maximum(number - 1 - tf.range(count + 1), 0))
@@ -279,9 +272,10 @@ class GraphTokenizer:
             return symbols, after, before, joints, values, *leaves
 
         joints, values = joint(symbols, tf.gather(symbols, after))
-        start = symbols, after, before, joints, values, *([symbols, after] if self.is_unused.any() else [])
+        leaves = [symbols, after] if self.is_unused.any() else []
+        start = symbols, after, before, joints, values, *leaves
         state = tf.while_loop(lambda *state: tf.reduce_max(state[4]) > _NEVER, body, start)
-        symbols, after = state[-2:] if self.is_unused.any() else state[:2]
+        symbols, after = state[-2:] if leaves else state[:2]
         left = _walk(after, tf.where(number > 0, 0, count), count)
         begins = tf.gather(starts, left)
         taken = tf.gather(tf.pad(lengths, [[0, 1]]), begins)
@@ -296,17 +290,14 @@ class GraphTokenizer:
         """Token ids int32 (K, L), in any places among special ones -> bytes int32 (K, M), padded with 0."""
         count, length = token_ids.shape
         most = length * self.longest
-        numbers = tf.gather(self.numbers, token_ids)
-        begins = tf.bitwise.right_shift(numbers, 9)
-        rest = numbers - begins * 512
-        sizes = tf.bitwise.right_shift(rest, 1)
+        numbers, space = _split(tf.gather(self.numbers, token_ids), 1)
+        begins, sizes = _split(numbers, _SURFACE_BITS)
         # Pieces before which there is no text lose their space.
-        space = rest - sizes * 2
         some = _int(sizes > space)
         space *= _int(tf.cumsum(some, axis=1) == some)
         begins, sizes = begins + space, sizes - space
         if self.has_bytes:
-            # A column of zeros parts the rows.
+            # A column of zeros separates the rows.
             values = tf.pad(tf.gather(self.byte_of, token_ids), [[0, 0], [0, 1]])
             lengths = utf8_lengths(tf.reshape(tf.maximum(values, 0), [-1]))
             whole = sum(_int(_earlier(lengths, n) > n) for n in range(4))
@@ -324,9 +315,9 @@ class GraphTokenizer:
 def _check(file):
     """Raises a ValueError for a model with something that the operations of this module lack."""
     problems = {
-        "spaces that are not written as ▁": not file.normalizer_spec.escape_whitespaces,
-        "spaces at the end of pieces": file.trainer_spec.treat_whitespace_as_suffix,
-        "spaces that are kept": not file.normalizer_spec.remove_extra_whitespaces,
+        "spaces that are not written as ▁ (escape_whitespaces=false)": not file.normalizer_spec.escape_whitespaces,
+        "spaces at the end of pieces (treat_whitespace_as_suffix=true)": file.trainer_spec.treat_whitespace_as_suffix,
+        "spaces that are kept (remove_extra_whitespaces=false)": not file.normalizer_spec.remove_extra_whitespaces,
         "a denormalizer": bool(file.denormalizer_spec.precompiled_charsmap),
         "a kind other than unigram and BPE": file.trainer_spec.model_type not in (UNIGRAM, BPE),
         "no unknown piece": not any(piece.type == UNKNOWN for piece in file.pieces),
@@ -341,7 +332,7 @@ def _check(file):
 
 
 class _Slices:
-    """Texts in one array of bytes, each different one once. A number has the begin of a text and, last, its size."""
+    """Different texts in one array of bytes. A text's number says where it begins and, in its last bits, its size."""
 
     def __init__(self, size_bits):
         self.size_bits, self.bytes, self.known = size_bits, bytearray(), {}
@@ -376,10 +367,10 @@ def _earlier(values, count, first=0):
     return tf.pad(tf.slice(values, [0], [values.shape[0] - count]), [[count, 0]], constant_values=first)
 
 
-def _parts(units):
-    """What units lead to or hold, and their labels."""
-    below = tf.bitwise.right_shift(units, 9)
-    return below, units - below * _UNIT
+def _split(values, bits):
+    """The numbers before and in the last bits of other numbers."""
+    before = tf.bitwise.right_shift(values, bits)
+    return before, values - before * 2**bits
 
 
 def _longest(trie, text):
@@ -387,9 +378,9 @@ def _longest(trie, text):
     units, count = tf.constant(trie.units), text.shape[0]
 
     def body(depth, states, rest, found, taken):
-        below, label = _parts(tf.gather(units, states + rest))
+        below, label = _split(tf.gather(units, states + rest), LABEL_BITS)
         states = below * _int(label == rest)
-        value, label = _parts(tf.gather(units, states + VALUE))
+        value, label = _split(tf.gather(units, states + VALUE), LABEL_BITS)
         ends = label == VALUE
         return depth + 1, states, _later(rest, 1), tf.where(ends, value, found), tf.where(ends, depth, taken)
 
@@ -419,7 +410,7 @@ def _until(follow, size, last):
 def _walk(follow, first, last):
     """The places on the way from `first` to `last`, from each place i to `follow[i]`: int32 (N,), `last` repeated.
 
-    The n-th place is `follow` applied n times. Its powers of two take log2 of the way.
+    The n-th place is `follow` applied n times. Each step doubles how far `follow` leads, so there are few steps.
     """
     count = follow.shape[0]
     numbers = np.arange(count, dtype=np.int32)

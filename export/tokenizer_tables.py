@@ -9,16 +9,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-# A label of a unit that holds a value. The others are bytes; 0 is the label of an empty unit.
+# The label of a unit that holds a value. The others are bytes; 0 is the label of an empty unit.
 VALUE = 256
+LABEL_BITS = 9
 
 
 class Trie(NamedTuple):
     """A double array. From the state s, the byte b leads to the unit s + b, if the label of that unit is b.
 
     Attributes:
-        units: int32 (slots,): the next state times 512, plus the label. The unit s + 256 of a state that ends a word
-            holds the word's value in place of a state, with the label 256. State 0 leads nowhere.
+        units: int32 (slots,): the next state, and in the last 9 bits the label. The unit s + 256 of a state that ends a
+            word holds the word's value in place of a state, with the label 256. State 0 leads nowhere.
         root: the first state.
         depth: the length of the longest word.
     """
@@ -31,7 +32,7 @@ class Trie(NamedTuple):
 class Pairs(NamedTuple):
     """What two symbols become: `merged[begins[left] + right]`, if `lefts` is `left` there.
 
-    The first and the last slot are empty, and stand for all places outside.
+    The first and the last slot are empty. They stand for all places outside of the arrays.
 
     Attributes:
         begins: int32 (symbols,), may be negative.
@@ -143,7 +144,7 @@ class Nodes:
         units = np.zeros(max(places.values()) + VALUE + 1, np.int32)
         for node in nodes:
             for label, child in self.children[node]:
-                units[places[node] + label] = (child if label == VALUE else places[child]) * 512 + label
+                units[places[node] + label] = (child if label == VALUE else places[child]) << LABEL_BITS | label
         return Trie(units, places[root], self.depth(root))
 
 
@@ -169,8 +170,8 @@ class _Shifts:
 
     Args:
         reserved: number of slots at the beginning that stay empty.
-        distinct: whether the begins of rows must be above 0, and none that of another row. Then a column is enough to
-            know an entry's row.
+        distinct: whether each row must begin at a place of its own, above 0. Then the column of an entry is enough to
+            know its row.
     """
 
     def __init__(self, reserved: int, distinct: bool):

@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.export import ExportError
-from keras_transformer.export.run_tflite import TFLiteTranslator
+from keras_transformer.export.run_tflite import TFLiteTranslator, unpadded
 from keras_transformer.files import check_unchanged
 from keras_transformer.search.decoder import NO_HYPOTHESIS
 from keras_transformer.search.settings import SearchSettings
@@ -234,7 +234,8 @@ def verify_tflite(folder: Path | str, translator: Translator) -> float:
                 protected = protect(string, reference.codec.num_placeholders)
                 text_of_model = protected.text.encode() if protected.parts else text
                 answer, score = _translated(exported, text_of_model, reference.codec.target_language)
-                if text == string.encode():  # Otherwise no Python string is equal, and it only has to be answered.
+                # Other texts only have to be answered: no Python string is equal, or the file reads the beginning.
+                if text == string.encode() and len(text_of_model) < exported.settings["source_bytes"]:
                     answer = restored(answer, wanted.parts, source=protected.text)
                     answers["`translate_text`"] = answer, score, answer == wanted.text
             if wanted.text and not wanted.token_ids:  # Nothing but placeholders: it is not translated.
@@ -296,7 +297,7 @@ def _problems_with_tokenizers(exported, reference, strings):
     rows = [[(number + i) % size for i in range(length)] for number in range(0, size, length)]
     texts = reference.target_tokenizer.detokenize(rows)
     for row, wanted in zip(rows, texts, strict=True):
-        found = _text(exported.run("detokenize", translation_ids=np.array([row], "int32"))["text"])
+        found = unpadded(exported.run("detokenize", translation_ids=np.array([row], "int32"))["text"])
         if found != wanted:
             yield f"`detokenize` of {row}: {wanted!r} became {found!r}"
 
@@ -304,15 +305,10 @@ def _problems_with_tokenizers(exported, reference, strings):
 def _translated(exported, text, target_language):
     """The best translation by `translate_text` of bytes, and its score."""
     inputs = {"text": exported.padded(text)}
-    if exported.takes_language:
+    if "target_language" in exported.interpreter.get_signature_list()["translate_text"]["inputs"]:
         inputs["target_language"] = np.array([exported.settings["languages"].get(target_language, 0)], "int32")
     found = exported.run("translate_text", **inputs)
-    return _text(found["translations"][0]), float(found["scores"][0])
-
-
-def _text(padded):
-    """The string in an array of bytes."""
-    return bytes(padded).rstrip(b"\0").decode(errors="replace")
+    return unpadded(found["translations"][0]), float(found["scores"][0])
 
 
 def close(wanted: float, answer: float) -> bool:

@@ -19,12 +19,11 @@ def texts(side):
     return [text for pair in phrases() for text in (pair if side is None else pair[side : side + 1])]
 
 
-@functools.cache
-def trained(side, kind="unigram", size=700, **settings):
-    """A model of one side of the phrasebook, or with None of both, as bytes; ids are SentencePiece's default ones."""
+def trained_with(sentences, kind="unigram", size=700, **settings):
+    """A model of sentences, as bytes; ids are SentencePiece's default ones."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(texts(side)[:2000]),
+        sentence_iterator=iter(sentences),
         model_writer=model,
         model_type=kind,
         vocab_size=size,
@@ -34,6 +33,12 @@ def trained(side, kind="unigram", size=700, **settings):
         **settings,
     )
     return model.getvalue()
+
+
+@functools.cache
+def trained(side, kind="unigram", size=700, **settings):
+    """A model of one side of the phrasebook, or with None of both, as bytes."""
+    return trained_with(texts(side)[:2000], kind, size, **settings)
 
 
 def joint_tokens(models, tags=(">>deu<<", ">>nld<<"), pad=True):

@@ -4,7 +4,7 @@ import java.nio.charset.StandardCharsets;
  * Translates lines with an exported translator.tflite from Java: translate.c, called through JNI.
  *
  * <pre>
- *   javac -h . Translate.java
+ *   javac Translate.java
  *   cc -O2 -shared -fPIC -DTRANSLATE_LIBRARY -I$JAVA_HOME/include -I$JAVA_HOME/include/linux \
  *       translate.c translate_jni.c -o libtranslate.so -ldl
  *   java -Djava.library.path=. Translate libLiteRt.so translator.tflite "A dog runs."

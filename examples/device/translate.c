@@ -160,8 +160,12 @@ const char *translator_run(Translator *t, const char *text, char *translation, s
         TRY(LockTensorBuffer(outputs[i], &memory, READ));
         if (strcmp(t->outputs[i].name, "translations") == 0) { /* The first is the best. Zeros come after each. */
             size_t length = strnlen(memory, t->outputs[i].size);
-            if (length < size) memcpy(translation, memory, length), translation[length] = 0;
-            else problem = "the translation needs more room";
+            if (length < size) {
+                memcpy(translation, memory, length);
+                translation[length] = 0;
+            } else {
+                problem = "the translation needs more room";
+            }
         }
         if (strcmp(t->outputs[i].name, "truncated") == 0) *truncated = *(int32_t *)memory;
         TRY(UnlockTensorBuffer(outputs[i]));

@@ -1,7 +1,6 @@
 """The tokenizer in TFLite files gives SentencePiece's ids and texts, with built-in operations alone."""
 
 import functools
-import io
 import itertools
 from random import Random
 
@@ -10,7 +9,7 @@ import pytest
 import sentencepiece
 import tensorflow as tf
 from ai_edge_litert.interpreter import Interpreter
-from sentencepiece_models import KINDS, imported_tokenizer, texts, trained
+from sentencepiece_models import KINDS, imported_tokenizer, texts, trained, trained_with
 from tensorflow.lite.tools import flatbuffer_utils
 
 from keras_transformer.export.tokenizer_graph import GraphTokenizer, utf8_lengths
@@ -151,24 +150,8 @@ def test_a_text_that_fills_the_room_is_cut_before_a_character(name):
 
 HAN = ["学校", "学生", "校长", "你好", "世界", "学", "校", "你", "好", "世"] * 50
 
-
-def trained_with(sentences, kind="unigram", size=40, **settings):
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(sentences),
-        model_writer=model,
-        model_type=kind,
-        vocab_size=size,
-        hard_vocab_limit=False,
-        minloglevel=2,
-        num_threads=1,
-        **settings,
-    )
-    return model.getvalue()
-
-
 MODELS = {
-    "own pieces of large characters": lambda: trained_with(HAN, user_defined_symbols="学校"),
+    "own pieces of large characters": lambda: trained_with(HAN, size=40, user_defined_symbols="学校"),
     "bytes without a space": lambda: trained_with(HAN, size=330, byte_fallback=True, add_dummy_prefix=False),
     "bytes without a space, BPE": lambda: trained_with(HAN, "bpe", 330, byte_fallback=True, add_dummy_prefix=False),
     "no normalization": lambda: trained_with(texts(0)[:500], size=300, normalization_rule_name="identity"),
