@@ -9,8 +9,8 @@ Signatures; S and L are the fixed lengths, K is the number of beams, N and M are
 |---|---|---|
 | `translate_text` | `text` uint8 (1, N) | `translations` uint8 (K, M), `scores` float32 (K,), best first; `truncated` |
 | | | int32 (1,): whether the text was too long, 0 or 1 |
-| `tokenize` | `text` uint8 (1, N) | `token_ids` int32 (1, S), `truncated` int32 (1,) |
-| `detokenize` | `translation_ids` int32 (1, L) | `text` uint8 (1, M) |
+| `tokenize` | `text` uint8 (1, N) | `token_ids` int32 (1, S), `truncated` int32 (1,), `ends` int32 (1, S) |
+| `detokenize` | `translation_ids` int32 (1, L) | `text` uint8 (1, M), `ends` int32 (1, L) |
 | `translate` | `token_ids` int32 (1, S) | `translation_ids` int32 (1, L), `score` float32 (1,): greedy search |
 | `translate_beam` | `token_ids` int32 (1, S) | `hypothesis_ids` int32 (1, K, L), `scores` float32 (1, K) |
 | `encode` | `token_ids` int32 (1, S) | `cross_keys`, `cross_values`, `cross_bias` float32 |
@@ -21,8 +21,9 @@ Signatures; S and L are the fixed lengths, K is the number of beams, N and M are
 | `score` | `token_ids` int32 (1, S), `translation_ids` int32 (1, L) | `token_log_probs` float32 (1, L) |
 
 Texts are UTF-8, padded with zeros; a text that fills all N bytes counts as too long. Bytes that are not UTF-8 become
-U+FFFD. `tokenize` adds the end token, but no tag of a language. The signatures for texts are there for SentencePiece
-tokenizers.
+U+FFFD. `ends` has the number of bytes of the text up to the end of each token: token i stands for the bytes from
+`ends[i - 1]` to `ends[i]`. `tokenize` adds the end token, but no tag of a language. The signatures for texts are there
+for SentencePiece tokenizers.
 
 `token_ids` are the ids of a text, followed by the end token and padded with 0. The first caches are zeros. `logits` of
 tokens that no translation may have are about -1e9. If the vocabulary has placeholders
@@ -89,7 +90,7 @@ def export_tflite(
     target_length: int = 64,
     **settings,
 ) -> tuple[Path, float]:
-    """Writes a folder with `translator.tflite`, `translator.json` and the tokenizers.
+    """Writes a folder with `translator.tflite` and `translator.json`, and the tokenizers that the file cannot have.
 
     The top of this module lists the signatures.
 
@@ -121,7 +122,9 @@ def export_tflite(
     with new_folder(path, overwrite, facts) as temporary:
         metadata = {"source_length": source_length, "target_length": target_length, "quantize": quantize}
         metadata["source_bytes"] = BYTES_PER_TOKEN * source_length
-        metadata |= {"tokenizers": save_tokenizers(temporary, tokenizers), **_metadata(translator, settings)}
+        metadata |= _metadata(translator, settings)
+        if not graph_tokenizers:
+            save_tokenizers(temporary, tokenizers)
         content = json.dumps(metadata, indent=2) + "\n"
         (temporary / "translator.json").write_text(content, encoding="utf-8")
         functions = device_functions(translator, settings, source_length, target_length, graph_tokenizers)
@@ -229,7 +232,7 @@ class _Device:
         return {"hypothesis_ids": hypotheses, "scores": scores}
 
     def translate_text(self, text, target_language=None):
-        ids, length, is_cut = self.tokenizers[0].encode(tf.cast(text[0], tf.int32), self.source_length)
+        ids, _, length, is_cut = self.tokenizers[0].encode(tf.cast(text[0], tf.int32), self.source_length)
         if target_language is not None or self.tag:
             tag = [self.tag] if target_language is None else tf.where(target_language > 0, target_language, self.tag)
             tagged = tf.cast((tag[0] > 0) & (length > 0), tf.int32)  # A text without tokens is not translated.
@@ -238,18 +241,19 @@ class _Device:
         hypotheses, scores = self._hypotheses(self._ended(ids, length), self.settings)
         truncated = tf.cast(is_cut | (length >= self.source_length), tf.int32)
         return {
-            "translations": tf.cast(self.tokenizers[1].decode(hypotheses[0]), tf.uint8),
+            "translations": tf.cast(self.tokenizers[1].decode(hypotheses[0])[0], tf.uint8),
             "scores": scores[0],
             "truncated": tf.reshape(truncated, [1]),
         }
 
     def tokenize(self, text):
-        ids, length, is_cut = self.tokenizers[0].encode(tf.cast(text[0], tf.int32), self.source_length)
+        ids, ends, length, is_cut = self.tokenizers[0].encode(tf.cast(text[0], tf.int32), self.source_length)
         truncated = tf.cast(is_cut | (length >= self.source_length), tf.int32)
-        return {"token_ids": self._ended(ids, length), "truncated": tf.reshape(truncated, [1])}
+        return {"token_ids": self._ended(ids, length), "truncated": tf.reshape(truncated, [1]), "ends": ends[None]}
 
     def detokenize(self, translation_ids):
-        return {"text": tf.cast(self.tokenizers[1].decode(translation_ids), tf.uint8)}
+        text, ends = self.tokenizers[1].decode(translation_ids)
+        return {"text": tf.cast(text, tf.uint8), "ends": ends}
 
     def encode(self, token_ids):
         pairs, bias = self.model.init_cross_cache(*self.model.encode(token_ids))

@@ -123,7 +123,7 @@ class GraphTokenizer:
         self.pairs = make_pairs({(symbols[x], symbols[y]): symbols[text] for x, y, text in cuts}, len(symbols) + 1)
         self.characters = nodes.trie(nodes.of_words({text: symbols[text] for text in single | own}))
 
-    def encode(self, text: tf.Tensor, length: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def encode(self, text: tf.Tensor, length: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
         """Token ids of a text.
 
         Args:
@@ -131,13 +131,14 @@ class GraphTokenizer:
             length: the number of ids to return.
 
         Returns:
-            The token ids, int32 (length,), cut or padded with 0; the number of tokens of what was read; and whether the
-            text fills all N bytes or, normalized, has more, so that its end may be missing.
+            The token ids, int32 (length,), cut or padded with 0; how many bytes of the text end with each token, int32
+            (length,); the number of tokens of what was read; and whether the text fills all N bytes or, normalized,
+            has more, so that its end may be missing.
         """
         is_full = text[-1] != 0
-        text, size, is_cut = self.normalize(text)
+        text, size, origins, is_cut = self.normalize(text)
         ids, begins, taken, count = (self._merged if self.kind == BPE else self._best)(text, size)
-        places = tf.range(ids.shape[0])
+        places, origins_of_tokens = tf.range(ids.shape[0]), tf.gather(origins, begins)
         unknown = ids == self.unknown_id
         if self.has_bytes:  # Unknown characters are written as their bytes.
             space = tf.gather(tf.pad(text, [[0, 1]]), begins) == _SPACE
@@ -148,11 +149,22 @@ class GraphTokenizer:
         else:  # Unknown tokens in a row are one.
             sizes = 1 - _int(unknown) * _earlier(_int(unknown), 1)
             source, begins = ids, places
-        ids, total = _joined(source, begins, sizes * _int(places < count), length)
-        return ids, total, is_full | is_cut
+        ids, total, tokens = _joined(source, begins, sizes * _int(places < count), length + 1)
+        # A token ends where the next one begins. Of the bytes of a character, the last one ends with it.
+        following = tf.range(1, length + 1)
+        ends = tf.where(following < total, tf.gather(origins_of_tokens, tokens[1:]), tf.gather(origins, size))
+        return ids[:-1], ends * _int(following <= total), total, is_full | is_cut
 
-    def normalize(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Bytes int32 (N,) -> normalized ones int32 (N,), spaces as one byte; their number; whether they were cut."""
+    def normalize(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+        """The text as the pieces are written.
+
+        Args:
+            text: bytes, int32 (N,), padded with 0.
+
+        Returns:
+            The normalized bytes, int32 (N,), spaces as one byte; their number; where in the text each of them begins,
+            and the text after them ends, int32 (N + 1,); and whether they were cut.
+        """
         count = text.shape[0]
         places = tf.range(count)
         size = tf.reduce_max((places + 1) * _int(text != 0))
@@ -168,7 +180,9 @@ class GraphTokenizer:
         begins = tf.where(copied, places + len(self.replacements), begins)
         source = tf.concat([_array(self.replacements), tf.cast(text, tf.uint8)], 0)
         begins, sizes = (tf.gather(tf.pad(values, [[0, 1]]), starts) for values in (begins, sizes))
-        text, size = _joined(source, begins, sizes, count)
+        end = size
+        text, size, units = _joined(source, begins, sizes, count)
+        origins = tf.where(places < size, tf.gather(starts, units), end)
 
         space, mark = text == _SPACE, _int(text == _MARK[0])
         for i, byte in enumerate(_MARK[1:], 1):
@@ -179,13 +193,16 @@ class GraphTokenizer:
         text = tf.where(mark > 0, _SPACE, text)
         last = tf.reduce_max((places + 1) * _int(kept & (text != _SPACE)))
         kept = _int(kept & (places < last))
+        end = tf.gather(tf.concat([origins, [end]], 0), last)
         if self.add_space:
             text, kept = tf.concat([[_SPACE], text], 0), tf.concat([[tf.minimum(last, 1)], kept], 0)
-        text, total = _joined(text, tf.range(text.shape[0]), kept, count)
+            origins = tf.concat([[0], origins], 0)
+        text, total, units = _joined(text, tf.range(text.shape[0]), kept, count)
+        origins = tf.concat([tf.where(places < total, tf.gather(origins, units), end), [end]], 0)
         # Only whole characters.
         lengths = tf.gather(_LENGTHS, text)
         whole = tf.reduce_max((places + lengths) * _int((lengths > 0) & (places + lengths <= count)))
-        return text, tf.minimum(total, whole), (size > count) | (total > count)
+        return text, tf.minimum(total, whole), origins, (size > count) | (total > count)
 
     def _best(self, text, size):
         """Unigram: the segmentation with the largest sum of scores.
@@ -286,8 +303,12 @@ class GraphTokenizer:
             tf.reduce_sum(_int(left < count)),
         )
 
-    def decode(self, token_ids: tf.Tensor) -> tf.Tensor:
-        """Token ids int32 (K, L), in any places among special ones -> bytes int32 (K, M), padded with 0."""
+    def decode(self, token_ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Token ids, int32 (K, L), in any places among special ones, as texts.
+
+        Returns:
+            The texts, bytes int32 (K, M), padded with 0; and how many bytes end with each token, int32 (K, L).
+        """
         count, length = token_ids.shape
         most = length * self.longest
         numbers, space = _split(tf.gather(self.numbers, token_ids), 1)
@@ -305,11 +326,11 @@ class GraphTokenizer:
             wrong = tf.slice(wrong, [0, 0], [count, length])
             begins, sizes = tf.where(wrong, 0, begins), tf.where(wrong, len(_REPLACEMENT), sizes)
         # Each row ends with a slice of zeros, which fills it.
-        zeros = tf.concat([_array(self.surfaces), tf.zeros([most], tf.uint8)], 0)
+        zeros, ends = tf.concat([_array(self.surfaces), tf.zeros([most], tf.uint8)], 0), tf.cumsum(sizes, axis=1)
         sizes = tf.concat([sizes, most - tf.reduce_sum(sizes, axis=1, keepdims=True)], 1)
         begins = tf.pad(begins, [[0, 0], [0, 1]], constant_values=len(self.surfaces))
-        text, _ = _joined(zeros, tf.reshape(begins, [-1]), tf.reshape(sizes, [-1]), count * most)
-        return tf.reshape(text, [count, most])
+        text, _, _ = _joined(zeros, tf.reshape(begins, [-1]), tf.reshape(sizes, [-1]), count * most)
+        return tf.reshape(text, [count, most]), ends
 
 
 def _check(file):
@@ -426,7 +447,10 @@ def _walk(follow, first, last):
 
 
 def _joined(source, begins, sizes, width):
-    """Slices of `source`, one after the other: int32 (width,), cut or padded with 0; and their total size."""
+    """Slices of `source`, one after the other: int32 (width,), cut or padded with 0.
+
+    Also returns their total size, and the number of the slice at each place (width,).
+    """
     ends = tf.cumsum(sizes)
     starts, total = ends - sizes, tf.reduce_max(ends)
     marks = tf.scatter_nd(tf.minimum(starts, width)[:, None], tf.ones_like(starts), [width + 1])
@@ -435,4 +459,4 @@ def _joined(source, begins, sizes, width):
     places = tf.range(width)
     inside = _int(places < total)
     places = (tf.gather(begins - starts, slices) + places) * inside
-    return tf.cast(tf.gather(source, places), tf.int32) * inside, total
+    return tf.cast(tf.gather(source, places), tf.int32) * inside, total, slices

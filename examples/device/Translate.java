@@ -22,9 +22,10 @@ public final class Translate implements AutoCloseable {
         translator = open(bytes(library), bytes(model));
     }
 
-    /** The translation of a sentence. A text that is too long for the model is an IllegalStateException. */
+    /** The translation of a sentence, or null if it is too long for the model. Texts.java translates whole texts. */
     public synchronized String translate(String text) {
-        return new String(run(translator, bytes(text)), StandardCharsets.UTF_8);
+        byte[] translation = run(translator, bytes(text));
+        return translation == null ? null : new String(translation, StandardCharsets.UTF_8);
     }
 
     /** Frees the model. The object must not be used any more. */
@@ -51,8 +52,10 @@ public final class Translate implements AutoCloseable {
         }
         try (Translate translator = new Translate(arguments[0], arguments[1])) {
             for (int i = 2; i < arguments.length; i++) {
-                byte[] line = (translator.translate(arguments[i]) + "\n").getBytes(StandardCharsets.UTF_8);
-                System.out.write(line); // Not `println`: it would write in the encoding of the machine.
+                String translation = translator.translate(arguments[i]);
+                if (translation == null) throw new IllegalArgumentException("text " + (i - 1) + " is too long");
+                // Not `println`: it would write in the encoding of the machine.
+                System.out.write((translation + "\n").getBytes(StandardCharsets.UTF_8));
             }
         }
         System.out.flush();

@@ -32,12 +32,15 @@ JNIEXPORT jbyteArray JNICALL Java_Translate_run(JNIEnv *env, jclass class, jlong
     const char *problem =
         translator_run((Translator *)(intptr_t)translator, (const char *)bytes, translation, SIZE, &truncated);
     (*env)->ReleaseByteArrayElements(env, text, bytes, JNI_ABORT);
-    if (!problem && truncated) problem = "the text is too long";
-    jsize size = problem ? 0 : (jsize)strlen(translation);
-    jbyteArray result = (*env)->NewByteArray(env, size);
-    (*env)->SetByteArrayRegion(env, result, 0, size, (const jbyte *)translation);
+    jbyteArray result = NULL; /* Of a text that is too long, only the beginning would be translated. */
+    if (problem) {
+        throw_error(env, problem);
+    } else if (!truncated) {
+        jsize size = (jsize)strlen(translation);
+        result = (*env)->NewByteArray(env, size);
+        if (result) (*env)->SetByteArrayRegion(env, result, 0, size, (const jbyte *)translation);
+    }
     free(translation);
-    if (problem) throw_error(env, problem);
     return result;
 }
 

@@ -1,4 +1,4 @@
-"""A web page that translates in the browser: static files that include TFLite models, the runtime and the tokenizer.
+"""A web page that translates in the browser: static files that include TFLite models and the runtime.
 
 The sources of the page lie beside this file. npm builds the page from them once, into the user's cache. Later exports
 copy it from there and need neither npm nor a network.
@@ -62,8 +62,8 @@ def export_web(
         The path of the folder, and for each model the share of sentences that it translates as Python does.
 
     Raises:
-        ExportError: `path` cannot be written to, the tokenizer has no JavaScript form, the page cannot be built, or the
-            answers differ from Python's.
+        ExportError: `path` cannot be written to, the tokenizers are not of SentencePiece, the page cannot be built, or
+            the answers differ from Python's.
         ImportError: LiteRT is not installed.
     """
     check_litert()  # Before the page is built.
@@ -204,7 +204,6 @@ class _Handler(SimpleHTTPRequestHandler):
         ".wasm": "application/wasm",
         ".txt": "text/plain; charset=utf-8",
         ".tflite": "application/octet-stream",
-        ".spm": "application/octet-stream",
     }
 
     def send_head(self):

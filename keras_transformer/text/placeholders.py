@@ -6,9 +6,9 @@ search writes each placeholder of a sentence exactly once (`keras_transformer.se
 write them because, in training, words and their translations are replaced by the same placeholder in a share of the
 pairs.
 
-What is kept is found by `RULES`, which use only what Python's `regex`, RE2 (TensorFlow) and JavaScript have in common,
-as `keras_transformer.text.sentences` explains. JavaScript gets them from the export. This file needs only `regex` and
-can be copied into applications.
+What is kept is found by `RULES`, which use only what Python's `regex`, RE2 (TensorFlow), JavaScript and Java have in
+common, as `keras_transformer.text.sentences` explains. Other languages get them from the export. This file needs only
+`regex` and can be copied into applications.
 
 References: "Addressing the Rare Word Problem in Neural Machine Translation" (Luong et al., 2015) replaces words by
 numbered tokens; "Lexically Constrained Decoding" (Hokamp and Liu, 2017) is the other way to use terms.
@@ -114,7 +114,7 @@ class Protected(NamedTuple):
 
 
 def specification() -> dict[str, Any]:
-    """The rules as JSON takes them; export/web/src/placeholders.js reads them."""
+    """The rules as JSON takes them; placeholders.js and Texts.java read them."""
     pairs = {"rules": RULES, "mark": [MARK_PLACEHOLDERS], "other": [NO_PLACEHOLDERS], "apart": APART}
     return {**pairs, "touched": TOUCHED, "no_words": NO_WORDS, "cut": CUT, "begin": BEGIN, "end": END}
 

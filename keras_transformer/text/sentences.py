@@ -1,9 +1,9 @@
-"""Splits texts into sentences and joins translations: the same in Python, in a TensorFlow graph and in JavaScript.
+"""Splits texts into sentences and joins translations: the same in Python, in a TensorFlow graph and in other languages.
 
 The specification is a list of pairs, `rules`: a pattern and what replaces each match. They are applied in order. They
-use only what Python's `regex`, RE2 (TensorFlow) and JavaScript have in common: no look-around, and no `\\b`, `\\s`, `^`
-or `$`. So the rules put marks into the text, and later rules take some of them away. JavaScript gets the rules from the
-export.
+use only what Python's `regex`, RE2 (TensorFlow), JavaScript and Java have in common: no look-around, and no `\\b`,
+`\\s`, `^` or `$`. So the rules put marks into the text, and later rules take some of them away. Other languages get the
+rules from the export.
 
 A separator is what stands between sentences: spaces, line breaks, indentation, bullets. It is never translated.
 docs/documents.md describes the rules in words. This file needs only `regex` and can be copied into applications.
@@ -132,7 +132,7 @@ JOIN = (f"([^{BEGIN}。！？｡、，」』）]){END}{BEGIN}", f"\\1{END} {BEGI
 
 
 def specification(language: str | None = None) -> dict[str, Any]:
-    """All that splits and joins texts of a language, as JSON takes it; export/web/src/sentences.js reads it."""
+    """All that splits and joins texts of a language, as JSON takes it; sentences.js and Texts.java read it."""
     return {
         "before": [NO_MARKS],
         "rules": rules(language),

@@ -215,14 +215,14 @@ def test_the_file_does_not_store_empty_caches(exported):
     assert max(len(content) for content in contents if not any(content)) < 4000
 
 
-def test_an_exchanged_tokenizer_is_found(golden, exported, tmp_path):
-    """No translation shows it: the file has a tokenizer of its own."""
+def test_an_exchanged_file_is_found(golden, exported, tmp_path):
     other = shutil.copytree(exported, tmp_path / "other")
-    tokenizer = other / "tokenizer.spm"
-    tokenizer.write_bytes(tokenizer.read_bytes().replace(b"a", b"e"))
-    with pytest.raises(FileError, match=r"other are not those of the export: tokenizer\.spm has changed\."):
+    file = other / "translator.json"
+    content = file.read_text()
+    file.write_text(content.replace("max_length_ratio", "min_length_ratio"))
+    with pytest.raises(FileError, match=r"other are not those of the export: translator\.json has changed\."):
         list(verify(other, golden.translator))
-    tokenizer.write_bytes((exported / "tokenizer.spm").read_bytes())
+    file.write_text(content)
     manifest = json.loads((other / MANIFEST).read_text())
     assert manifest[SHARE] == 1 and manifest.keys() == {"made_by", SHARE, "files"}
 
@@ -248,7 +248,7 @@ def test_what_lies_beside_the_file_says_what_it_needs(golden, exported):
     assert (metadata["source_length"], metadata["target_length"], metadata["quantize"]) == (LENGTH, TARGET, "none")
     assert (metadata["start_token_id"], metadata["end_token_id"], metadata["pad_token_id"]) == (2, 3, 0)
     assert (metadata["length_margin"], metadata["no_hypothesis_score"]) == (LENGTH_MARGIN, NO_HYPOTHESIS)
-    assert (exported / "tokenizer.spm").read_bytes() == golden.tokenizer.model
+    assert sorted(file.name for file in exported.iterdir()) == [MANIFEST, "translator.json", "translator.tflite"]
 
 
 def changed(**values):

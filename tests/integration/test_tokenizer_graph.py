@@ -36,20 +36,21 @@ class OnDevice:
         graph = GraphTokenizer(model)
 
         def encode(text):
-            ids, length, is_cut = graph.encode(tf.cast(text, tf.int32), TOKENS)
-            return {"ids": ids, "length": length, "is_cut": is_cut}
+            ids, ends, length, is_cut = graph.encode(tf.cast(text, tf.int32), TOKENS)
+            return {"ids": ids, "ends": ends, "length": length, "is_cut": is_cut}
 
         self.file, self.run = converted(encode, tf.TensorSpec([BYTES], tf.uint8, name="text"))
         _, self.back = converted(
-            lambda ids: {"text": graph.decode(ids)}, tf.TensorSpec([2, MOST], tf.int32, name="ids")
+            lambda ids: dict(zip(("text", "ends"), graph.decode(ids), strict=True)),
+            tf.TensorSpec([2, MOST], tf.int32, name="ids"),
         )
 
-    def encode(self, text):
+    def encode(self, text, name="ids"):
         room = np.zeros(BYTES, np.uint8)
         room[: len(text)] = np.frombuffer(text, np.uint8)
         found = self.run(text=room)
         assert not found["is_cut"] or text[BYTES - 1 :] or len(text) > BYTES // 9
-        return found["ids"][: found["length"]].tolist()
+        return found[name][: found["length"]].tolist()
 
     def decode(self, *rows):
         ids = np.full((2, MOST), self.padding, np.int32)
@@ -111,6 +112,15 @@ def test_ids_are_those_of_the_library(name):
     for string in strings:
         text = string.encode()[: BYTES - 1].decode(errors="ignore").rstrip("\0")
         assert device.encode(text.encode()) == device.library.encode(text)[:TOKENS], text
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_tokens_end_where_the_library_says(name):
+    device = on_device(name)
+    for string in [*HOSTILE, *texts(0)[:50], *texts(1)[:50], *random_strings(300), "", " a  b ", "ﬁ½ ﬁ", "😀"]:
+        text = string.encode()[: BYTES - 1].decode(errors="ignore").rstrip("\0")
+        wanted = [piece.end for piece in device.library.encode(text, return_type="proto").pieces][:TOKENS]
+        assert device.encode(text.encode(), "ends") == wanted, text
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -187,6 +197,20 @@ def test_texts_of_ids_are_those_of_the_library(name):
         rows += [[3 + byte for byte in "Aé한😀".encode()], [3 + byte for byte in "한".encode()[:2] + b"a\xff"]]
     for pair in itertools.pairwise(rows):
         assert device.decode(*pair) == [device.library.decode(row).rstrip("\0") for row in pair], pair
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_tokens_end_in_texts_of_ids_where_the_library_says(name):
+    """But the bytes of a character end one after the other; in the library, all but the last one end before it."""
+    device = on_device(name)
+    for text in [*HOSTILE, *texts(0)[:20], *random_strings(50, seed=4)]:
+        ids = device.library.encode(text)[: MOST - 1]
+        padded = np.full((2, MOST), device.padding, np.int32)
+        padded[0, 1 : len(ids) + 1] = ids  # After a special token.
+        found = device.back(ids=padded)["ends"][0, 1 : len(ids) + 1].tolist()
+        wanted = device.library.decode(ids, return_type="proto")
+        ends = [piece.end for piece in wanted.pieces]
+        assert [len(wanted.text.encode()[:end].decode(errors="ignore").encode()) for end in found] == ends, text
 
 
 def test_the_file_has_built_in_operations_alone():

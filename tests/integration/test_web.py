@@ -20,18 +20,16 @@ from types import SimpleNamespace
 import lxml.html
 import numpy as np
 import pytest
-import sentencepiece
-from sentencepiece_models import imported_tokenizer, trained
 from texts import LANGUAGES, PARTS, SENTENCES, random_html, random_parts, random_sentences, shuffled
 from trainings import phrases
 
 from keras_transformer.data.corpora import ParallelText
 from keras_transformer.export import ExportError, report, web
-from keras_transformer.export.verify import ODD, SHARE, verify
+from keras_transformer.export.verify import ODD, SHARE, tflite_reference, verify
 from keras_transformer.export.web import POLICY, SOURCES, built_page, export_web, server
 from keras_transformer.files import MANIFEST, FileError, new_folder
 from keras_transformer.models.transformer import Transformer
-from keras_transformer.text import markup, markup_tree, placeholders, sentencepiece_model, sentences
+from keras_transformer.text import markup, markup_tree, placeholders, sentences
 from keras_transformer.text.confidence import Calibration
 from keras_transformer.text.tokenizer import Tokenizer
 from keras_transformer.training.run import Run
@@ -128,51 +126,23 @@ def test_doubtful_words_are_underlined(golden, site, page, monkeypatch):
     assert re.fullmatch(r"\d+ % of these words are likely to be right", first)
 
 
-def test_the_tokenizer_in_javascript_has_the_ids_of_sentencepiece(opened, tmp_path):
-    lines = [text for pair in phrases()[:500] for text in pair]
-    tokenizers = {}
-    for kind in ("unigram", "bpe"):
-        tokenizers[f"trained {kind}"] = Tokenizer.train(lines, vocabulary_size=400, kind=kind)
-        for name, with_bytes in (("imported", False), ("bytes", True)):
-            tokenizers[f"{name} {kind}"] = imported_tokenizer(kind, size=400, byte_fallback=with_bytes)
-    shutil.copy(SOURCES / "src" / "sentencepiece.js", tmp_path)
-    (tmp_path / "index.html").write_text("")
+def test_tokens_in_the_browser_are_those_of_python(golden, site, page):
+    translator = tflite_reference(golden.translator, json.loads((site / SETTINGS).read_text()))
     rng = np.random.default_rng(0)
-    noise = [rng.integers(1, high, rng.integers(1, 30)) for high in (0x7F, 0x250, 0x3100, 0xD800, 0x1F9FF) * 40]
-    texts = [text.decode(errors="replace") for text in ODD] + lines[::10]
+    noise = [rng.integers(33, high, rng.integers(1, 9)) for high in (0x7F, 0x250, 0x3100, 0xD800, 0x1F9FF) * 8]
+    texts = [text.decode(errors="replace") for text in ODD] + [text for pair in phrases()[:20] for text in pair]
     texts += ["".join(map(chr, codes[(codes < 0xD800) | (codes > 0xDFFF)])) for codes in noise]
-    texts += ["ﬁ ﬂ ①", "a▁b  ▁", "<s> </s>", "\ufeff\u200b　全角", "A" + "bc" * 300, ">>deu<< A tag", "x >>nld<<"]
-    code = """async ([folder, texts, rows]) => {
-        const { SentencePiece } = await import("/sentencepiece.js");
-        const model = new SentencePiece(await (await fetch(`/${folder}/tokenizer.spm`)).arrayBuffer());
-        return [texts.map((text) => model.encode(text)), rows.map((ids) => model.decode(ids))];
-    }"""
-    page = opened(tmp_path)
-    for name, tokenizer in tokenizers.items():
-        (tmp_path / name).mkdir()
-        tokenizer.save(tmp_path / name / "tokenizer")
-        wanted = tokenizer.tokenize(texts)
-        rows = [rng.integers(0, tokenizer.vocabulary_size, rng.integers(0, 9)).tolist() for _ in range(300)] + wanted
-        ids, decoded = page.evaluate(code, [name, texts, rows])
-        assert [(name, text) for text, a, b in zip(texts, wanted, ids, strict=True) if a != b] == []
-        assert decoded == tokenizer.detokenize(rows), name
-
-
-def test_the_tokenizer_in_javascript_has_any_number_of_pieces(opened, tmp_path):
-    model = sentencepiece_model.message_class()()
-    model.ParseFromString(trained(None))
-    for i in range(200_000):
-        model.pieces.add(piece=f"#{i:06d}".encode(), score=-20.0)
-    (tmp_path / "tokenizer.spm").write_bytes(model.SerializeToString())
-    shutil.copy(SOURCES / "src" / "sentencepiece.js", tmp_path)
-    (tmp_path / "index.html").write_text("")
-    code = """async (text) => {
-        const { SentencePiece } = await import("/sentencepiece.js");
-        return new SentencePiece(await (await fetch("/tokenizer.spm")).arrayBuffer()).encode(text);
-    }"""
-    text = "My sister is buying #123456 and #000007."
-    wanted = sentencepiece.SentencePieceProcessor(model_proto=model.SerializeToString()).encode(text)
-    assert opened(tmp_path).evaluate(code, text) == wanted
+    texts += ["ﬁ ﬂ ①", "a▁b  ▁", "<s> </s>", "\ufeff\u200b　全角", "A" + "bc" * 300, "한국어 x" * 20]
+    found = [page.evaluate("(text) => ask('translate', { text })", text) for text in texts]
+    for text, answer in zip(texts, found, strict=True):
+        wanted = split_text(translator, text)[1::2]
+        assert [one["source"] for one in answer["sentences"]] == wanted
+        for one in answer["sentences"]:
+            (encoded,) = translator.codec.encode([sentences.plain(one["source"])])
+            assert (one["ids"], one["kept"]["text"]) == (encoded.ids, encoded.text)
+            read = "".join(one["pieces"])
+            assert encoded.text.startswith(read)
+            assert translator.source_tokenizer.tokenize([encoded.text[len(read) :]]) == [[]]
 
 
 def test_the_translation_grows_piece_by_piece_and_hypotheses_can_be_chosen_by_keyboard(golden, page):
@@ -199,8 +169,9 @@ def test_the_translation_grows_piece_by_piece_and_hypotheses_can_be_chosen_by_ke
 def test_the_picture_shows_the_cross_attention(golden, page):
     translate(page, golden.texts[0])
     wanted = golden.translator.translate(golden.texts[:1], return_attention=True)[0].attention
-    assert page.locator("#attention thead th").all_text_contents() == wanted.source_tokens
-    assert page.locator("#attention tbody th").all_text_contents() == wanted.target_tokens
+    for place, pieces in (("thead", wanted.source_tokens), ("tbody", wanted.target_tokens)):
+        pieces = [piece.removeprefix("▁") if i == 0 else piece for i, piece in enumerate(pieces)]
+        assert page.locator(f"#attention {place} th").all_text_contents() == pieces
 
     def shown():
         titles = page.locator("#attention td[title]").evaluate_all("cells => cells.map((cell) => cell.title)")
@@ -266,15 +237,15 @@ def test_the_rules_in_javascript_split_as_in_python(opened, tmp_path):
     texts["en"] += ["a" * 60 + f". {mark * 60} Anna" for mark in "-_('"]  # A rule that tries everything never ends.
     code = """async ([specifications, texts]) => {
         const { Sentences } = await import("/sentences.js");
-        return specifications.map((specification, i) => {
+        return Promise.all(specifications.map((specification, i) => {
             const rules = new Sentences(specification);
-            return texts[i].map((text) => {
+            return Promise.all(texts[i].map(async (text) => {
                 const parts = rules.split(text);
-                const cut = rules.fitted(parts, (sentence) => Array.from(sentence).length <= 9);
+                const cut = await rules.fitted(parts, (sentence) => Array.from(sentence).length <= 9);
                 const translated = cut.map((part, i) => (i % 2 ? `<${part}>.` : part));
                 return [parts, cut, rules.spaced(translated)];
-            });
-        });
+            }));
+        }));
     }"""
     specifications = [sentences.specification(language) for language in languages]
     found = opened(tmp_path).evaluate(code, [specifications, [texts[language] for language in languages]])
@@ -526,9 +497,7 @@ LISTS = [
         (SETTINGS, "null", "translator.json cannot be used: source_length must be a whole number from 1 on."),
         (SETTINGS, {"source_length": "40"}, "cannot be used: source_length must be a whole number from 1 on."),
         (SETTINGS, {"end_token_id": None}, "cannot be used: end_token_id must be a whole number from 0 on."),
-        (SETTINGS, {"tokenizers": []}, "cannot be used: tokenizers must be one or two files of SentencePiece."),
-        (SETTINGS, {"tokenizers": ["../../models.json"]}, "cannot be used: tokenizers must be one or two files"),
-        (SETTINGS, {"tokenizers": "tokenizer.spm"}, "cannot be used: tokenizers must be one or two files"),
+        (SETTINGS, {"source_bytes": 0}, "cannot be used: source_bytes must be a whole number from 1 on."),
         (SETTINGS, {"settings": None}, "cannot be used: settings must have a max_length_ratio of at least 0."),
         (SETTINGS, {"length_margin": "x"}, "cannot be used: length_margin must be a whole number from 0 on."),
         (SETTINGS, {"sentences": None}, "cannot be used: sentences must hold the rules that split texts."),
@@ -546,7 +515,6 @@ LISTS = [
         (SETTINGS, {"no_hypothesis_score": None}, "cannot be used: no_hypothesis_score must be a number."),
         ("models/float32/translator.tflite", None, "float32/translator.tflite could not be loaded (404"),
         ("models/float32/translator.tflite", 3000, "translator.tflite cannot be used"),
-        ("models/float32/tokenizer.spm", 300, "tokenizer.spm cannot be used as a tokenizer"),
         ("litert/litert_wasm_internal.wasm", None, "LiteRT's WebAssembly could not be started"),
         ("worker.js", None, "The translator stopped: its script could not be loaded."),
     ],
@@ -691,9 +659,7 @@ def test_a_report_measures_the_page_of_a_run(golden, cache, site, tmp_path, monk
     (row,) = report.write_report([str(run)], tmp_path / "report", browser=True)
     (scores,) = row["texts"].values()
     assert scores["bleu"] == pytest.approx(100) and row["ms"] > 0
-    assert row["bytes"] == sum(
-        (site / "models" / "float32" / name).stat().st_size for name in ("translator.tflite", "tokenizer.spm")
-    )
+    assert row["bytes"] == (site / "models" / "float32" / "translator.tflite").stat().st_size
 
 
 @pytest.mark.parametrize("newer", ["model.keras", "config.json", "shortlist.npz"])
@@ -735,7 +701,6 @@ def test_the_server_says_what_files_are_and_what_a_page_may_do(ask, tmp_path):
         "a.wasm": "application/wasm",
         "a.txt": "text/plain; charset=utf-8",
         "a.tflite": "application/octet-stream",
-        "a.spm": "application/octet-stream",
     }
     for name, kind in types.items():
         (tmp_path / "site" / name).write_text("content")

@@ -301,7 +301,7 @@ async function look() {
   const mine = shown.sentences[current], chosen = mine.chosen, hypothesis = mine.hypotheses[chosen];
   if (!hypothesis.ids.length) return $("attention").replaceChildren();
   const began = performance.now();
-  const found = await ask("attention", { source: mine.ids, hypothesis, kept: mine.kept });
+  const found = await ask("attention", { source: mine, hypothesis });
   hypothesis.words = found.words;
   if (mine !== shown?.sentences[current] || chosen !== mine.chosen) return;
   shown.times.attention ??= performance.now() - began;

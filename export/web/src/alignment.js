@@ -25,11 +25,10 @@ function agreement(rows, tags) {
   return forward.filter((s, t) => backward[s] === t).length / inner.length;
 }
 
-/** Where each token is in a text: `[begin, end]`. `decode` gives the text of the first tokens. */
-export function tokenSpans(decode, ids, text) {
-  const prefixes = ids.map((_, i) => decode(ids.slice(0, i + 1)));
-  let ends = prefixes.map(({ length }, i) => Math.max(length, ...prefixes.slice(0, i).map((prefix) => prefix.length)));
-  const whole = prefixes.at(-1) ?? "";
+/** Where each token is in a text: `[begin, end]`, from the beginnings of the text up to the end of each token. */
+export function tokenSpans(beginnings, text) {
+  let ends = beginnings.map((_, i) => Math.max(...beginnings.slice(0, i + 1).map(({ length }) => length)));
+  const whole = beginnings.at(-1) ?? "";
   if (whole !== text) {
     const places = corresponding(whole, text);
     ends = ends.map((end) => places[end]);
@@ -92,14 +91,14 @@ function originsOf(source, text, sourceSpans, targetSpans, scores) {
 
 /** Translates a text: `{text, origins, nearest}`, see `Aligned` in Python. */
 export async function alignedTranslation(model, text, language) {
-  const parts = model.split(text), found = [];
+  const parts = await model.split(text), found = [];
   for (const sentence of parts.filter((_, i) => i % 2)) {
-    const { ids, kept, unchanged } = model.encode(sentence, language);
+    const source = await model.encode(sentence, language), { ids, kept, unchanged } = source;
     const search = ids.length > 1 && unchanged === null;
     const best = search ? (await model.translate(ids, kept))[0] : { ids: [], text: unchanged ?? "" };
-    const attention = best.ids.length ? await model.attention(ids, best.ids, kept) : null;
-    const decoder = (tokenizer) => (some) => model.placeholders.restored(tokenizer.decode(some), kept, false);
-    const spans = attention && [tokenSpans(decoder(model.source), ids, sentence), tokenSpans(decoder(model.target), best.ids, best.text)];
+    const attention = best.ids.length ? await model.attention(source, best) : null;
+    const spansOf = ({ pieces }, text) => tokenSpans(model.beginnings(pieces, kept), text);
+    const spans = attention && [spansOf(source, sentence), spansOf(best, best.text)];
     found.push({ source: sentence, text: best.text, spans, scores: attention && meanScores(attention) });
   }
   const joined = model.sentences.spaced(parts.map((part, i) => (i % 2 ? found[(i - 1) / 2].text : part)));

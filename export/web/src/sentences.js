@@ -29,14 +29,16 @@ export class Sentences {
     return this.#replaced(sentence, "unwrap");
   }
 
-  /** Cuts sentences in two until `fits` is true for each one. */
-  fitted(parts, fits) {
-    return parts.flatMap((part, i) => (i % 2 ? this.#fittedSentence(part, fits) : [part]));
+  /** Cuts sentences in two until `fits`, a function that may be asynchronous, is true for each one. */
+  async fitted(parts, fits) {
+    const found = [];
+    for (const [i, part] of parts.entries()) found.push(...(i % 2 ? await this.#fittedSentence(part, fits) : [part]));
+    return found;
   }
 
-  #fittedSentence(sentence, fits) {
+  async #fittedSentence(sentence, fits) {
     const characters = Array.from(sentence), count = characters.length;
-    if (count < 2 || fits(this.plain(sentence))) return [sentence];
+    if (count < 2 || (await fits(this.plain(sentence)))) return [sentence];
     let place = Math.floor(count / 2), best = [false, Infinity];
     for (let i = 1; i < count; i++) {
       const before = characters[i - 1], space = this.spaces.includes(characters[i]), distance = Math.abs(2 * i - count);
@@ -48,7 +50,7 @@ export class Sentences {
     }
     const [first, second] = [characters.slice(0, place).join(""), characters.slice(place).join("")];
     const cut = this.#replaced(first + this.cut + second, "after_cut").split(this.cut);
-    return cut.flatMap((part, i) => (i % 2 ? [part] : this.#fittedSentence(part, fits)));
+    return (await this.fitted(["", ...cut, ""], fits)).slice(1, -1);
   }
 
   /** The parts with translations for sentences, and a space where nothing stood between two sentences. */

@@ -1,14 +1,14 @@
-/** Translates in the browser with an exported TFLite folder: model, `translator.json` and SentencePiece tokenizers. */
+/** Translates in the browser with an exported TFLite folder: `translator.tflite` and `translator.json`. */
 
 import { loadAndCompile, loadLiteRt, Tensor } from "@litertjs/core";
 import { Placeholders } from "./placeholders.js";
-import { SentencePiece } from "./sentencepiece.js";
 import { Sentences } from "./sentences.js";
 
 let runtime;
 
 export class Translator {
   #model;
+  #tokenized = new Map(); // While somebody types, most sentences stay the same.
 
   /**
    * @param {string} folder address of the folder
@@ -18,11 +18,7 @@ export class Translator {
   static async load(folder, litert, onProgress = () => {}) {
     const translator = new Translator();
     [translator.settings, translator.sentences, translator.placeholders] = await settings(`${folder}/translator.json`);
-    const [bytes, ...tokenizers] = await Promise.all([
-      download(`${folder}/translator.tflite`, onProgress),
-      ...translator.settings.tokenizers.map((name) => tokenizer(`${folder}/${name}`)),
-    ]);
-    [translator.source, translator.target] = [tokenizers.at(0), tokenizers.at(-1)];
+    const bytes = await download(`${folder}/translator.tflite`, onProgress);
     // By default LiteRT looks for its files beside the worker's script.
     globalThis.Module = { locateFile: (file) => litert + file };
     runtime ??= loadLiteRt(litert).catch((error) => {
@@ -50,33 +46,65 @@ export class Translator {
    *
    * @param {string} sentence
    * @param {string} [language] one of `settings.languages`, whose tag comes first
-   * @returns `{ids, kept, unchanged}`: the token ids, the end token last; the sentence with placeholders and the parts
-   *   that they stand for; and the sentence if it has nothing to translate, else null.
+   * @returns `{ids, pieces, kept, unchanged}`: the token ids, the end token last; the part of the text that each one
+   *   stands for; the sentence with placeholders and the parts that they stand for; and the sentence if it has nothing
+   *   to translate, else null.
    */
-  encode(sentence, language = this.settings.target_language) {
+  async encode(sentence, language = this.settings.target_language) {
     const { text, parts } = this.placeholders.protect(this.sentences.plain(sentence));
-    const found = this.source.encode(text), tag = this.settings.languages[language];
-    const tagged = tag !== undefined && found.length > 0 ? [tag, ...found] : found;
-    const ids = [...tagged.slice(0, this.longest), this.settings.end_token_id];
+    const found = await this.#tokenize(text), tag = this.settings.languages[language];
+    const tags = tag !== undefined && found.ids.length > 0 ? [tag] : [];
+    const ids = [...[...tags, ...found.ids].slice(0, this.longest), this.settings.end_token_id];
+    const pieces = [...[...tags.map(() => ""), ...found.pieces].slice(0, this.longest), ""];
     const present = parts.map((part, i) => (ids.includes(this.settings.end_token_id + 1 + i) ? part : ""));
     const words = parts.length === 0 || this.placeholders.hasWords(text);
     const unchanged = words ? null : this.placeholders.restored(text, { text, parts });
-    return { ids, kept: { text, parts: present }, unchanged };
+    return { ids, pieces, kept: { text, parts: present }, unchanged };
   }
 
   /** Separators and sentences of a text, in turn. Every sentence fits into the model. */
-  split(text) {
+  async split(text) {
     return this.sentences.fitted(this.sentences.split(text), (sentence) => this.#fits(sentence));
   }
 
-  #fits(sentence) {
+  async #fits(sentence) {
     const tag = Object.keys(this.settings.languages).length > 0; // With a tag before it, the sentence must fit, too.
-    return this.source.encode(this.placeholders.protect(sentence).text).length + tag <= this.longest;
+    const { ids, truncated } = await this.#tokenize(this.placeholders.protect(sentence).text);
+    return !truncated && ids.length + tag <= this.longest;
   }
 
-  /** The text of token ids; with `complete`, parts that are not among them come at its end. */
-  decode(ids, kept = NOTHING_KEPT, complete = false) {
-    return this.placeholders.restored(this.target.decode(ids), kept, complete);
+  /** The ids of a text; the part of the text that each one stands for; and whether the text has more. */
+  async #tokenize(text) {
+    if (this.#tokenized.has(text)) return this.#tokenized.get(text);
+    const { source_bytes, end_token_id } = this.settings, bytes = new Uint8Array(source_bytes);
+    const { read } = new TextEncoder().encodeInto(text, bytes);
+    const found = await this.#run("tokenize", { text: new Tensor(bytes, [1, source_bytes]) });
+    const ids = found.token_ids.toTypedArray(), count = ids.indexOf(end_token_id);
+    const truncated = read < text.length || found.truncated.toTypedArray()[0] > 0;
+    const tokens = { ids: Array.from(ids.subarray(0, count)), pieces: pieces(bytes, found.ends, count), truncated };
+    free(found);
+    if (this.#tokenized.size === MOST_TOKENIZED) this.#tokenized.clear();
+    this.#tokenized.set(text, tokens);
+    return tokens;
+  }
+
+  /** The part of the translation that each of its token ids stands for. */
+  async #detokenize(ids) {
+    const found = await this.#run("detokenize", { translation_ids: this.#targetTensor(ids) });
+    const parts = pieces(found.text.toTypedArray(), found.ends, ids.length);
+    free(found);
+    return parts;
+  }
+
+  /** The text of token ids, with the parts that placeholders stand for. */
+  async decode(ids, kept) {
+    return this.placeholders.restored((await this.#detokenize(ids)).join(""), kept, false);
+  }
+
+  /** The beginnings of a text, up to the end of each piece, with the parts that placeholders stand for. */
+  beginnings(pieces, kept) {
+    let text = "";
+    return pieces.map((piece) => this.placeholders.restored((text += piece), kept, false));
   }
 
   /** Greedy search as an async iterator of ids, to show a translation while it is made. */
@@ -106,69 +134,73 @@ export class Translator {
     }
   }
 
-  /** The translations of a text, best first: `{ids, text, score}`. */
-  async translate(sourceIds, kept = NOTHING_KEPT) {
+  /** The translations of a text, best first: `{ids, pieces, text, score}`. */
+  async translate(sourceIds, kept) {
     const beam = "translate_beam" in this.#model.signatures;
     const found = await this.#run(beam ? "translate_beam" : "translate", { token_ids: this.#sourceTensor(sourceIds) });
     const ids = (beam ? found.hypothesis_ids : found.translation_ids).toTypedArray();
     const scores = (beam ? found.scores : found.score).toTypedArray();
-    const length = this.settings.target_length;
-    const rows = Array.from(scores, (score, i) => {
-      const row = Array.from(ids.subarray(i * length, (i + 1) * length)).filter((id) => id !== this.settings.pad_token_id);
-      return { ids: row, text: this.decode(row, kept, true), score };
-    });
     free(found);
-    return rows.filter((row) => row.score > this.settings.no_hypothesis_score);
+    const { target_length, pad_token_id, no_hypothesis_score } = this.settings, rows = [];
+    for (const [i, score] of scores.entries()) {
+      if (score <= no_hypothesis_score) continue;
+      const row = Array.from(ids.subarray(i * target_length, (i + 1) * target_length)).filter((id) => id !== pad_token_id);
+      const pieces = await this.#detokenize(row);
+      rows.push({ ids: row, pieces, text: this.placeholders.restored(pieces.join(""), kept), score });
+    }
+    return rows;
   }
 
   /**
-   * Where each head looked in the source to write each token of a translation.
+   * Where each head looked in the source, what `encode` returned, to write each token of a translation.
    *
-   * @returns `{source, target, layers, heads, tags, scores}`: pieces, numbers, and `scores[layer][head][t]`, a
-   *   Float32Array with one weight per source piece. The first `tags` source pieces are language tags.
+   * @returns `{source, target, layers, heads, tags, scores}`: what tokens stand for, numbers, and
+   *   `scores[layer][head][t]`, a Float32Array with one weight per source token. The first `tags` source tokens are
+   *   language tags.
    */
-  async attention(sourceIds, targetIds, { parts } = NOTHING_KEPT) {
-    const { source_length, target_length, pad_token_id } = this.settings;
-    const target = new Int32Array(target_length).fill(pad_token_id);
-    target.set(targetIds);
-    const inputs = { token_ids: this.#sourceTensor(sourceIds), translation_ids: int32(target) };
+  async attention(source, target) {
+    const { source_length, target_length, end_token_id, languages } = this.settings;
+    const inputs = { token_ids: this.#sourceTensor(source.ids), translation_ids: this.#targetTensor(target.ids) };
     const found = await this.#run("attention", inputs);
     const [{ shape }] = this.#model.signatures.attention.getOutputDetails();
     const [, layers, heads] = shape, values = found.scores.toTypedArray();
     free(found);
     const row = (layer, head, t) => {
       const start = ((layer * heads + head) * target_length + t) * source_length;
-      return values.slice(start, start + sourceIds.length);
+      return values.slice(start, start + source.ids.length);
     };
-    const piece = (tokenizer, id) => parts[id - this.settings.end_token_id - 1] ?? tokenizer.pieces[id];
+    const names = Object.fromEntries(Object.entries(languages).map(([code, id]) => [id, `>>${code}<<`]));
+    names[end_token_id] = "</s>";
+    for (const [i, part] of source.kept.parts.entries()) names[end_token_id + 1 + i] = part;
+    const labels = ({ ids, pieces }) => ids.map((id, i) => names[id] ?? pieces[i].replaceAll(" ", "▁"));
     const each = (count, make) => Array.from({ length: count }, (_, i) => make(i));
     return {
-      source: sourceIds.map((id) => piece(this.source, id)),
-      target: targetIds.map((id) => piece(this.target, id)),
+      source: labels(source),
+      target: labels(target),
       layers,
       heads,
-      tags: Number(Object.values(this.settings.languages).includes(sourceIds[0])),
-      scores: each(layers, (layer) => each(heads, (head) => each(targetIds.length, (t) => row(layer, head, t)))),
+      tags: Number(Object.values(languages).includes(source.ids[0])),
+      scores: each(layers, (layer) => each(heads, (head) => each(target.ids.length, (t) => row(layer, head, t)))),
     };
   }
 
   /**
-   * How likely the words of a translation are right, as in `keras_transformer/text/confidence.py`.
+   * How likely the words of a translation of a source, what `encode` returned, are right, as in
+   * `keras_transformer/text/confidence.py`.
    *
    * @returns `[[begin, end, confidence], ...]`; nothing if the model was exported without a calibration
    */
-  async words(sourceIds, { ids, text }, kept) {
-    const { confidence, target_length, pad_token_id, end_token_id } = this.settings;
+  async words(source, { ids, pieces, text }) {
+    const { confidence, end_token_id } = this.settings;
     if (!confidence || ids.length === 0) return [];
-    const target = new Int32Array(target_length).fill(pad_token_id);
-    target.set(ids);
-    const found = await this.#run("score", { token_ids: this.#sourceTensor(sourceIds), translation_ids: int32(target) });
+    const inputs = { token_ids: this.#sourceTensor(source.ids), translation_ids: this.#targetTensor(ids) };
+    const found = await this.#run("score", inputs);
     const logProbs = found.token_log_probs.toTypedArray();
     free(found);
     const spans = [];
-    for (const i of ids.filter((id) => id !== end_token_id).keys()) {
+    for (const { length } of this.beginnings(pieces.slice(0, ids.filter((id) => id !== end_token_id).length), source.kept)) {
       const begin = spans.at(-1)?.[1] ?? 0;
-      spans.push([begin, Math.max(begin, this.decode(ids.slice(0, i + 1), kept).length)]);
+      spans.push([begin, Math.max(begin, length)]);
     }
     const words = [];
     for (const { 0: word, index } of text.matchAll(WORD)) {
@@ -179,7 +211,15 @@ export class Translator {
   }
 
   #sourceTensor(ids) {
-    const padded = new Int32Array(this.settings.source_length).fill(this.settings.pad_token_id);
+    return this.#padded(ids, this.settings.source_length);
+  }
+
+  #targetTensor(ids) {
+    return this.#padded(ids, this.settings.target_length);
+  }
+
+  #padded(ids, length) {
+    const padded = new Int32Array(length).fill(this.settings.pad_token_id);
     padded.set(ids);
     return int32(padded);
   }
@@ -194,7 +234,7 @@ export class Translator {
   }
 }
 
-const NOTHING_KEPT = { text: "", parts: [] };
+const MOST_TOKENIZED = 10_000;
 const WORD = /[\p{L}\p{N}][\p{L}\p{N}\p{M}'’-]*/gu;
 
 function calibrated({ a, b, d }, logProb) {
@@ -204,6 +244,12 @@ function calibrated({ a, b, d }, logProb) {
 
 function int32(values) {
   return values.length === 1 ? new Tensor(Int32Array.from(values), [1]) : new Tensor(values, [1, values.length]);
+}
+
+/** The parts of a text that tokens stand for, by where they end in its bytes. The last token of a character has it. */
+function pieces(bytes, ends, count) {
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true }), places = ends.toTypedArray().subarray(0, count);
+  return Array.from(places, (end, i) => decoder.decode(bytes.subarray(places[i - 1] ?? 0, end), { stream: true }));
 }
 
 function free(tensors) {
@@ -230,15 +276,12 @@ async function settings(address) {
     const whole = (name, least) => {
       if (!Number.isInteger(found?.[name]) || found[name] < least) throw new Error(`${name} must be a whole number from ${least} on`);
     };
-    for (const name of ["source_length", "target_length"]) whole(name, 1);
+    for (const name of ["source_length", "target_length", "source_bytes"]) whole(name, 1);
     for (const name of ["pad_token_id", "start_token_id", "end_token_id", "length_margin", "num_placeholders"]) whole(name, 0);
-    const { tokenizers, settings, no_hypothesis_score, languages } = found;
+    const { settings, no_hypothesis_score, languages } = found;
     const numbered = languages instanceof Object && Object.values(languages).every(Number.isInteger);
     if (!numbered) throw new Error("languages must hold a number for each target language");
     if (!Number.isFinite(no_hypothesis_score)) throw new Error("no_hypothesis_score must be a number");
-    // Names of files in the same folder: one for a shared vocabulary, or source and target.
-    const named = Array.isArray(tokenizers) && [1, 2].includes(tokenizers.length) && tokenizers.every((name) => /^[\w.-]+\.spm$/.test(name));
-    if (!named) throw new Error("tokenizers must be one or two files of SentencePiece");
     if (!(settings?.max_length_ratio >= 0)) throw new Error("settings must have a max_length_ratio of at least 0");
     return [found, sentences(found), placeholders(found)];
   } catch (error) {
@@ -259,15 +302,6 @@ function placeholders(found) {
     return new Placeholders(found.placeholders, found.num_placeholders);
   } catch {
     throw new Error("placeholders must hold the rules of what is not translated");
-  }
-}
-
-async function tokenizer(address) {
-  const model = await (await get(address)).arrayBuffer();
-  try {
-    return new SentencePiece(model);
-  } catch (error) {
-    throw new Error(`${address} cannot be used as a tokenizer: ${error.message}`);
   }
 }
 

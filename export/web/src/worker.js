@@ -26,12 +26,14 @@ const requests = {
   async count({ id, text }) {
     await otherMessages();
     if (id !== newest.count) return { superseded: true };
-    const model = await translator, sentences = sentencesOf(model.split(text));
-    return { sentences: sentences.length, tokens: sentences.reduce((sum, one) => sum + model.encode(one, null).ids.length - 1, 0) };
+    const model = await translator, sentences = sentencesOf(await model.split(text));
+    let tokens = 0;
+    for (const one of sentences) tokens += (await model.encode(one, null)).ids.length - 1;
+    return { sentences: sentences.length, tokens };
   },
 
   async translate({ id, text, language }, progress) {
-    const model = await translator, parts = model.split(text), times = {}, sentences = [];
+    const model = await translator, parts = await model.split(text), times = {}, sentences = [];
     const timed = async (name, work) => {
       const began = performance.now();
       const result = await work();
@@ -40,13 +42,13 @@ const requests = {
     };
     progress({ parts });
     for (const [index, sentence] of sentencesOf(parts).entries()) {
-      const { ids, kept, unchanged } = model.encode(sentence, language);
+      const source = await model.encode(sentence, language), { ids, kept, unchanged } = source;
       if (parts.length <= 2 * STREAMED + 1 && unchanged === null) {
         await timed("greedy", async () => {
           const tokens = [];
           for await (const token of model.steps(ids)) {
             tokens.push(token);
-            progress({ index, text: model.decode(tokens, kept) });
+            progress({ index, text: await model.decode(tokens, kept) });
             await otherMessages();
             if (id !== newest.translate) break;
           }
@@ -56,9 +58,9 @@ const requests = {
       if (id !== newest.translate) return { superseded: true };
       // A sentence of nothing that the tokenizer keeps has an empty translation, as in Python.
       const search = ids.length > 1 && unchanged === null;
-      const hypotheses = search ? await timed("search", () => model.translate(ids, kept)) : [{ ids: [], text: unchanged ?? "", score: 0 }];
-      hypotheses[0].words = await timed("confidence", () => model.words(ids, hypotheses[0], kept));
-      sentences.push({ source: sentence, ids, kept, hypotheses });
+      const hypotheses = search ? await timed("search", () => model.translate(ids, kept)) : [{ ids: [], pieces: [], text: unchanged ?? "", score: 0 }];
+      hypotheses[0].words = await timed("confidence", () => model.words(source, hypotheses[0]));
+      sentences.push({ ...source, source: sentence, hypotheses });
       progress({ index, hypothesis: hypotheses[0], done: true });
     }
     const best = sentences.map(({ hypotheses }) => hypotheses[0].text);
@@ -79,10 +81,10 @@ const requests = {
   },
 
   /** The attention of a hypothesis, and its `words`. */
-  async attention({ source, hypothesis, kept }) {
+  async attention({ source, hypothesis }) {
     const model = await translator;
-    const words = hypothesis.words ?? (await model.words(source, hypothesis, kept));
-    return { ...(await model.attention(source, hypothesis.ids, kept)), words };
+    const words = hypothesis.words ?? (await model.words(source, hypothesis));
+    return { ...(await model.attention(source, hypothesis)), words };
   },
 };
 
