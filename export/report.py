@@ -171,7 +171,7 @@ def tflite_form(path: Path | str) -> Form:
     def translate(text, language=None):
         return translator(language).translate(text)[0][0]
 
-    size = bytes_in(Path(path, "translator.tflite"), *_tokenizer_files(path))
+    size = bytes_in(Path(path, "translator.tflite"))
     return Form(timed(translate), lambda texts, *language: [translate(text, *language) for text in texts], size)
 
 
@@ -222,7 +222,7 @@ def browser_form(path: Path | str, quantize: str) -> Iterator[Form]:
             pieces = (piece for pair in zip(answer["separators"], texts, strict=True) for piece in pair)
             return "".join(pieces), answer["times"].get("search", 0.0) / 1e3
 
-        size = bytes_in(Path(path, folder, "translator.tflite"), *_tokenizer_files(Path(path, folder)))
+        size = bytes_in(Path(path, folder, "translator.tflite"))
         yield Form(translate, lambda texts, *language: [translate(text, *language)[0] for text in texts], size)
 
 

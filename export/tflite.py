@@ -22,8 +22,8 @@ Signatures; S and L are the fixed lengths, K is the number of beams, N and M are
 
 Texts are UTF-8, padded with zeros; a text that fills all N bytes counts as too long. Bytes that are not UTF-8 become
 U+FFFD. `ends` has the number of bytes of the text up to the end of each token: token i stands for the bytes from
-`ends[i - 1]` to `ends[i]`. `tokenize` adds the end token, but no tag of a language. The signatures for texts are there
-for SentencePiece tokenizers.
+`ends[i - 1]` to `ends[i]`. In `tokenize` it is 0 for the end token and padding. `tokenize` adds the end token, but no
+tag of a language. The signatures for texts are there for SentencePiece tokenizers.
 
 `token_ids` are the ids of a text, followed by the end token and padded with 0. The first caches are zeros. `logits` of
 tokens that no translation may have are about -1e9. If the vocabulary has placeholders
@@ -43,6 +43,7 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
@@ -55,9 +56,10 @@ from keras_transformer.export.tokenizer_graph import GraphTokenizer
 from keras_transformer.export.verify import SHARE, verify_tflite
 from keras_transformer.files import new_folder
 from keras_transformer.layers.caches import FixedCache
+from keras_transformer.layers.embeddings import NUM_POSITIONS
 from keras_transformer.models.decoding import token_log_probs
 from keras_transformer.models.transformer import Transformer
-from keras_transformer.search.decoder import NO_HYPOTHESIS
+from keras_transformer.search.decoder import IMPOSSIBLE, NO_HYPOTHESIS
 from keras_transformer.search.next_token import forbid
 from keras_transformer.search.search import placeholders_of, search
 from keras_transformer.search.settings import LENGTH_MARGIN, SearchSettings
@@ -79,6 +81,8 @@ PACKAGES = ("tensorflow", "keras")
 QUANTIZATIONS = ("none", "float16", "int8", "int8-per-channel")
 # N, for each token that a source may have. A token has four bytes in English, and ten in Hindi.
 BYTES_PER_TOKEN = 16
+# In place of -1e9 where all numbers of a tensor share one scale: e^-100 is as good as zero.
+_MASKED = -100
 
 
 def export_tflite(
@@ -211,7 +215,7 @@ def device_functions(
         functions["translate_text"] = device.translate_text, [text, *tag]
         functions["tokenize"] = device.tokenize, [text]
         functions["detokenize"] = device.detokenize, [translation]
-    return graph_functions(functions)
+    return device.graphs(functions)
 
 
 class _Device:
@@ -222,6 +226,21 @@ class _Device:
         self.tag = translator.source_tokenizer.languages.get(translator.codec.target_language, 0)
         self.source_length, self.target_length = source_length, target_length
         self.vocabulary = translator.search.vocabulary(translator.shortlist)
+
+    def graphs(self, functions):
+        """`graph_functions` in which positions are rows of a table."""
+
+        def looking_up(function):
+            def traced(*arguments):
+                token = NUM_POSITIONS.set(max(self.source_length, self.target_length))
+                try:
+                    return function(*arguments)
+                finally:
+                    NUM_POSITIONS.reset(token)
+
+            return traced
+
+        return graph_functions({name: (looking_up(function), specs) for name, (function, specs) in functions.items()})
 
     def translate(self, token_ids):
         hypotheses, scores = self._hypotheses(token_ids, self.settings.replace(num_beams=1))
@@ -249,7 +268,9 @@ class _Device:
     def tokenize(self, text):
         ids, ends, length, is_cut = self.tokenizers[0].encode(tf.cast(text[0], tf.int32), self.source_length)
         truncated = tf.cast(is_cut | (length >= self.source_length), tf.int32)
-        return {"token_ids": self._ended(ids, length), "truncated": tf.reshape(truncated, [1]), "ends": ends[None]}
+        ids = self._ended(ids, length)
+        ends = tf.where(ids == END_TOKEN_ID, 0, ends[None])  # Of a cut text, a token stood there.
+        return {"token_ids": ids, "truncated": tf.reshape(truncated, [1]), "ends": ends}
 
     def detokenize(self, translation_ids):
         text, ends = self.tokenizers[1].decode(translation_ids)
@@ -268,8 +289,14 @@ class _Device:
         logits = self.model({"encoder_token_ids": token_ids, "decoder_token_ids": shifted_right(translation_ids)})
         return {"token_log_probs": token_log_probs(logits, translation_ids, self.vocabulary.begins_with_tag)}
 
-    def decode_step(self, token, position, self_keys, self_values, cross_keys_in, cross_values_in, cross_bias_in):
-        cross_cache = self._per_block(cross_keys_in, cross_values_in), cross_bias_in
+    def decode_step(
+        self, token, position, self_keys, self_values, cross_keys_in, cross_values_in, cross_bias_in, cache_rows=None
+    ):
+        cross = [*self._per_block(cross_keys_in, cross_values_in), [cross_bias_in]]
+        if cache_rows is not None:  # Beams are the sentences of a batch: accelerators take no more than four axes.
+            self_keys, self_values = tf.gather(self_keys, cache_rows), tf.gather(self_values, cache_rows)
+            cross = [[tf.concat([x] * token.shape[0], 0) for x in tensors] for tensors in cross]
+        cross_cache = cross[:-1], cross[-1][0]
         cache = [FixedCache(*pair) for pair in self._per_block(self_keys, self_values)]
         logits, cache = self.model.decode_step(token, cache, tf.reshape(position, []), cross_cache)
         keys, values = zip(*cache, strict=True)
@@ -277,18 +304,20 @@ class _Device:
         logits = forbid(logits, [*self.settings.forbidden, *self.vocabulary.tags])
         return {"logits": logits, "next_self_keys": tf.concat(keys, 0), "next_self_values": tf.concat(values, 0)}
 
-    def specs_of_a_step(self):
+    def specs_of_a_step(self, num_beams=1):
         heads = self.model.decoder_blocks[0].self_attention
         rows, width = len(self.model.decoder_blocks) * heads.num_heads, heads.key_dim
+        integers = {"token": [num_beams], "position": [1]}
         floats = {
-            "self_keys": [rows, width, self.target_length],
-            "self_values": [rows, self.target_length, width],
+            "self_keys": [rows * num_beams, width, self.target_length],
+            "self_values": [rows * num_beams, self.target_length, width],
             "cross_keys_in": [rows, width, self.source_length],
             "cross_values_in": [rows, self.source_length, width],
             "cross_bias_in": [heads.num_heads, 1, self.source_length],
         }
-        integers = [tf.TensorSpec([1], tf.int32, name=name) for name in ("token", "position")]
-        return integers + [tf.TensorSpec(shape, tf.float32, name=name) for name, shape in floats.items()]
+        specs = [tf.TensorSpec(shape, tf.int32, name=name) for name, shape in integers.items()]
+        specs += [tf.TensorSpec(shape, tf.float32, name=name) for name, shape in floats.items()]
+        return specs + [tf.TensorSpec([rows * num_beams], tf.int32, name="cache_rows")] * (num_beams > 1)
 
     def _hypotheses(self, token_ids, settings):
         """Token ids (1, S) -> hypotheses (1, K, L) and their scores (1, K)."""
@@ -308,6 +337,46 @@ class _Device:
         """Splits the concatenated keys and values of all blocks into one pair per block."""
         count = len(self.model.decoder_blocks)
         return list(zip(tf.split(keys, count), tf.split(values, count), strict=True))
+
+
+def steps_file(translator: Translator, source_length: int = 64, target_length: int = 64) -> bytes:
+    """The TFLite file of the signatures `encode` and `decode_step` alone, float32, for GPUs and NPUs.
+
+    They have no loops and no sizes that change, and only operations that LiteRT's GPU accelerator takes, so it runs the
+    whole of them. The application has the loop of the search; benchmarks/accelerators.py shows it in Python and in
+    JavaScript. K beams, from the translator's settings, are a batch: `decode_step` takes `token` int32 (K,), and caches
+    with K times as many rows, by block, beam and head. With K > 1 it also takes `cache_rows` int32, for each row of the
+    caches the one that it continues. The application also sees to it that placeholders of the source are written, each
+    once, and no others, and that the first token is the tag of the language, if `begins_with_tag` is true.
+
+    Masked attention logits, and logits of tokens that no translation may have, are about -100 instead of -1e9, so that
+    the file can be quantized to integers.
+
+    Args:
+        translator: a translator on the TensorFlow backend.
+        source_length, target_length: see `export_tflite`. Default to 64.
+
+    Raises:
+        ExportError: the translator cannot be exported, or the lengths do not fit.
+    """
+    settings = translator.settings.within(target_length)
+    check_exportable(translator, settings)
+    _check_arguments(translator, "none", source_length, target_length)
+    device = _Device(translator, settings, source_length, target_length, [])
+    functions = {
+        "encode": (device.encode, [tf.TensorSpec([1, source_length], tf.int32, name="token_ids")]),
+        "decode_step": (device.decode_step, device.specs_of_a_step(settings.num_beams)),
+    }
+    file = convert(translator.model, device.graphs(functions), "none")
+    model = flatbuffer_utils.convert_bytearray_to_object(file)
+    tensors = (tensor for graph in model.subgraphs for tensor in graph.tensors)
+    for number in {tensor.buffer for tensor in tensors if tensor.type == schema.TensorType.FLOAT32}:
+        buffer = model.buffers[number]
+        if buffer.data is not None:
+            values = np.frombuffer(bytes(buffer.data), "float32")
+            values = np.where(values == np.float32(IMPOSSIBLE), np.float32(_MASKED), values)
+            buffer.data = np.frombuffer(values.tobytes(), "uint8")
+    return bytes(flatbuffer_utils.convert_object_to_bytearray(model))
 
 
 def convert(model: Transformer, functions: dict[str, Callable], quantize: str) -> bytes:

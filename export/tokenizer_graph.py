@@ -131,9 +131,9 @@ class GraphTokenizer:
             length: the number of ids to return.
 
         Returns:
-            The token ids, int32 (length,), cut or padded with 0; how many bytes of the text end with each token, int32
-            (length,); the number of tokens of what was read; and whether the text fills all N bytes or, normalized,
-            has more, so that its end may be missing.
+            The token ids, int32 (length,), cut or padded with 0; the number of bytes of the text up to the end of each
+            token, int32 (length,); the number of tokens of what was read; and whether the text fills all N bytes or,
+            normalized, has more, so that its end may be missing.
         """
         is_full = text[-1] != 0
         text, size, origins, is_cut = self.normalize(text)
@@ -150,7 +150,8 @@ class GraphTokenizer:
             sizes = 1 - _int(unknown) * _earlier(_int(unknown), 1)
             source, begins = ids, places
         ids, total, tokens = _joined(source, begins, sizes * _int(places < count), length + 1)
-        # A token ends where the next one begins. Of the bytes of a character, the last one ends with it.
+        # A token ends where the next one begins. If several tokens are bytes of one character, all but the last end
+        # before it.
         following = tf.range(1, length + 1)
         ends = tf.where(following < total, tf.gather(origins_of_tokens, tokens[1:]), tf.gather(origins, size))
         return ids[:-1], ends * _int(following <= total), total, is_full | is_cut
@@ -162,8 +163,9 @@ class GraphTokenizer:
             text: bytes, int32 (N,), padded with 0.
 
         Returns:
-            The normalized bytes, int32 (N,), spaces as one byte; their number; where in the text each of them begins,
-            and the text after them ends, int32 (N + 1,); and whether they were cut.
+            The normalized bytes, int32 (N,), spaces as one byte; their number; for each of them the place in the text
+            where its character begins, then the place where the last one ends, int32 (N + 1,); and whether they were
+            cut.
         """
         count = text.shape[0]
         places = tf.range(count)
@@ -307,7 +309,8 @@ class GraphTokenizer:
         """Token ids, int32 (K, L), in any places among special ones, as texts.
 
         Returns:
-            The texts, bytes int32 (K, M), padded with 0; and how many bytes end with each token, int32 (K, L).
+            The texts, bytes int32 (K, M), padded with 0; and the number of bytes up to the end of each token, int32
+            (K, L).
         """
         count, length = token_ids.shape
         most = length * self.longest

@@ -297,9 +297,10 @@ def _problems_with_tokenizers(exported, reference, strings):
     rows = [[(number + i) % size for i in range(length)] for number in range(0, size, length)]
     texts = reference.target_tokenizer.detokenize(rows)
     for row, wanted in zip(rows, texts, strict=True):
-        found = unpadded(exported.run("detokenize", translation_ids=np.array([row], "int32"))["text"])
-        if found != wanted:
-            yield f"`detokenize` of {row}: {wanted!r} became {found!r}"
+        outputs = exported.run("detokenize", translation_ids=np.array([row], "int32"))
+        found, end = unpadded(outputs["text"]), outputs["ends"][0, -1]
+        if found != wanted or end < len(found.encode()):
+            yield f"`detokenize` of {row}: {wanted!r} became {found!r}, which ends at {end}"
 
 
 def _translated(exported, text, target_language):

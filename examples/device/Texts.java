@@ -5,6 +5,7 @@ import java.util.Map;
 import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.UnaryOperator;
+import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
@@ -15,11 +16,21 @@ import java.util.regex.Pattern;
  *   texts.translate(text, translator::translate);
  * </pre>
  *
- * The same as keras_transformer/text/sentences.py and placeholders.py, which have the rules and say what they do. Java's
- * expressions use the stack: a text with thousands of signs of one kind in a row can be a StackOverflowError.
+ * The same as keras_transformer/text/sentences.py and placeholders.py, which have the rules and say what they do.
+ *
+ * Java's own expressions need much stack: a thousand line breaks in a row, or a path of some thousand parts, are a
+ * StackOverflowError. On a server, translate in a thread with a large stack. Android's expressions have no such limit.
  */
 public final class Texts {
-    private record Protected(String text, List<String> parts) {}
+    private static final class Protected {
+        final String text;
+        final List<String> parts;
+
+        Protected(String text, List<String> parts) {
+            this.text = text;
+            this.parts = parts;
+        }
+    }
 
     private static final Map<String, Pattern> PATTERNS = new ConcurrentHashMap<>();
 
@@ -120,7 +131,8 @@ public final class Texts {
     /** Whether a text has letters or digits outside of placeholders. */
     private boolean hasWords(String text) {
         String mark = (String) ((List<?>) ((List<?>) placeholders.get("mark")).get(0)).get(0);
-        return !Pattern.matches((String) placeholders.get("no_words"), pattern(mark).matcher(text).replaceAll(""));
+        String words = pattern(mark).matcher(text).replaceAll("");
+        return !pattern((String) placeholders.get("no_words")).matcher(words).matches();
     }
 
     /** A translation with its parts in the places of the placeholders; those that it lacks come at its end. */
@@ -153,11 +165,27 @@ public final class Texts {
     /** A text after some of the rules, one after the other. */
     private static String replaced(String text, Map<?, ?> rules, String name) {
         for (Object rule : (List<?>) rules.get(name)) {
-            // Python writes the first group as \1, Java as $1.
-            String replacement = ((String) ((List<?>) rule).get(1)).replace('\\', '$');
-            text = pattern((String) ((List<?>) rule).get(0)).matcher(text).replaceAll(replacement);
+            String replacement = (String) ((List<?>) rule).get(1);
+            Matcher matcher = pattern((String) ((List<?>) rule).get(0)).matcher(text);
+            StringBuilder found = new StringBuilder();
+            int place = 0;
+            while (matcher.find()) {
+                found.append(text, place, matcher.start());
+                for (int i = 0; i < replacement.length(); i++) {
+                    char character = replacement.charAt(i);
+                    if (character != '\\') found.append(character);
+                    else append(found, matcher.group(replacement.charAt(++i) - '0'));
+                }
+                place = matcher.end();
+            }
+            text = found.append(text, place, text.length()).toString();
         }
         return text;
+    }
+
+    /** Appends a group, if it matched. `Matcher.replaceAll` of Android 10 and older would write "null" for the others. */
+    private static void append(StringBuilder found, String group) {
+        if (group != null) found.append(group);
     }
 
     private static Pattern pattern(String expression) {

@@ -26,7 +26,10 @@ JNIEXPORT jbyteArray JNICALL Java_Translate_run(JNIEnv *env, jclass class, jlong
     (void)class;
     enum { SIZE = 1 << 16 };
     char *translation = malloc(SIZE);
-    if (!translation) return NULL;
+    if (!translation) {
+        throw_error(env, "there is no memory for a translation");
+        return NULL;
+    }
     jbyte *bytes = (*env)->GetByteArrayElements(env, text, NULL);
     int truncated = 0;
     const char *problem =

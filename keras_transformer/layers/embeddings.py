@@ -3,6 +3,7 @@
 Reference: "Attention Is All You Need" (Vaswani et al., 2017), sections 3.4 (embeddings) and 3.5 (positions).
 """
 
+from contextvars import ContextVar
 from typing import Any
 
 import keras
@@ -11,6 +12,10 @@ from keras import ops
 
 from keras_transformer.layers.base import Initializer, Regularizer, Shape, Tensor, positive_integer, rate
 from keras_transformer.settings import LAYOUTS, POSITION_TYPES, one_of
+
+# The number of positions of an export: `export.tflite` sets it while it traces, for `PositionalEmbedding._positions`.
+# Other threads do not see it: they may use the same layer.
+NUM_POSITIONS: ContextVar[int | None] = ContextVar("num_positions", default=None)
 
 
 def _check_sinusoids(hidden_dim, max_wavelength, layout):
@@ -245,7 +250,7 @@ class PositionalEmbedding(keras.layers.Layer):
         if self.token_embedding is None:
             x = ops.cast(token_ids, self._sum_dtype)
         else:
-            x = ops.cast(self.token_embedding(token_ids), self._sum_dtype)
+            x = ops.cast(self._looked_up(self.token_embedding, token_ids), self._sum_dtype)
             x = x * self.hidden_dim**0.5 if self.scale_embeddings else x
         x = x + self._positions(token_ids, start_index, positions)
         return self.dropout_layer(ops.cast(x, self.compute_dtype), training=training)
@@ -316,9 +321,14 @@ class PositionalEmbedding(keras.layers.Layer):
         return keras.backend.result_type(self.compute_dtype, "float32")
 
     def _positions(self, token_ids, start_index, positions):
-        """The rows of the position table to add: (L, D), or (B, L, D) for positions (B, L)."""
+        """The rows of the position table to add: (L, D), or (B, L, D) for positions (B, L) and in exports."""
         length, static_start = token_ids.shape[1], isinstance(start_index, int)
         _check_length(length, start_index, positions, self._table_length)
+        if NUM_POSITIONS.get() and positions is None:
+            # Rows of a table cost less than their sines and cosines, and can be integers. `minimum(token_ids, 0)` is 0.
+            # It makes the rows depend on an input: LiteRT's GPU accelerator adds constant tables wrongly.
+            places = np.arange(length, dtype="int32")[None] + ops.cast(start_index, "int32") + ops.minimum(token_ids, 0)
+            return self._looked_up(lambda places: ops.take(self._table(), places, axis=0), places)
         if positions is None:
             if self.position_type == "sinusoidal" and length is not None and static_start:
                 rows = np.arange(length) + self.first_position + start_index
@@ -328,6 +338,20 @@ class PositionalEmbedding(keras.layers.Layer):
         if self.position_type == "learned":
             return ops.cast(ops.take(self.position_table, positions, axis=0), self._sum_dtype)
         return self._sinusoids(positions + self.first_position)
+
+    def _table(self):
+        """The position table of an export."""
+        if self.position_type == "learned":
+            return ops.cast(self.position_table, self._sum_dtype)
+        rows = np.arange(NUM_POSITIONS.get()) + self.first_position
+        return _table(rows, self.hidden_dim, self.max_wavelength, self.layout).astype(self._sum_dtype)
+
+    def _looked_up(self, function, numbers):
+        """Rows (B, L, D) for numbers (B, L). For an export, all numbers are in one row: the accelerator needs that."""
+        if not NUM_POSITIONS.get():
+            return function(numbers)
+        rows = function(ops.reshape(numbers, (-1,)))
+        return ops.reshape(rows, (*ops.shape(numbers), self.hidden_dim))
 
     def _sinusoids(self, positions):
         """`positional_encoding` for positions known only at run time, (...) -> (..., D), exact to float32 up to 65,536.

@@ -295,7 +295,8 @@ class Transformer(DistributedFit, keras.Model):
         ancestors: Tensor | None = None,
     ) -> tuple[Tensor, list]:
         """`decode_step` without the projection: hidden states (B * K, D) and the updated cache."""
-        x = self.decoder_embedding(token_ids[:, None], start_index=cache_update_index)[:, 0]
+        x = self.decoder_embedding(ops.expand_dims(token_ids, 1), start_index=cache_update_index)
+        x = ops.squeeze(x, axis=1)  # Not `x[:, 0]`: LiteRT's GPU accelerator has no slices that drop an axis.
         num_beams = 1 if ancestors is None else ancestors.shape[1]
         cross_cache, cross_bias = cross_cache
         mask = cache[0].mask(cache_update_index, ancestors)

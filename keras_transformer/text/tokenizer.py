@@ -258,7 +258,8 @@ def load_tokenizers(folder: Path | str, separate_vocabularies: bool) -> list[Tok
     return [Tokenizer.load(Path(folder) / name) for name in names]
 
 
-def save_tokenizers(folder: Path | str, tokenizers: Sequence[Tokenizer]) -> list[str]:
-    """Writes tokenizers into a folder for `load_tokenizers`; returns the names of the files, the source first."""
+def save_tokenizers(folder: Path | str, tokenizers: Sequence[Tokenizer]) -> None:
+    """Writes tokenizers into a folder for `load_tokenizers`."""
     names = TOKENIZER_NAMES[1:] if len(tokenizers) > 1 else TOKENIZER_NAMES[:1]
-    return [tokenizer.save(Path(folder) / name).name for name, tokenizer in zip(names, tokenizers, strict=True)]
+    for name, tokenizer in zip(names, tokenizers, strict=True):
+        tokenizer.save(Path(folder) / name)

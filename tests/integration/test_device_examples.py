@@ -187,6 +187,11 @@ def test_the_program_says_what_is_wrong(in_c, tflite, tmp_path):
     assert subprocess.run([*in_c, "missing.so", model, "a"], capture_output=True).returncode == 1
 
 
+def test_the_program_in_java_says_what_is_too_long(in_java, tflite):
+    done = run(in_java, tflite / "float32" / "translator.tflite", "a dog", "a dog " * 200)
+    assert done.returncode == 1 and "text 2 is too long" in done.stderr
+
+
 def test_the_program_needs_little_memory(golden, in_c, tflite):
     # A process of its own, because a child has at first the memory of its parent.
     code = (

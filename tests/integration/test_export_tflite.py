@@ -7,17 +7,19 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 from ai_edge_litert.compiled_model import CompiledModel
 from ai_edge_litert.interpreter import Interpreter
 from exports import assert_nearly_the_same
+from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
 from keras_transformer.export import ExportError, run_tflite
 from keras_transformer.export.run_tflite import TFLiteTranslator, main
-from keras_transformer.export.tflite import export_tflite
+from keras_transformer.export.tflite import export_tflite, steps_file
 from keras_transformer.export.verify import SHARE, tflite_reference, verify
 from keras_transformer.files import MANIFEST, FileError
 from keras_transformer.models.transformer import Transformer
@@ -29,6 +31,7 @@ from keras_transformer.text.tokenizer import Tokenizer
 from keras_transformer.translation.translator import Translator
 
 LENGTH, TARGET = 40, 80
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.fixture
@@ -209,10 +212,72 @@ def test_the_file_says_what_it_is(exported):
     assert not any(code.customCode for code in model.operatorCodes)
 
 
+def test_tokens_end_where_the_text_does(golden, exported):
+    translator = TFLiteTranslator(exported / "translator.tflite")
+    for text in (golden.texts[0], "dog " * 100):
+        found = translator.run("tokenize", text=translator.padded(text.encode()))
+        ids, ends = found["token_ids"][0].tolist(), found["ends"][0].tolist()
+        count = ids.index(END_TOKEN_ID)
+        pieces = [text[begin:end] for begin, end in zip([0, *ends], ends[:count], strict=False)]
+        assert golden.tokenizer.tokenize(["".join(pieces)]) == [ids[:count]]
+        assert not any(ends[count:])  # Also where the end token stands in place of a token.
+
+
 def test_the_file_does_not_store_empty_caches(exported):
     model = flatbuffer_utils.convert_bytearray_to_object((exported / "translator.tflite").read_bytes())
     contents = [bytes(buffer.data) for buffer in model.buffers if buffer.data is not None]
     assert max(len(content) for content in contents if not any(content)) < 4000
+
+
+@pytest.fixture(scope="module")
+def steps(golden):
+    return steps_file(golden.translator, LENGTH, TARGET)
+
+
+def test_an_accelerator_can_take_all_operations_of_a_step(steps):
+    """What LiteRT's GPU accelerator (of LiteRT.js 2.5, in Chromium) refused, computed wrongly or could not compile."""
+    model = flatbuffer_utils.convert_bytearray_to_object(steps)
+    names = {number: name for name, number in vars(schema.BuiltinOperator).items()}
+    constant = [buffer.data is not None and len(buffer.data) > 0 for buffer in model.buffers]
+    assert len(model.signatureDefs) == len(model.subgraphs) == 2  # A loop is a graph of its own.
+    for graph in model.subgraphs:
+        for operator in graph.operators:
+            code = model.operatorCodes[operator.opcodeIndex]
+            name, inputs = names[code.builtinCode], [graph.tensors[i] for i in operator.inputs]
+            if name == "GATHER":
+                assert len(inputs[1].shape) == 1
+            if name == "STRIDED_SLICE":
+                assert operator.builtinOptions.shrinkAxisMask == 0 and code.version <= 2
+            if name in ("ADD", "SUB", "MUL"):
+                for one, other in (inputs, inputs[::-1]):
+                    if constant[one.buffer] and np.prod(one.shape) > 1:
+                        # A table is added only to a tensor with as many axes, and integers, too.
+                        is_row = one.type == schema.TensorType.FLOAT32 and np.prod(one.shape) == one.shape[-1]
+                        assert is_row or len(one.shape) == len(other.shape) > 2 or one.shape[0] == 1, (name, one.shape)
+
+
+def test_a_search_of_steps_translates_as_python_does(golden, steps, monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    from accelerators import Steps
+
+    reference = golden.translator.translate(golden.texts, max_target_length=TARGET)
+    search = Steps(steps, golden.translator, LENGTH, TARGET)
+    ids = [search.translate(row)[0] for row in golden.translator.codec.source_ids(golden.texts)]
+    assert golden.translator.target_tokenizer.detokenize(ids) == reference
+
+
+def test_steps_have_numbers_that_integers_can_stand_for(golden, steps):
+    encode = Interpreter(model_content=steps).get_signature_runner("encode")
+    ids = np.zeros((1, LENGTH), "int32")
+    ids[0, :2] = 9, END_TOKEN_ID
+    outputs = encode(token_ids=ids)
+    assert {-100, 0} == set(outputs["cross_bias"].ravel())
+    greedy = Translator(golden.model, golden.tokenizer, num_beams=1)
+    decode_step = Interpreter(model_content=steps_file(greedy, LENGTH, TARGET)).get_signature_runner("decode_step")
+    inputs = {name: np.zeros(x["shape"], x["dtype"]) for name, x in decode_step.get_input_details().items()}
+    assert "cache_rows" not in inputs
+    logits = decode_step(**inputs)["logits"]
+    assert logits.shape == (1, golden.tokenizer.vocabulary_size) and -150 < logits.min() < -50
 
 
 def test_an_exchanged_file_is_found(golden, exported, tmp_path):

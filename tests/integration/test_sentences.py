@@ -1,6 +1,6 @@
 """Texts into sentences and back: the vectors of sentences.json, in Python and in a graph.
 
-tests/test_web.py runs the same vectors in JavaScript.
+test_web.py runs the same vectors in JavaScript, test_device_examples.py in Java.
 """
 
 import numpy as np

@@ -145,6 +145,17 @@ def test_tokens_in_the_browser_are_those_of_python(golden, site, page):
             assert translator.source_tokenizer.tokenize([encoded.text[len(read) :]]) == [[]]
 
 
+def test_a_count_ends_when_another_text_is_counted(page):
+    code = """async (text) => {
+        const first = ask("count", { text });
+        await new Promise((resolve) => setTimeout(resolve, 300));
+        return [ask("count", { text: "A dog. A cat." }), first];
+    }"""
+    text = " ".join(f"Nobody saw {i} dogs." for i in range(3000))
+    second, first = page.evaluate(f"async (text) => Promise.all(await ({code})(text))", text)
+    assert (second["sentences"], first) == (2, {"superseded": True})
+
+
 def test_the_translation_grows_piece_by_piece_and_hypotheses_can_be_chosen_by_keyboard(golden, page):
     page.evaluate("""() => {
         window.seen = [];
@@ -474,6 +485,8 @@ def broken(site, opened_for_all):
     return opened_for_all(site)
 
 
+NO_ENDS = "no ends"  # The file's signatures have an output of another name.
+
 LISTS = [
     "null",
     "[1, 2]",
@@ -515,6 +528,11 @@ LISTS = [
         (SETTINGS, {"no_hypothesis_score": None}, "cannot be used: no_hypothesis_score must be a number."),
         ("models/float32/translator.tflite", None, "float32/translator.tflite could not be loaded (404"),
         ("models/float32/translator.tflite", 3000, "translator.tflite cannot be used"),
+        (
+            "models/float32/translator.tflite",
+            NO_ENDS,
+            "it has no tokenizer that says where tokens end. Export",
+        ),
         ("litert/litert_wasm_internal.wasm", None, "LiteRT's WebAssembly could not be started"),
         ("worker.js", None, "The translator stopped: its script could not be loaded."),
     ],
@@ -522,6 +540,8 @@ LISTS = [
 def test_what_is_missing_or_damaged_is_said(site, broken, name, damaged, message):
     """The server has no such file; or another text, the beginning of its bytes, or other settings."""
     content, page = (site / name).read_bytes(), broken
+    if damaged == NO_ENDS:
+        damaged = content.replace(b"ends", b"dens")
     if isinstance(damaged, dict):
         damaged = json.dumps(json.loads(content) | damaged)
     body = content[:damaged] if isinstance(damaged, int) else damaged

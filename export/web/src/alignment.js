@@ -1,8 +1,8 @@
 /**
  * Translations of whole texts, and from which character of the source each of their characters comes.
  *
- * The same as `aligned_translations` in `keras_transformer/text/markup.py`, which says what it does. Places are counted in
- * UTF-16 code units.
+ * The same as `aligned_translations` in `keras_transformer/translation/documents.py`, which says what it does, but here the
+ * tokenizer says where tokens are in the source. Places are counted in UTF-16 code units.
  */
 
 const isLetter = (character) => /[\p{L}\p{N}]/u.test(character);

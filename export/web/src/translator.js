@@ -29,6 +29,11 @@ export class Translator {
     translator.#model = await loadAndCompile(bytes, { accelerator: "wasm" }).catch((error) => {
       throw new Error(`${folder}/translator.tflite cannot be used: ${error.message ?? error}.`);
     });
+    const outputs = translator.#model.signatures.tokenize?.getOutputDetails() ?? [];
+    if (!outputs.some(({ name }) => name === "ends")) {
+      translator.delete();
+      throw new Error(`${folder}/translator.tflite cannot be used: it has no tokenizer that says where tokens end. Export it again.`);
+    }
     return translator;
   }
 
@@ -62,9 +67,15 @@ export class Translator {
     return { ids, pieces, kept: { text, parts: present }, unchanged };
   }
 
-  /** Separators and sentences of a text, in turn. Every sentence fits into the model. */
-  async split(text) {
-    return this.sentences.fitted(this.sentences.split(text), (sentence) => this.#fits(sentence));
+  /**
+   * Separators and sentences of a text, in turn. Every sentence fits into the model. `between` is called, and awaited,
+   * before each sentence; its error ends the work.
+   */
+  async split(text, between = () => {}) {
+    return this.sentences.fitted(this.sentences.split(text), async (sentence) => {
+      await between();
+      return this.#fits(sentence);
+    });
   }
 
   async #fits(sentence) {
@@ -84,7 +95,7 @@ export class Translator {
     const tokens = { ids: Array.from(ids.subarray(0, count)), pieces: pieces(bytes, found.ends, count), truncated };
     free(found);
     if (this.#tokenized.size === MOST_TOKENIZED) this.#tokenized.clear();
-    this.#tokenized.set(text, tokens);
+    if (!truncated) this.#tokenized.set(text, tokens);
     return tokens;
   }
 
@@ -97,7 +108,7 @@ export class Translator {
   }
 
   /** The text of token ids, with the parts that placeholders stand for. */
-  async decode(ids, kept) {
+  async decode(ids, kept = NOTHING_KEPT) {
     return this.placeholders.restored((await this.#detokenize(ids)).join(""), kept, false);
   }
 
@@ -135,7 +146,7 @@ export class Translator {
   }
 
   /** The translations of a text, best first: `{ids, pieces, text, score}`. */
-  async translate(sourceIds, kept) {
+  async translate(sourceIds, kept = NOTHING_KEPT) {
     const beam = "translate_beam" in this.#model.signatures;
     const found = await this.#run(beam ? "translate_beam" : "translate", { token_ids: this.#sourceTensor(sourceIds) });
     const ids = (beam ? found.hypothesis_ids : found.translation_ids).toTypedArray();
@@ -234,6 +245,7 @@ export class Translator {
   }
 }
 
+const NOTHING_KEPT = { text: "", parts: [] };
 const MOST_TOKENIZED = 10_000;
 const WORD = /[\p{L}\p{N}][\p{L}\p{N}\p{M}'’-]*/gu;
 
@@ -246,7 +258,7 @@ function int32(values) {
   return values.length === 1 ? new Tensor(Int32Array.from(values), [1]) : new Tensor(values, [1, values.length]);
 }
 
-/** The parts of a text that tokens stand for, by where they end in its bytes. The last token of a character has it. */
+/** The parts of a text that tokens stand for. A character of several tokens belongs to the last of them. */
 function pieces(bytes, ends, count) {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true }), places = ends.toTypedArray().subarray(0, count);
   return Array.from(places, (end, i) => decoder.decode(bytes.subarray(places[i - 1] ?? 0, end), { stream: true }));

@@ -23,17 +23,17 @@ const requests = {
   },
 
   /** The numbers of sentences and of tokens. */
-  async count({ id, text }) {
-    await otherMessages();
-    if (id !== newest.count) return { superseded: true };
-    const model = await translator, sentences = sentencesOf(await model.split(text));
+  async count({ text, ...request }) {
+    await otherMessages(request);
+    const model = await translator, sentences = sentencesOf(await model.split(text, () => otherMessages(request)));
     let tokens = 0;
     for (const one of sentences) tokens += (await model.encode(one, null)).ids.length - 1;
     return { sentences: sentences.length, tokens };
   },
 
-  async translate({ id, text, language }, progress) {
-    const model = await translator, parts = await model.split(text), times = {}, sentences = [];
+  async translate({ text, language, ...request }, progress) {
+    const model = await translator, times = {}, sentences = [];
+    const parts = await model.split(text, () => otherMessages(request));
     const timed = async (name, work) => {
       const began = performance.now();
       const result = await work();
@@ -49,13 +49,11 @@ const requests = {
           for await (const token of model.steps(ids)) {
             tokens.push(token);
             progress({ index, text: await model.decode(tokens, kept) });
-            await otherMessages();
-            if (id !== newest.translate) break;
+            await otherMessages(request);
           }
         });
       }
-      await otherMessages();
-      if (id !== newest.translate) return { superseded: true };
+      await otherMessages(request);
       // A sentence of nothing that the tokenizer keeps has an empty translation, as in Python.
       const search = ids.length > 1 && unchanged === null;
       const hypotheses = search ? await timed("search", () => model.translate(ids, kept)) : [{ ids: [], pieces: [], text: unchanged ?? "", score: 0 }];
@@ -69,11 +67,10 @@ const requests = {
   },
 
   /** Texts translated with alignments; progress is the number of finished ones. */
-  async align({ id, texts, language }, progress) {
+  async align({ texts, language, ...request }, progress) {
     const model = await translator, found = [];
     for (const text of texts) {
-      await otherMessages();
-      if (id !== newest.align) return { superseded: true };
+      await otherMessages(request);
       found.push(await alignedTranslation(model, text, language));
       progress(found.length);
     }
@@ -93,12 +90,15 @@ const sentencesOf = (parts) => parts.filter((_, i) => i % 2);
 
 const channel = new MessageChannel();
 
-/** Lets other messages be handled; unlike a timer, this has no delay. */
-function otherMessages() {
-  return new Promise((resolve) => {
+class Superseded extends Error {}
+
+/** Lets other messages be handled; unlike a timer, this has no delay. A later request of the same kind is an error. */
+async function otherMessages({ id, kind }) {
+  await new Promise((resolve) => {
     channel.port1.onmessage = resolve;
     channel.port2.postMessage(null);
   });
+  if (id !== newest[kind]) throw new Superseded();
 }
 
 self.onmessage = ({ data }) => {
@@ -108,7 +108,8 @@ self.onmessage = ({ data }) => {
     try {
       self.postMessage({ id, result: await requests[kind](data, (progress) => self.postMessage({ id, progress })) });
     } catch (error) {
-      self.postMessage({ id, error: error.message ?? String(error) });
+      if (error instanceof Superseded) self.postMessage({ id, result: { superseded: true } });
+      else self.postMessage({ id, error: error.message ?? String(error) });
     }
   });
 };

@@ -1,6 +1,7 @@
 """Positional encodings and the embedding layer that adds them."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import keras
 import numpy as np
@@ -8,7 +9,12 @@ import pytest
 from arrays import keras_mask, to_numpy
 from keras import ops
 
-from keras_transformer.layers.embeddings import PositionalEmbedding, positional_encoding, positional_rotation
+from keras_transformer.layers.embeddings import (
+    NUM_POSITIONS,
+    PositionalEmbedding,
+    positional_encoding,
+    positional_rotation,
+)
 
 B, L, D, V = 3, 5, 14, 23
 POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
@@ -162,6 +168,31 @@ def test_the_first_position_shifts_all_positions(as_tensor):
         np.testing.assert_allclose(to_numpy(rows)[0], expected, atol=1e-6)
     with pytest.raises(ValueError, match=r"is for sinusoidal positions.*first_position=3, position_type='learned'"):
         make_layer(first_position=3, position_type="learned", max_length=31)
+
+
+@pytest.mark.parametrize("start", [0, 2])
+@pytest.mark.parametrize(
+    "settings", [{}, {"first_position": 3}, {"layout": "concatenated"}, {"position_type": "learned", "max_length": 31}]
+)
+def test_positions_of_exports_are_rows_of_the_same_table(settings, start):
+    layer, ids = make_layer(**settings), random_ids()
+    expected = to_numpy(layer(ids, start_index=start))
+    token = NUM_POSITIONS.set(L + start)
+    try:
+        np.testing.assert_allclose(to_numpy(layer(ids, start_index=start)), expected, atol=1e-6)
+    finally:
+        NUM_POSITIONS.reset(token)
+
+
+def test_an_export_does_not_change_what_other_threads_compute():
+    layer, ids = make_layer(), random_ids()
+    expected = to_numpy(layer(ids))
+    token = NUM_POSITIONS.set(1)  # Too few for these ids.
+    try:
+        with ThreadPoolExecutor() as pool:
+            np.testing.assert_array_equal(pool.submit(lambda: to_numpy(layer(ids))).result(), expected)
+    finally:
+        NUM_POSITIONS.reset(token)
 
 
 def test_sinusoidal_positions_have_no_maximum_length():

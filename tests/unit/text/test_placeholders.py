@@ -1,7 +1,7 @@
 """What must not change in a translation: found by the same rules everywhere, and restored exactly.
 
 test_placeholders_in_graphs.py does the same in TensorFlow's graphs, translation/test_placeholders.py in translations.
-tests/integration/test_web.py runs `PARTS` and random texts in JavaScript.
+In tests/integration, test_web.py and test_device_examples.py run `PARTS` and random texts in JavaScript and Java.
 """
 
 import random

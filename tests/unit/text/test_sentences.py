@@ -1,6 +1,7 @@
 """Texts into sentences and back: the vectors of sentences.json.
 
-test_sentences_in_graphs.py does the same in TensorFlow's graphs, tests/integration/test_web.py in JavaScript.
+In tests/integration, test_sentences.py does the same in TensorFlow's graphs, test_web.py in JavaScript, and
+test_device_examples.py in Java.
 """
 
 import pytest
