@@ -292,13 +292,16 @@ class _Device:
     def decode_step(
         self, token, position, self_keys, self_values, cross_keys_in, cross_values_in, cross_bias_in, cache_rows=None
     ):
-        cross = [*self._per_block(cross_keys_in, cross_values_in), [cross_bias_in]]
+        pairs, bias = self._per_block(cross_keys_in, cross_values_in), cross_bias_in
         if cache_rows is not None:  # Beams are the sentences of a batch: accelerators take no more than four axes.
             self_keys, self_values = tf.gather(self_keys, cache_rows), tf.gather(self_values, cache_rows)
-            cross = [[tf.concat([x] * token.shape[0], 0) for x in tensors] for tensors in cross]
-        cross_cache = cross[:-1], cross[-1][0]
+
+            def for_all_beams(x):
+                return tf.concat([x] * token.shape[0], 0)
+
+            pairs, bias = [tuple(map(for_all_beams, pair)) for pair in pairs], for_all_beams(bias)
         cache = [FixedCache(*pair) for pair in self._per_block(self_keys, self_values)]
-        logits, cache = self.model.decode_step(token, cache, tf.reshape(position, []), cross_cache)
+        logits, cache = self.model.decode_step(token, cache, tf.reshape(position, []), (pairs, bias))
         keys, values = zip(*cache, strict=True)
         # So that the largest logit is an allowed token.
         logits = forbid(logits, [*self.settings.forbidden, *self.vocabulary.tags])
