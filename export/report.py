@@ -17,17 +17,22 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from keras_transformer.data.corpora import load_corpus, read_parallel
 from keras_transformer.export import ExportError
 from keras_transformer.files import new_folder, write_json
+from keras_transformer.training.config import CHANGEABLE
 from keras_transformer.training.run import Run
 
 # Number of sentences that are timed. Each is translated once before.
-TIMED = 100
+TIMED = 200
+# Numbers of clients that ask at the same time. Each asks for one sentence after the other.
+CLIENTS = 1, 4, 16
 # Number of sentences that a run translates before it is the next run's turn.
 TURN = 10
 # The forms of a run by name: how it is exported, and how its weights are stored.
@@ -52,7 +57,8 @@ def write_report(
         browser: whether to measure the page, too, in Chromium. Defaults to False.
 
     Returns:
-        A list of dictionaries: run, form, texts (BLEU, chrF and signatures by the name of the text), ms, bytes.
+        A list of dictionaries: run, form, texts (BLEU, chrF, intervals and signatures by the name of the text), ms
+        (the median), p95, p99 (in ms, too), per_second (sentences a second by the number of clients), bytes.
 
     Raises:
         ExportError: with `browser`, the page cannot be built, or Chromium does not start.
@@ -67,7 +73,7 @@ def write_report(
         with chromium():
             pass
     data = Run(runs[-1].split(",")[0]).config().data
-    tests = [read_parallel(*pair) for pair in texts] or load_corpus(data).test
+    tests = [read_parallel(*pair) for pair in texts] or [x for x in load_corpus(data).test if x.segments is None]
     tests_of = {run: _tests(run, tests, data.target_language) for run in runs}
     rows = {run: [] for run in runs}
     with new_folder(folder, overwrite=True) as written, tempfile.TemporaryDirectory() as scratch:
@@ -83,12 +89,13 @@ def write_report(
                 name = " + ".join(Run(member).folder.name for member in run.split(","))
                 rows[run].append({"run": name, "form": form, **measurement})
                 print(_line(rows[run][-1]), flush=True)
+        seeds = of_seeds(rows)
         rows = list(itertools.chain.from_iterable(rows.values()))
         command = [*runs, *(["--browser"] if browser else []), *(word for pair in texts for word in ("--text", *pair))]
         write_json(written / "report.json", rows)
-        (written / "report.md").write_text(as_markdown(rows, command), encoding="utf-8")
+        (written / "report.md").write_text(as_markdown(rows, command, seeds), encoding="utf-8")
         quality_and_cost(rows).savefig(written / "report.png")
-    print(f"Report: {folder}", flush=True)
+    print("\n".join([*seeds, f"Report: {folder}"]), flush=True)
     return rows
 
 
@@ -115,6 +122,7 @@ class Form(NamedTuple):
     translate: Callable  # Of one text: returns the translation, and the seconds that it took.
     translate_all: Callable  # Of a list of texts: returns the translations.
     bytes: int  # The size of the model and its tokenizers.
+    serves_clients: bool = False  # Whether several threads can call `translate` at once.
 
 
 def timed(function: Callable) -> Callable:
@@ -138,7 +146,7 @@ def python_form(folders: Sequence[str], **settings) -> Form:
     def translate_all(texts, language=None):
         return translator.translate(texts, target_language=language)
 
-    return Form(timed(lambda text, *language: translate_all([text], *language)[0]), translate_all, size)
+    return Form(timed(lambda text, *language: translate_all([text], *language)[0]), translate_all, size, True)
 
 
 def saved_model_form(path: Path | str) -> Form:
@@ -157,7 +165,8 @@ def saved_model_form(path: Path | str) -> Form:
             signature, inputs["target_language"] = "translate_to", [language] * len(texts)
         return [translation.decode() for translation in served(signature, **inputs)["translation"]]
 
-    return Form(timed(lambda text, *language: translate_all([text], *language)[0]), translate_all, bytes_in(path))
+    translate = timed(lambda text, *language: translate_all([text], *language)[0])
+    return Form(translate, translate_all, bytes_in(path), True)
 
 
 def tflite_form(path: Path | str) -> Form:
@@ -306,8 +315,16 @@ def _measured(forms, tests, tokenize):
         for start in range(0, len(sources), TURN):
             for pool, language, seconds_of_run in zip(pools, languages, seconds, strict=True):
                 seconds_of_run += pool.submit(_seconds, sources[start : start + TURN], language).result()
-        rows = [pool.submit(_scored, texts, tokenize).result() for pool, texts in zip(pools, tests, strict=True)]
-    return [{**row, "ms": 1e3 * statistics.median(times)} for row, times in zip(rows, seconds, strict=True)]
+        rows = [_latencies(times) for times in seconds]
+        for row, pool, language, texts in zip(rows, pools, languages, tests, strict=True):
+            row["per_second"] |= pool.submit(_per_second, sources, language).result()
+            row |= pool.submit(_scored, texts, tokenize).result()
+    return rows
+
+
+def _latencies(seconds):
+    ms = {name: 1e3 * float(np.percentile(seconds, p)) for name, p in (("ms", 50), ("p95", 95), ("p99", 99))}
+    return {**ms, "per_second": {1: len(seconds) / sum(seconds)}}
 
 
 # The form that this process has open, and what closes it.
@@ -334,6 +351,17 @@ def _seconds(texts, language):
     return [_form.translate(text, language)[1] for text in texts]
 
 
+def _per_second(texts, language):
+    """Sentences a second by the number of clients, for those above 1, if the form can serve them."""
+    rates = {}
+    for count in CLIENTS[1:] if _form.serves_clients else ():
+        with ThreadPoolExecutor(count) as clients:
+            began = time.perf_counter()
+            list(clients.map(lambda text: _form.translate(text, language), texts))
+            rates[count] = len(texts) / (time.perf_counter() - began)
+    return rates
+
+
 def _scored(tests, tokenize):
     """The size of the form, and its scores on every text."""
     from keras_transformer.translation.evaluation import corpus_scores
@@ -348,22 +376,51 @@ def _scored(tests, tokenize):
 
 def _line(row):
     scores = next(iter(row["texts"].values()))
-    quality = f"BLEU {scores['bleu']:6.2f}  chrF {scores['chrf']:6.2f}"
+    quality = f"BLEU {scores['bleu']:6.2f} ± {scores['bleu_interval']:.2f}  chrF {scores['chrf']:6.2f}"
     return f"{row['run']:30}{row['form']:18}{quality}{row['ms']:9.2f} ms{row['bytes'] / 1e6:8.2f} MB"
 
 
-def as_markdown(rows: list[dict[str, Any]], command: Sequence[str | Path]) -> str:
-    """The table of a report, with the command that makes it: a list of its words."""
-    head = ["run", "form", *(f"{name}, BLEU / chrF" for name in rows[0]["texts"]), "ms", "MB"]
+def of_seeds(rows_of_runs: dict[str, list[dict[str, Any]]]) -> list[str]:
+    """Lines about runs that differ in their seeds alone: mean and standard deviation of their BLEU, by form."""
+    groups = {}
+    for run in rows_of_runs:
+        if "," not in run:
+            flat = Run(run).config().flat()
+            fixed = [(name, repr(value)) for name, value in flat.items() if name not in CHANGEABLE | {"seed"}]
+            groups.setdefault(tuple(fixed), []).append(run)
+    lines = []
+    for runs in groups.values():
+        for rows in zip(*(rows_of_runs[run] for run in runs), strict=True) if len(runs) > 1 else ():
+            for name in rows[0]["texts"]:
+                scores = [row["texts"][name]["bleu"] for row in rows]
+                names = ", ".join(row["run"] for row in rows)
+                lines.append(
+                    f"{len(runs)} seeds ({names}), {rows[0]['form']}, {name}: BLEU {statistics.mean(scores):.2f}, "
+                    f"standard deviation {statistics.stdev(scores):.2f}"
+                )
+    return lines
+
+
+def as_markdown(rows: list[dict[str, Any]], command: Sequence[str | Path], seeds: Sequence[str] = ()) -> str:
+    """The table of a report, the lines of `of_seeds`, and the command that makes it: a list of its words."""
+    columns = ["ms", "p95", "p99", *(f"{count} clients" if count > 1 else "1 client" for count in CLIENTS), "MB"]
+    head = ["run", "form", *(f"{name}, BLEU / chrF" for name in rows[0]["texts"]), *columns]
     table = [head, ["---"] * len(head)]
     for row in rows:
-        scores = [f"{text['bleu']:.2f} / {text['chrf']:.2f}" for text in row["texts"].values()]
-        table.append([row["run"], row["form"], *scores, f"{row['ms']:.2f}", f"{row['bytes'] / 1e6:.2f}"])
+        scores = [
+            f"{text['bleu']:.2f} ± {text['bleu_interval']:.2f} / {text['chrf']:.2f} ± {text['chrf_interval']:.2f}"
+            for text in row["texts"].values()
+        ]
+        times = [f"{row[name]:.2f}" for name in ("ms", "p95", "p99")]
+        rates = [f"{row['per_second'][count]:.1f}" if count in row["per_second"] else "-" for count in CLIENTS]
+        table.append([row["run"], row["form"], *scores, *times, *rates, f"{row['bytes'] / 1e6:.2f}"])
     scores = next(iter(rows[0]["texts"].values()))
     lines = ["# Quality, time and size", "", *(f"| {' | '.join(cells)} |" for cells in table), ""]
+    lines += [*(f"- {line}" for line in seeds), *[""] * bool(seeds)]
     lines += [f"BLEU: {scores['bleu_signature']}  ", f"chrF: {scores['chrf_signature']}", ""]
     lines += [
-        f"`ms`: the median time for one of {TIMED} sentences of the first text, tokenization included, on "
+        f"`ms`, `p95`, `p99`: the median time for one of {TIMED} sentences of the first text, tokenization included, "
+        f"and that of the slowest 5 % and 1 %; `clients`: sentences a second for that number of clients, which ask at the same time. On "
         f"{os.cpu_count()} cores ({_processor()}); within a form, the runs take turns. In Python, XLA has compiled "
         "the search before; the SavedModel runs without XLA; TFLite and the browser use one thread, and the "
         "browser's time is that of the search alone. `MB`: model and tokenizers. Each form has the search settings "

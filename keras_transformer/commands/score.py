@@ -1,6 +1,11 @@
-"""Score a run with sacreBLEU (BLEU and chrF)."""
+"""Score a run with sacreBLEU (BLEU and chrF), with intervals; compare it with another."""
 
 import argparse
+import shlex
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
 
 from keras_transformer.commands.common import add_ensemble_flag, add_search_flags, both_or_none, check_outputs, load
 from keras_transformer.files import output_file
@@ -16,7 +21,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     flag("--output", metavar="FILE", help="file for the translations (default: none)")
     flag("--bleu-tokenize", metavar="NAME", help="sacreBLEU's tokenizer (default: the run's)")
     flag("--log-probs", metavar="FILE", help="file for the model's log probabilities of each reference and its tokens")
-    flag("--confidence", action="store_true", help="print how well the confidence of words tells right from wrong ones")
+    help = "another run, or a file of translations of the same text, line by line: a paired test of the difference"
+    flag("--compare", metavar="OTHER", help=help)
+    help = "your own metric: a command that gets three files: sources, translations and references, line by line"
+    flag("--metric", metavar="COMMAND", help=help)
     help = "fit the confidence to this text and store it in the run, as training does with the validation text"
     flag("--calibrate", action="store_true", help=help)
 
@@ -27,7 +35,10 @@ def run(arguments: argparse.Namespace) -> int:
     both_or_none(arguments, "source", "reference")
     if arguments.ensemble and arguments.calibrate:
         raise ValueError("--calibrate writes into the run, and is for one model. Received: --ensemble, too.")
-    inputs = arguments.source, arguments.reference
+    inputs = arguments.source, arguments.reference, arguments.compare
+    metric = shlex.split(arguments.metric or "")
+    if metric and not shutil.which(metric[0]):
+        raise ValueError(f"--metric must be a command that can be started. Received: {arguments.metric!r}.")
     check_outputs([arguments.output, arguments.log_probs], inputs, [arguments.run, *arguments.ensemble])
     translator = load(arguments)
     if arguments.source:
@@ -41,31 +52,53 @@ def run(arguments: argparse.Namespace) -> int:
             f"The run has no test set in that language. Received: --target-language {arguments.target_language}. Name "
             "a text with --source and --reference."
         )
-    of_one = {"--output": arguments.output, "--log-probs": arguments.log_probs, "--calibrate": arguments.calibrate}
+    of_one = {
+        "--output": arguments.output,
+        "--log-probs": arguments.log_probs,
+        "--calibrate": arguments.calibrate,
+        "--compare FILE": arguments.compare and not Path(arguments.compare).is_dir(),
+    }
     received = [name for name, value in of_one.items() if value]
     if len(texts) > 1 and received:
         raise ValueError(
             f"The run has {len(texts)} test sets, and {', '.join(of_one)} are for one. Received: {received[0]}. Name "
             "the text with --source, --reference and --target-language."
         )
+    other = _other(arguments, texts)
     for text in texts:
-        _score_text(arguments, translator, text)
+        _score_text(arguments, translator, text, other, metric)
     return 0
 
 
-def _score_text(arguments, translator, text):
-    from keras_transformer.text.lines import Problems, problem_of
-    from keras_transformer.translation.evaluation import corpus_scores
+def _other(arguments, texts):
+    """The translator of --compare, or a list of translations, or None."""
+    if not arguments.compare:
+        return None
+    if Path(arguments.compare).is_dir():
+        return load(argparse.Namespace(**{**vars(arguments), "run": arguments.compare, "ensemble": []}))
+    from keras_transformer.text.lines import read_lines
 
-    numbers = [number for number, pair in enumerate(text.lines, 1) if all(pair)]
-    sources, references = zip(*text.pairs, strict=True)
-    translations = translator.translate(sources, target_language=text.target_language, return_scores=True)
-    problems = Problems(text.name)
-    for number, translation in zip(numbers, translations, strict=True):
+    lines, pairs = read_lines(arguments.compare), list(texts[0].lines)
+    if len(lines) != len(pairs):
+        raise ValueError(
+            f"--compare needs one translation of each line of the text. Received: {arguments.compare} with "
+            f"{len(lines):,} lines, {texts[0].name} with {len(pairs):,}."
+        )
+    return [line for line, pair in zip(lines, pairs, strict=True) if all(pair)]
+
+
+def _score_text(arguments, translator, text, other, metric):
+    from keras_transformer.text.lines import Problems, problem_of
+    from keras_transformer.translation.checks import checks
+    from keras_transformer.translation.evaluation import corpus_scores, paired_tests, translated
+
+    found = translated(translator, text)
+    problems, numbers = Problems(text.name), (number for number, pair in enumerate(text.lines, 1) if all(pair))
+    for number, translation in zip(numbers, found.results, strict=False):
         if problem := problem_of(translation, translator.codec.max_source_length):
             problems.add(number, *problem)
     problems.summary()
-    texts = [translation.text for translation in translations]
+    sources, texts, references, _ = found
 
     def write(path, rows):
         """Line n belongs to line n of the text. It is empty if that has an empty side."""
@@ -82,20 +115,42 @@ def _score_text(arguments, translator, text):
     if arguments.log_probs:
         write(arguments.log_probs, map(row, translator.score(sources, references, text.target_language)))
     tokenize = arguments.bleu_tokenize or Run(arguments.run).config().data.sacrebleu_tokenizer()
-    print(f"{text}, {len(sources):,} sentences:\n{corpus_scores(texts, references, tokenize)}")
+    print(f"{text}, {len(sources):,} {text.unit}:\n{corpus_scores(texts, references, tokenize)}")
+    print(checks(sources, texts))
+    if other is not None:
+        others = other if isinstance(other, list) else translated(other, text).hypotheses
+        print(f"{arguments.compare}:\n{corpus_scores(others, references, tokenize)}")
+        for name, test in paired_tests(texts, others, references, tokenize).items():
+            print(f"difference of {name}: {test.difference:+.2f}  (paired bootstrap test, p = {test.p_value:.3f})")
+    if metric:
+        print(f"{arguments.metric}:\n{_measured(metric, sources, texts, references)}")
     if arguments.calibrate:
         from keras_transformer.translation.learning import calibrate
 
         Run(arguments.run).save_calibration(calibrate(translator, sources, references, text.target_language))
-    if arguments.confidence or arguments.calibrate:
+    if translator.calibration and found.results:
         _print_confidence(translator, sources, references, text.target_language)
+
+
+def _measured(command, *texts):
+    """What a command prints about sources, translations and references, which it gets as files."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder, name) for name in ("sources", "translations", "references")]
+        for path, lines in zip(paths, texts, strict=True):
+            path.write_text("".join(f"{' '.join(line.split())}\n" for line in lines), encoding="utf-8")
+        found = subprocess.run([*command, *map(str, paths)], capture_output=True, text=True)
+    if found.returncode:
+        raise ValueError(
+            f"--metric must end with status 0. Received: {found.returncode} of {shlex.join(command)}. It said: "
+            f"{found.stderr.strip()[-500:]}"
+        )
+    return found.stdout.rstrip("\n")
 
 
 def _print_confidence(translator, sources, references, target_language):
     from keras_transformer.text.confidence import calibration_error, ranking
-    from keras_transformer.translation.learning import check_calibrated, judged_words
+    from keras_transformer.translation.learning import judged_words
 
-    check_calibrated(translator)
     log_probs, right = judged_words(translator, sources, references, target_language)
     expected = translator.calibration(log_probs)
     print(

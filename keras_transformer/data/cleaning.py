@@ -5,10 +5,14 @@ clean your parallel data", Ramírez-Sánchez et al., 2020) and clean-corpus-n of
 for a corpus depends on the corpus: look at the samples.
 """
 
+import collections
 import contextlib
 import functools
 import gzip
 import hashlib
+import itertools
+import math
+from collections import Counter
 from collections.abc import Iterable
 from itertools import islice
 from typing import Any
@@ -41,6 +45,7 @@ SCRIPTS = {
 # Languages that are written in more than one script.
 ANY_SCRIPT = {"az", "bs", "ku", "sh", "sr", "tt", "uz"}
 
+_WORDS_TO_COMPARE = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]|\p{L}+|\p{N}+")
 _SPACES, _LETTERS, _PARTS = map(regex.compile, (r"\s+", r"\p{L}", r"[\p{L}\p{N}]+"))
 # Without the punctuation around them. What is inside is often what a translation changes: "PDF version", "PDF-Version".
 _WORDS = regex.compile(r"[\p{L}\p{N}](?:\S*[\p{L}\p{N}])?")
@@ -129,6 +134,44 @@ class Cleaner:
     def settings(self) -> list:
         """What the result depends on, for JSON."""
         return [*self.languages, self.max_characters, self.max_ratio, self.identify]
+
+
+def near_duplicates(texts: Iterable[str], others: Iterable[str], least: float = 0.7) -> list[bool]:
+    """Whether each text is nearly one of the others: they share at least 70 % of their pairs of neighbouring words.
+
+    Case, punctuation and the values of numbers do not count. Only texts that share one of their rarest pairs are
+    compared, which misses none ("A Primitive Operator for Similarity Joins in Data Cleaning", Chaudhuri et al., 2006).
+
+    Args:
+        texts, others: strings.
+        least: the smallest share of equal pairs among all pairs of two texts. Defaults to 0.7.
+
+    Example:
+        >>> near_duplicates(["Press F2 to edit the cell.", "The cell."], ["Press F5 to edit the cell"])
+        [True, False]
+    """
+    sets = list(dict.fromkeys(map(_pairs_of_words, others)))
+    frequency = Counter(itertools.chain.from_iterable(sets))
+    index = collections.defaultdict(list)
+
+    def rarest(pairs):
+        count = len(pairs) - math.ceil(least * len(pairs)) + 1
+        return sorted(pairs, key=lambda pair: (frequency[pair], pair))[:count]
+
+    for pairs in sets:
+        for pair in rarest(pairs):
+            index[pair].append(pairs)
+
+    def is_near(pairs):
+        compared = itertools.chain.from_iterable(index.get(pair, ()) for pair in rarest(pairs))
+        return any(len(pairs & other) >= least * len(pairs | other) for other in compared)
+
+    return [is_near(_pairs_of_words(text)) for text in texts]
+
+
+def _pairs_of_words(text):
+    words = ["0" if word.isdecimal() else word for word in _WORDS_TO_COMPARE.findall(text.casefold())]
+    return frozenset(zip(["", *words], [*words, ""], strict=True))
 
 
 def clean_files(text, cleaner, outputs, workers=1, progress=None):

@@ -1,11 +1,13 @@
-"""Parallel text: the embedded phrasebook, Multi30k, and the user's own files."""
+"""Parallel text: the embedded phrasebook, LibreOffice's help, Multi30k, and the user's own files."""
 
 import functools
 import hashlib
 import itertools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from keras_transformer.data.libreoffice import libreoffice, paragraphs
 from keras_transformer.data.phrasebook import phrasebook
 from keras_transformer.text.lines import DataError, read_bytes, stream_lines
 
@@ -30,15 +32,28 @@ class ParallelText:
         name: where the lines come from, for messages.
         weight: how often its pairs come in a pass. Defaults to 1.
         direction: of a model of several directions, such as `"en-de"`. Defaults to None.
+        method: the method of a `Translator` that translates its sources: `"translate"`, `"translate_text"` or
+            `"translate_html"`. Defaults to `"translate"`.
+        segments: a function from a target to a dict of the strings that are scored, for whole texts. Defaults to None:
+            each target is scored.
 
     Attributes:
-        lines, name, weight, direction: see above.
+        lines, name, weight, direction, method, segments: see above.
         target_language: that of the direction; None if there is no direction.
         num_bytes: size of its files; 0 if there are none.
     """
 
-    def __init__(self, lines: Any, name: str, weight: float = 1.0, direction: str | None = None):
+    def __init__(
+        self,
+        lines: Any,
+        name: str,
+        weight: float = 1.0,
+        direction: str | None = None,
+        method: str = "translate",
+        segments: Callable[[str], dict] | None = None,
+    ):
         self.lines, self.name, self.weight, self.direction = lines, name, weight, direction
+        self.method, self.segments = method, segments
 
     def __str__(self):
         return f"{self.name} {self.direction}" if self.direction else self.name
@@ -51,6 +66,11 @@ class ParallelText:
     def pairs(self) -> list[tuple[str, str]]:
         """All pairs, a list; for texts that fit into memory."""
         return list(self)
+
+    @property
+    def unit(self) -> str:
+        """What is scored, for messages."""
+        return "paragraphs" if self.segments else "sentences"
 
     @property
     def target_language(self) -> str | None:
@@ -167,28 +187,25 @@ def _splits(data):
             "This run has no data set of its own, because its model was imported. Received: dataset='none'. Name the "
             "text: --source and --reference to score, --text to draw, --train and --val to train."
         )
-    load = functools.partial(_multi30k, data) if data.dataset == "multi30k" else _phrasebook
     if data.dataset == "phrasebook":
         asked = data.directions or [f"{data.source_language}-{data.target_language}"]
         if not {"en-de", "de-en"}.issuperset(asked):
             raise DataError(
                 f"The phrasebook has the directions en-de and de-en. Received: {' '.join(asked)}. For other "
-                "languages use --dataset multi30k, or your own texts."
+                "languages use --dataset libreoffice or multi30k, or your own texts."
             )
-        if data.data_dir or data.variant:
-            raise DataError(
-                "--data-dir and --variant are for --dataset multi30k. Received: "
-                f"data_dir={data.data_dir!r}, variant={data.variant!r} for the phrasebook."
-            )
+        if data.data_dir:
+            raise DataError(f"The phrasebook needs no files. Received: --data-dir {data.data_dir}. Leave it out.")
+    if data.variant and data.dataset != "multi30k":
+        raise DataError(f"--variant is for --dataset multi30k. Received: variant={data.variant!r}. Leave it out.")
+    load = {"multi30k": _multi30k, "libreoffice": _libreoffice, "phrasebook": _phrasebook}[data.dataset]
     if not data.directions:
-        return load(data.source_language, data.target_language)
+        return load(data, data.source_language, data.target_language)
     corpora = []
     for direction in data.directions:
-        corpus = load(*direction.split("-"))
-        for split, (text,) in zip(("train", "val", data.test_set), corpus[:3], strict=True):
+        corpus = load(data, *direction.split("-"))
+        for text in itertools.chain.from_iterable(corpus[:3]):
             text.direction = direction
-            if data.dataset == "multi30k":
-                text.name = f"multi30k {split}"
         corpora.append(corpus[:3])
     return Corpus(*(list(itertools.chain.from_iterable(texts)) for texts in zip(*corpora, strict=True)))
 
@@ -238,10 +255,25 @@ def corpus_text(corpus):
 
 
 def _multi30k(data, source, target):
-    return multi30k(data.data_dir, source, target, data.test_set, data.variant)
+    corpus = multi30k(data.data_dir, source, target, data.test_set, data.variant)
+    if data.directions:  # Its files are not named for directions.
+        for split, (text,) in zip(("train", "val", data.test_set), corpus[:3], strict=True):
+            text.name = f"multi30k {split}"
+    return corpus
 
 
-def _phrasebook(source, target):
+def _libreoffice(data, source, target):
+    def text(name, **kwargs):
+        return ParallelText(getattr(read, name), f"libreoffice {name.replace('_', ' ')}", **kwargs)
+
+    read = libreoffice(data.data_dir, source, target)
+    pages = text("pages", method="translate_text", segments=lambda text: dict(enumerate(text.split("\n\n"))))
+    html = text("html", method="translate_html", segments=paragraphs)
+    tests = [text("sentences"), text("test_messages"), pages, html]
+    return Corpus([text("help"), text("messages")], [text("validation")], tests)
+
+
+def _phrasebook(data, source, target):
     order = -1 if (source, target) == ("de", "en") else 1
     splits = phrasebook().items()
     return Corpus(*([ParallelText([pair[::order] for pair in pairs], f"phrasebook {name}")] for name, pairs in splits))

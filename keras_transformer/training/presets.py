@@ -41,6 +41,19 @@ RECIPES = {
         "num_beams": 5,
         "length_penalty": 1.0,  # On validation up to 0.5 BLEU better than 0.6, because hypotheses are too short.
     },
+    "libreoffice": {
+        "vocabulary_size": 8000,
+        "epochs": 60,
+        "learning_rate": 5e-3,
+        "warmup_steps": 2000,
+        "dropout": 0.1,
+        "ema_momentum": 0.999,
+        "subword_sampling": 0.5,
+        "tokens_per_batch": 4096,
+        "num_beams": 5,
+        "length_penalty": 1.0,
+        "clean": True,
+    },
     "none": {},
 }
 # How fine-tuning differs from the defaults. A higher learning rate forgets more; see docs/training.md.

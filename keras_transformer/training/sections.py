@@ -131,10 +131,10 @@ class DataConfig(Settings):
 
     dataset: str = setting(
         "phrasebook",
-        "phrasebook: embedded; multi30k: downloaded, or read from --data-dir; none: only own files",
-        choices=("phrasebook", "multi30k", "none"),
+        "phrasebook: embedded; libreoffice, multi30k: downloaded, or read from --data-dir; none: only own files",
+        choices=("phrasebook", "libreoffice", "multi30k", "none"),
     )
-    data_dir: str | None = changeable(None, "folder with the Multi30k files (default: download and cache)", path=True)
+    data_dir: str | None = changeable(None, "folder with the data set's files (default: download and cache)", path=True)
     variant: str = setting("", "Multi30k text: empty for raw, lc.norm.tok for the lower-cased, tokenised form")
     test_set: str = changeable("test_2016_flickr", "Multi30k test set")
     source_language: str = setting("en", "language code of the source, for Multi30k's file names and for whole texts")

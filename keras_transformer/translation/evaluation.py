@@ -3,23 +3,35 @@
 Reference: "A Call for Clarity in Reporting BLEU Scores" (Post, 2018), for the signatures of scores.
 """
 
+import itertools
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from keras_transformer.text.confidence import CalibrationError
 from keras_transformer.translation import learning
+from keras_transformer.translation.checks import checks
+
+# Samples of a bootstrap, as in sacreBLEU's own command; fewer of large texts, whose samples would fill the memory.
+RESAMPLES = 1000
+_MOST_RESAMPLED = 5_000_000  # Sentences of all samples.
 
 
 class CorpusScores(NamedTuple):
-    """BLEU and chrF of a corpus, 0 to 100, each with its sacreBLEU signature."""
+    """BLEU and chrF of a corpus, 0 to 100, each with half of its 95 % interval and its sacreBLEU signature."""
 
     bleu: float
+    bleu_interval: float
     bleu_signature: str
     chrf: float
+    chrf_interval: float
     chrf_signature: str
 
     def __str__(self):
-        return f"BLEU {self.bleu:.2f}  ({self.bleu_signature})\nchrF {self.chrf:.2f}  ({self.chrf_signature})"
+        return "\n".join(
+            f"{name} {score:.2f} ± {interval:.2f}  ({signature})"
+            for name, score, interval, signature in (("BLEU", *self[:3]), ("chrF", *self[3:]))
+        )
 
 
 def corpus_scores(hypotheses: Sequence[str], references: Sequence[str], tokenize: str = "13a") -> CorpusScores:
@@ -32,36 +44,115 @@ def corpus_scores(hypotheses: Sequence[str], references: Sequence[str], tokenize
             is already tokenised.
 
     Returns:
-        `CorpusScores`.
+        `CorpusScores`. The intervals are sacreBLEU's: of samples of the sentences, drawn with replacement ("Statistical
+        Significance Tests for Machine Translation Evaluation", Koehn, 2004, section 3).
 
     Example:
         >>> corpus_scores(["Das ist ein kleines Haus ."], ["Das ist ein kleines Haus ."]).bleu
         100.00000000000004
     """
-    import sacrebleu
+    hypotheses, references = _checked(hypotheses, references)
+    signatures, found = _sampled([("", hypotheses)], references, tokenize)
+    scores = ((float(one.score), float(one.ci), str(signatures[name])) for name, (one,) in found.items())
+    return CorpusScores(*itertools.chain.from_iterable(scores))
 
+
+class PairedTest(NamedTuple):
+    """How much better the first of two systems is, and the probability of such a difference between equal ones."""
+
+    difference: float
+    p_value: float
+
+
+def paired_tests(
+    hypotheses: Sequence[str], others: Sequence[str], references: Sequence[str], tokenize: str = "13a"
+) -> dict[str, PairedTest]:
+    """Compares the translations of two systems by sacreBLEU's paired bootstrap test.
+
+    Args:
+        hypotheses, others: translations of the same sentences by the two systems.
+        references, tokenize: see `corpus_scores`.
+
+    Returns:
+        A dict with the `PairedTest`s of "BLEU" and "chrF".
+
+    Example:
+        >>> test = paired_tests(["ein Haus am See", "ein Hund"], ["ein Haus", "ein Hund"], ["ein Haus am See"] * 2)
+        >>> test["BLEU"].difference > 0
+        True
+    """
+    hypotheses, references = _checked(hypotheses, references)
+    others, _ = _checked(others, references)
+    if others == hypotheses:  # sacreBLEU's probability would be the smallest one.
+        return dict.fromkeys(("BLEU", "chrF"), PairedTest(0.0, 1.0))
+    _, found = _sampled([("others", others), ("hypotheses", hypotheses)], references, tokenize)
+    tests = (PairedTest(float(new.score - old.score), new.p_value) for old, new in found.values())
+    return dict(zip(("BLEU", "chrF"), tests, strict=True))
+
+
+def _sampled(systems, references, tokenize):
+    """The signatures of BLEU and chrF, and for each of them the results of the systems."""
+    import sacrebleu
+    from sacrebleu.significance import PairedTest
+
+    # Without `force`, sacreBLEU warns of tokenised text.
+    metrics = {"BLEU": sacrebleu.BLEU(tokenize=tokenize, force=tokenize == "none"), "chrF": sacrebleu.CHRF()}
+    resamples = max(2, min(RESAMPLES, _MOST_RESAMPLED // len(references)))
+    # Also for one system: the intervals of `corpus_score` are an error if a sample has no match at all.
+    signatures, found = PairedTest(systems, metrics, [references], "bs", resamples)()
+    return signatures, {name: results for name, results in found.items() if name != "System"}
+
+
+def _checked(hypotheses, references):
     hypotheses, references = list(hypotheses), list(references)
     if len(hypotheses) != len(references) or not references:
         raise ValueError(
             "Every translation needs one reference. "
             f"Received: {len(hypotheses):,} translations, {len(references):,} references."
         )
-    # Without `force`, sacreBLEU warns of tokenised text.
-    bleu, chrf = sacrebleu.BLEU(tokenize=tokenize, force=tokenize == "none"), sacrebleu.CHRF()
-    bleu_score, chrf_score = (metric.corpus_score(hypotheses, [references]).score for metric in (bleu, chrf))
-    return CorpusScores(bleu_score, str(bleu.get_signature()), chrf_score, str(chrf.get_signature()))
+    return hypotheses, references
+
+
+class Translated(NamedTuple):
+    """The translations of a `ParallelText`, and what they are compared with.
+
+    Attributes:
+        sources, hypotheses, references: lists of strings.
+        results: the `Translation`s; empty for a text of whole texts, whose segments the lists have.
+    """
+
+    sources: list
+    hypotheses: list
+    references: list
+    results: list
+
+
+def translated(translator: Any, text: Any) -> Translated:
+    """Translates a `ParallelText`. Segments of whole texts that are the same in both languages are left out."""
+    sources, references = map(list, zip(*text.pairs, strict=True))
+    if text.segments is None:
+        results = translator.translate(sources, target_language=text.target_language, return_scores=True)
+        return Translated(sources, [result.text for result in results], references, results)
+    rows, method = [], getattr(translator, text.method)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # What is lost is counted by `checks`.
+        for source, reference in text.pairs:
+            texts = source, method(source, target_language=text.target_language), reference
+            source, hypothesis, reference = map(text.segments, texts)
+            keys = [key for key in source if source[key] and reference.get(key) not in (None, "", source[key])]
+            rows += [(source[key], hypothesis.get(key, ""), reference[key]) for key in keys]
+    return Translated(*map(list, zip(*rows, strict=True)), [])
 
 
 def score(translator: Any, text: Any, config: Any, title: str | None = None) -> CorpusScores:
-    """sacreBLEU of a `ParallelText`; printed under `title`."""
-    sources, references = zip(*text.pairs, strict=True)
-    translations = translator.translate(sources, target_language=text.target_language, return_scores=True)
-    tokenize = config.data.sacrebleu_tokenizer()
-    corpus_score = corpus_scores([translation.text for translation in translations], references, tokenize)
+    """sacreBLEU of a `ParallelText`; printed under `title`, with the `checks` of its translations."""
+    found = translated(translator, text)
+    corpus_score = corpus_scores(found.hypotheses, found.references, config.data.sacrebleu_tokenizer())
     if title:
-        cut = sum(translation.truncated for translation in translations)
+        cut = sum(result.truncated for result in found.results)
         note = f", {cut:,} of them cut at {translator.codec.max_source_length} tokens" if cut else ""
-        print(f"\n{title}, {text}, {len(sources):,} sentences{note}:\n{corpus_score}", flush=True)
+        print(f"\n{title}, {text}, {len(found.sources):,} {text.unit}{note}:\n{corpus_score}", flush=True)
+        print(checks(found.sources, found.hypotheses), flush=True)
     return corpus_score
 
 
@@ -71,6 +162,7 @@ def scores(translator: Any, texts: Sequence, config: Any, title: str | None = No
     result = next(iter(of_each.values()))
     if len(of_each) > 1:
         means = {name: sum(of_text[name] for of_text in of_each.values()) / len(of_each) for name in ("bleu", "chrf")}
+        result = {name: value for name, value in result.items() if not name.endswith("interval")}
         result = {**result, **means, "texts": of_each}
     return result
 
@@ -105,7 +197,8 @@ def evaluate(run: Any, translator: Any, config: Any, corpus: Any) -> None:
     show_table(run.scores(), corpus)
     calibrate_run(run, translator, corpus.validation)
     for text in corpus.test:
-        show_samples(translator, text, 5 if len(corpus.test) == 1 else 2)
+        if text.segments is None:
+            show_samples(translator, text, 5 if len(corpus.test) == 1 else 2)
 
 
 def show_table(results: dict, corpus: Any) -> None:
@@ -115,7 +208,7 @@ def show_table(results: dict, corpus: Any) -> None:
         return
     columns = {"before": "before_training", "after": "after_training"}
     columns = {name: key for name, key in columns.items() if key in results}
-    print("\n" + f"{'BLEU / chrF':50}" + "".join(f"{name:>15}" for name in columns))
+    print("\n" + f"{'BLEU / chrF':50}" + "".join(f"{name:>27}" for name in columns))
     for name, text in tests:
         of_columns = [results.get(f"{name}{key}", {}) for key in columns.values()]
         row = [cell.get("texts", {}).get(str(text), cell) for cell in of_columns]
@@ -127,8 +220,15 @@ def show_table(results: dict, corpus: Any) -> None:
 
 
 def _print_row(name, of_columns):
-    row = [f"{cell['bleu']:.1f} / {cell['chrf']:.1f}" if cell else "-" for cell in of_columns]
-    print(f"{name[-50:]:50}" + "".join(f"{cell:>15}" for cell in row), flush=True)
+    row = [
+        " / ".join(_with_interval(cell, metric) for metric in ("bleu", "chrf")) if cell else "-" for cell in of_columns
+    ]
+    print(f"{name[-50:]:50}" + "".join(f"{cell:>27}" for cell in row), flush=True)
+
+
+def _with_interval(scores, metric):
+    interval = scores.get(f"{metric}_interval")  # Means have none.
+    return f"{scores[metric]:.1f}" + (f" ± {interval:.1f}" if interval is not None else "")
 
 
 def show_samples(translator: Any, text: Any, count: int = 5) -> None:

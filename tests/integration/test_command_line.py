@@ -24,6 +24,7 @@ from keras_transformer.data.corpora import Corpus, ParallelText
 from keras_transformer.training.config import RunConfig
 from keras_transformer.training.prepare import variation
 from keras_transformer.training.run import SETTING_UP
+from keras_transformer.translation.evaluation import corpus_scores
 
 pytestmark = pytest.mark.usefixtures("loaded_once")
 
@@ -257,7 +258,9 @@ def test_score_prints_bleu_of_files(golden, tmp_path, capsys):
     output = tmp_path / "log_probs"
     flags = [*files, "--bleu-tokenize", "none", "--log-probs", str(output)]
     assert main(["score", str(golden.run_dir), *flags]) == 0
-    assert "BLEU 100.00  (nrefs:1|case:mixed|eff:no|tok:none|" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "BLEU 100.00 ± 0.00  (nrefs:1|bs:1000|seed:12345|case:mixed|eff:no|tok:none|" in printed
+    assert "\nchecks: numbers kept: " in printed
     rows = [line.split("\t") for line in output.read_text(encoding="utf-8").splitlines()]
     references = reference.read_text(encoding="utf-8").splitlines()
     for row, found in zip(rows, golden.translator.score(golden.texts, references), strict=True):
@@ -276,6 +279,38 @@ def test_score_prints_bleu_of_files(golden, tmp_path, capsys):
 
 
 # Help and mistakes.
+
+
+def test_score_compares_and_calls_a_metric(golden, loaded_once, tmp_path, capsys):
+    expected = golden.translator.translate(golden.texts)
+    files = {"s": golden.texts, "r": expected, "o": [line.upper() for line in expected]}
+    for name, lines in files.items():
+        (tmp_path / name).write_text("\n".join(lines), encoding="utf-8")
+    metric = tmp_path / "metric"
+    metric.write_text('#!/bin/sh\ncmp "$2" "$3" && wc -l < "$1"\n')
+    metric.chmod(0o755)
+    flags = ["--source", str(tmp_path / "s"), "--reference", str(tmp_path / "r")]
+    run = str(golden.run_dir)
+    assert main(["score", run, *flags, "--compare", str(tmp_path / "o"), "--metric", str(metric)]) == 0
+    printed = capsys.readouterr().out
+    other = corpus_scores(files["o"], expected)
+    assert f"difference of BLEU: {100 - other.bleu:+.2f}  (paired bootstrap test, p = 0.00" in printed
+    assert f"{metric}:\n{len(expected)}\n" in printed
+    assert main(["score", run, *flags, "--compare", run]) == 0
+    assert "difference of chrF: +0.00  (paired bootstrap test, p = 1.000)" in capsys.readouterr().out
+    (tmp_path / "o").write_text("one line")
+    for wrong, message in (
+        (
+            ["--compare", str(tmp_path / "o")],
+            f"--compare needs one translation of each line of the text. Received: {tmp_path / 'o'}",
+        ),
+        (["--compare", str(tmp_path / "nowhere")], "nowhere"),
+        (["--metric", "no-such-program --flag"], "--metric must be a command that can be started"),
+        (["--metric", "false"], "--metric must end with status 0. Received: 1 of false"),
+    ):
+        with pytest.raises(SystemExit, match="2"):
+            main(["score", run, *flags, *wrong])
+        assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["train", "translate", "score", "export"])

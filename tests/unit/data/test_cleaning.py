@@ -11,7 +11,7 @@ from texts import write
 from trainings import phrases
 
 from keras_transformer.__main__ import main
-from keras_transformer.data.cleaning import Cleaner, clean_files
+from keras_transformer.data.cleaning import Cleaner, clean_files, near_duplicates
 from keras_transformer.data.corpora import ParallelText
 from keras_transformer.data.encoding import encode_pairs, encoded_in
 from keras_transformer.data.storage import left_out_by
@@ -230,3 +230,22 @@ def test_corpora_of_another_form_are_an_error(corpus, message):
         ConfigError, match=f"`train` must be SOURCE TARGET, optionally followed by name=NAME.*{message}"
     ):
         RunConfig.make({"train": [corpus]})
+
+
+def test_near_duplicates_are_those_of_all_comparisons():
+    """Few words, so that many texts are near: the index of rare pairs must miss none."""
+    random = np.random.default_rng(0)
+    texts, others = ([" ".join(random.choice(list("abcd"), random.integers(0, 9))) for _ in range(200)] for _ in "ab")
+
+    def pairs(text):
+        words = text.split()
+        return set(zip(["", *words], [*words, ""], strict=True))
+
+    def near(one, other):
+        return len(one & other) >= 0.7 * len(one | other)
+
+    found = near_duplicates(texts, others)
+    assert found == [any(near(pairs(text), pairs(other)) for other in others) for text in texts]
+    assert 0.05 < np.mean(found) < 0.95
+    assert near_duplicates(["猫が好きです。", "Step 12: STOP!"], ["猫が好きだ", "step 7, stop"]) == [False, True]
+    assert near_duplicates(["今日は天気がいいです。"], ["今日は天気がいいですね"]) == [True]

@@ -64,8 +64,10 @@ def test_a_data_set_has_its_directions(tmp_path):
     own = [[str(tmp_path / f"val.{language}") for language in ("en", other)] + ["name=y"] for other in ("fr", "de")]
     with pytest.raises(DataError, match=r"Each --val text needs a name of its own.* Received twice: y"):
         load_corpus(RunConfig.make({"train": own[:1], "val": own}).data)
-    with pytest.raises(DataError, match="--data-dir and --variant are for --dataset multi30k"):
+    with pytest.raises(DataError, match=r"The phrasebook needs no files. Received: --data-dir .*/x"):
         load_corpus(DataConfig(data_dir="x"))
+    with pytest.raises(DataError, match="--variant is for --dataset multi30k"):
+        load_corpus(DataConfig(variant="lc.norm.tok"))
     with pytest.raises(DataError, match=r"The phrasebook has the directions en-de and de-en. Received: en-fr"):
         load_corpus(DataConfig(directions=("en-fr",)))
 

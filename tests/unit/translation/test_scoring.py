@@ -1,9 +1,19 @@
-"""Corpus scores: sacreBLEU's numbers and signatures, one reference for every translation."""
+"""Corpus scores: sacreBLEU's numbers, intervals and signatures; paired tests; what needs no reference."""
+
+import random
+import re
+import subprocess
+import sys
+from types import SimpleNamespace
 
 import pytest
 import sacrebleu
+from sacrebleu import significance
 
-from keras_transformer.translation.evaluation import CorpusScores, corpus_scores
+from keras_transformer.data.corpora import ParallelText
+from keras_transformer.translation import evaluation
+from keras_transformer.translation.checks import checks
+from keras_transformer.translation.evaluation import CorpusScores, corpus_scores, paired_tests, translated
 
 HYPOTHESES = ["Der kleine Hund läuft über die Straße .", "Eine Frau liest ein Buch ."]
 REFERENCES = ["Der kleine Hund rennt über die Straße .", "Eine Frau liest gerade ein Buch ."]
@@ -47,8 +57,8 @@ def test_scores_are_case_sensitive():
 def test_signatures_say_how_it_was_scored():
     scores = corpus_scores(HYPOTHESES, REFERENCES)
     version = f"version:{sacrebleu.__version__}"
-    assert scores.bleu_signature == f"nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|{version}"
-    assert scores.chrf_signature == f"nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|{version}"
+    assert scores.bleu_signature == f"nrefs:1|bs:1000|seed:12345|case:mixed|eff:no|tok:13a|smooth:exp|{version}"
+    assert scores.chrf_signature == f"nrefs:1|bs:1000|seed:12345|case:mixed|eff:yes|nc:6|nw:0|space:no|{version}"
 
 
 def test_iterators_are_taken_too():
@@ -60,8 +70,9 @@ def test_an_empty_translation_is_scored_not_refused():
     assert 0 < scores.bleu < corpus_scores(HYPOTHESES, REFERENCES).bleu
 
 
-def test_printed_with_two_decimals_and_signatures():
-    assert str(CorpusScores(12.345678, "sig:b", 50.0, "sig:c")) == "BLEU 12.35  (sig:b)\nchrF 50.00  (sig:c)"
+def test_printed_with_two_decimals_intervals_and_signatures():
+    printed = str(CorpusScores(12.345678, 1.5, "sig:b", 50.0, 0.256, "sig:c"))
+    assert printed == "BLEU 12.35 ± 1.50  (sig:b)\nchrF 50.00 ± 0.26  (sig:c)"
 
 
 @pytest.mark.parametrize(
@@ -83,3 +94,95 @@ def test_tokenised_text_is_warned_of_only_where_it_is_unexpected(tokenize, warne
     texts = ["ein hund rennt ."] * 200
     assert corpus_scores(texts, texts, tokenize).bleu == pytest.approx(100)
     assert ("forgot to detokenize" in caplog.text) is warned
+
+
+def systems(count, worse, seed=0):
+    """References, a system with some wrong words, and another one with more of them by the share `worse`."""
+    rng = random.Random(seed)
+    words = [f"word{number}" for number in range(200)]
+    references = [[rng.choice(words) for _ in range(12)] for _ in range(count)]
+
+    def system(share):
+        return [" ".join(rng.choice(words) if rng.random() < share else word for word in line) for line in references]
+
+    return [" ".join(line) for line in references], system(0.2), system(0.2 + worse)
+
+
+def test_intervals_and_paired_tests_are_those_of_sacrebleu_s_command(tmp_path):
+    texts = dict(zip(("references", "first", "second"), systems(300, 0.02), strict=True))
+    for name, lines in texts.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    flags = ["references", "-i", "first", "second", "-m", "bleu", "chrf", "--paired-bs", "-w", "6", "-f", "text"]
+    command = [sys.executable, "-X", "utf8", "-m", "sacrebleu", *flags]
+    table = subprocess.run(command, cwd=tmp_path, capture_output=True, encoding="utf-8", check=True).stdout
+    rows = [[float(x) for x in re.findall(r"\d+\.\d+", line)] for line in table.splitlines()[:8]]
+    first, second, p_values = filter(None, rows)
+    found = corpus_scores(texts["second"], texts["references"])
+    tests = paired_tests(texts["second"], texts["first"], texts["references"])
+    # For each metric, the table has the score, the mean of the samples and the interval.
+    for i, score, interval in ((0, found.bleu, found.bleu_interval), (1, found.chrf, found.chrf_interval)):
+        test = tests[("BLEU", "chrF")[i]]
+        assert (second[3 * i], second[3 * i + 2]) == pytest.approx((score, interval), abs=1e-4)
+        assert test.difference == pytest.approx(second[3 * i] - first[3 * i], abs=1e-4)
+        assert test.p_value == pytest.approx(p_values[i], abs=1e-4)
+
+
+def test_equal_translations_do_not_differ():
+    """sacreBLEU's own p-value of no difference is the smallest one: no sample differs by less."""
+    references, first, _ = systems(50, 0.0)
+    assert {tuple(test) for test in paired_tests(first, first, references).values()} == {(0.0, 1.0)}
+    named = [("one", first), ("other", first)]
+    _, found = significance.PairedTest(named, {"BLEU": sacrebleu.BLEU()}, [references], "bs", 99)()
+    assert found["BLEU"][1].p_value == 0.01
+
+
+def test_a_planted_difference_is_told_from_none():
+    found = {worse: [] for worse in (0.0, 0.06)}
+    for worse, p_values in found.items():
+        for seed in range(5):
+            references, first, second = systems(200, worse, seed)
+            p_values.append(paired_tests(first, second, references)["BLEU"].p_value)
+    assert max(found[0.06]) < 0.05 < min(found[0.0])
+
+
+def test_large_texts_get_fewer_samples(monkeypatch):
+    monkeypatch.setattr(evaluation, "_MOST_RESAMPLED", 200)
+    assert "bs:100" in corpus_scores(HYPOTHESES, REFERENCES).bleu_signature
+
+
+def test_what_needs_no_reference():
+    sources = ["Set 12.5 or {x}", "Do not stop here", "OK", "go on", "a b", "run 10000"]
+    translations = [
+        "12,5 oder",
+        "Do not stop here",
+        "OK",
+        "immer weiter, immer weiter, immer weiter, immer weiter",
+        "",
+        "laufe 10000",
+    ]
+    found = checks(sources, translations)
+    assert (found.numbers, found.numbers_kept) == (3, 3)
+    assert (found.parts, found.parts_kept) == (2, 1)
+    assert (found.copies, found.loops, found.lengths) == (1, 1, 1)
+    assert str(checks(["a"], ["b"])).startswith("checks: numbers kept: there are none;")
+
+
+def test_a_loop_of_the_source_is_no_mistake():
+    assert checks(["ho ho ho ho ho"], ["he he he he he"]).loops == 0
+
+
+def test_whole_texts_are_scored_by_their_segments():
+    """Segments that are the same in both languages say nothing about a translation."""
+
+    def method(text, target_language):
+        return text.upper()
+
+    text = ParallelText(
+        [("a\nb\nsame", "x\ny\nsame"), ("c", "z")],
+        "pages",
+        method="shout",
+        segments=lambda x: dict(enumerate(x.split("\n"))),
+    )
+    found = translated(SimpleNamespace(shout=method), text)
+    assert found[:3] == (["a", "b", "c"], ["A", "B", "C"], ["x", "y", "z"]) and found.results == []
+    assert text.unit == "paragraphs"

@@ -1,0 +1,260 @@
+"""LibreOffice's help and messages: text that people translated, as sentences, as whole pages and as HTML.
+
+Debian packages them in 33 languages beside English, under the MPL-2.0. Every paragraph of the help has an id, which is
+the same in all languages, so nothing is aligned by guessing. The splits are made by page: a test page is as new to a
+model as somebody else's text about the same subject. What a test page has in common with others leaves the training.
+"""
+
+import hashlib
+import html
+import io
+import itertools
+import logging
+import re
+import shutil
+import struct
+import subprocess
+import tarfile
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+from keras_transformer.data.cleaning import Cleaner, near_duplicates
+from keras_transformer.files import cache_folder, cached_folder
+from keras_transformer.text import sentences
+from keras_transformer.text.lines import DataError
+
+logger = logging.getLogger(__name__)
+
+# What is held out. Pages and messages are drawn by a hash of their names: the same ones for every language and version.
+TEST_PAGES, VALIDATION_PAGES, TEST_MESSAGES = 100, 60, 1000
+
+# One program writes all pages, so patterns can read them: no paragraph is in another one.
+_PARAGRAPH = re.compile(r'<(p|h[1-6])\b[^>]*?\sid="([^"]+)"[^>]*>(.*?)</\1>', re.DOTALL)
+# Hidden variants for another system or program of the suite, beside the usual one. Readers see one of them.
+_VARIANT = re.compile(
+    r'<span hidden="true"[^>]*\sclass="[A-Z]+"[^>]*>(?:[^<]|<(?!/?span\b)[^>]*>|<span\b[^>]*>[^<]*</span>)*</span>'
+)
+# Most paragraphs are one sentence; this is found faster than by the rules of sentences.
+_MAY_BE_SEVERAL = re.compile(r"[.!?…:;‽।。！？][^\w\s]*\s|[。！？।።။៕]")
+_PAGE = re.compile(r"(?:\./)?usr/share/libreoffice/help/[^/]+/text/(.+\.html)")
+_MESSAGES = re.compile(r"(?:\./)?usr/lib/libreoffice/program/resource/[^/]+/LC_MESSAGES/(.+\.mo)")
+
+
+class LibreOffice(NamedTuple):
+    """The texts of two languages: lists of (source, target).
+
+    Attributes:
+        help, messages: to train with: sentences of the help, and messages of the program.
+        validation: sentences of other pages.
+        sentences, pages, html: to test with: other pages again, as sentences, as text, and as they are.
+        test_messages: other messages.
+    """
+
+    help: list
+    messages: list
+    validation: list
+    sentences: list
+    pages: list
+    html: list
+    test_messages: list
+
+
+def libreoffice(data_dir: str | Path | None = None, source: str = "en", target: str = "de") -> LibreOffice:
+    """Reads the packages of two languages, and splits their texts.
+
+    Args:
+        data_dir: folder with the packages, `.deb` files. By default `apt-get` downloads them, once, to
+            `~/.keras/keras_transformer/libreoffice`.
+        source, target: language codes, `"en"` or those of the packages, such as `"de"` or `"pt-br"`. Default to `"en"`,
+            `"de"`.
+
+    Raises:
+        DataError: a package is missing, damaged or of another version than the others.
+    """
+    folder = Path(data_dir) if data_dir else _downloaded(source, target)
+    codes, packages = (source, target), []
+    pages = [_read(folder, "help", code, _PAGE, packages) for code in codes]
+    catalogs = [None if code == "en" else _read(folder, "l10n", code, _MESSAGES, packages) for code in codes]
+    for package in packages:
+        if package.version != packages[0].version:
+            raise DataError(
+                "The packages must be of one version, whose texts belong together. Received: "
+                f"{packages[0].path} of version {packages[0].version}, {package.path} of version {package.version}."
+            )
+    logger.info(f"libreoffice {packages[0].version}, from {packages[0].path.parent}")
+    return _split(*pages, _messages(catalogs), Cleaner(*(code.split("-")[0] for code in codes)), codes)
+
+
+def _split(source_pages, target_pages, messages, cleaner, codes):
+    names = sorted(source_pages.keys() & target_pages.keys(), key=_drawn)
+    texts = {name: _pairs_of_page(name, source_pages[name], target_pages[name]) for name in names}
+    test, rest = names[:TEST_PAGES], names[TEST_PAGES:]
+    validation, train = rest[:VALIDATION_PAGES], rest[VALIDATION_PAGES:]
+
+    def sentences_of(names):
+        pairs = dict.fromkeys(pair for name in names for pair in texts[name])
+        return list(dict.fromkeys(itertools.chain.from_iterable(_sentences(*pair, *codes) for pair in pairs)))
+
+    def translated(pairs):
+        return [pair for pair in pairs if cleaner.reason(0, *pair) is None]
+
+    tests = [translated(pairs) for pairs in (sentences_of(test), messages[:TEST_MESSAGES])]
+    pages = [tuple("\n\n".join(side) for side in zip(*pairs, strict=True)) for name in test if (pairs := texts[name])]
+    held_out = [*itertools.chain.from_iterable(tests), *(pair for name in test for pair in texts[name])]
+    held = translated(_without_near("validation", sentences_of(validation), held_out))
+    held_out += held
+    help = _without_near("help", sentences_of(train), held_out)
+    more = _without_near("messages", messages[TEST_MESSAGES:], held_out)
+    html = [tuple(side[name].decode() for side in (source_pages, target_pages)) for name in test]
+    return LibreOffice(help, more, held, tests[0], pages, html, tests[1])
+
+
+def _without_near(name, pairs, held_out):
+    """The pairs whose sources are not nearly those of pairs that are held out; logs how many they are."""
+    held_out = {source for source, _ in held_out}
+    near = near_duplicates([source for source, _ in pairs], held_out)
+    same = sum(source in held_out for source, _ in pairs)
+    logger.info(
+        f"libreoffice {name}: {len(pairs):,} different pairs; left out, because a sentence that is held out is the "
+        f"same: {same:,}, or nearly the same: {sum(near) - same:,}"
+    )
+    return [pair for pair, is_near in zip(pairs, near, strict=True) if not is_near]
+
+
+def _pairs_of_page(name, *pages):
+    sides = [paragraphs(page.decode()) for page in pages]
+    pairs = [(text, sides[1].get(key)) for key, text in sides[0].items()]
+    return [pair for pair in pairs if all(pair)]
+
+
+def paragraphs(page: str) -> dict[str, str]:
+    """The text of a page's paragraphs by their ids; one that occurs again gets a number, such as "x 2".
+
+    Example:
+        >>> paragraphs('<h1 id="a">Cells</h1><p class="c" id="b">Press <b>F2</b> &amp; wait.</p>')
+        {'a': 'Cells', 'b': 'Press F2 & wait.'}
+    """
+    found, times = {}, Counter()
+    for _, name, content in _PARAGRAPH.findall(page):
+        times[name] += 1
+        text = html.unescape(re.sub("<[^>]*>", "", _VARIANT.sub("", content)))
+        found[name if times[name] == 1 else f"{name} {times[name]}"] = " ".join(text.split())
+    return found
+
+
+def _sentences(source, target, source_language, target_language):
+    """The sentences of a paragraph, if both sides have equally many, or the paragraph."""
+    if not (_MAY_BE_SEVERAL.search(source) and _MAY_BE_SEVERAL.search(target)):
+        return [(source, target)]
+    sides = sentences.split(source, source_language)[1::2], sentences.split(target, target_language)[1::2]
+    return list(zip(*sides, strict=True)) if len(sides[0]) == len(sides[1]) else [(source, target)]
+
+
+def _messages(catalogs):
+    """Pairs of messages, one for each line; `None` instead of a catalog is English, the language of their keys."""
+    names = [catalog.keys() for catalog in catalogs if catalog is not None]
+    pairs = []
+    for name in sorted(set.intersection(*map(set, names))):
+        sides = [catalog and _read_mo(catalog[name]) for catalog in catalogs]
+        keys = next(side for side in sides if side is not None)
+        for key in keys:
+            texts = [key.split("\x04")[-1] if side is None else side.get(key, "") for side in sides]
+            if all(texts) and "\0" not in "".join(texts):  # Not those with plurals.
+                lines = [text.split("\n") for text in texts]
+                if len(lines[0]) != len(lines[1]):
+                    lines = [[" ".join(side)] for side in lines]
+                pairs += [(f"{name} {key}", *pair) for pair in zip(*lines, strict=True) if all(map(str.strip, pair))]
+    pairs.sort(key=lambda pair: _drawn(pair[0]))
+    return list(dict.fromkeys(tuple(" ".join(side.split()) for side in pair[1:]) for pair in pairs))
+
+
+def _drawn(name):
+    return hashlib.sha256(name.encode()).digest()
+
+
+# Packages.
+
+
+class _Package(NamedTuple):
+    path: Path
+    version: str
+
+
+def _read(folder, kind, code, wanted, packages):
+    """The files of a package that match a pattern, by name; adds the package to `packages`."""
+    name = _package(kind, code)
+    found = sorted(folder.glob(f"{name}_*.deb"))
+    if len(found) != 1:
+        raise DataError(
+            f"{folder} must have one package of each kind. Received: {len(found) or 'no'} {name}_*.deb. Get it with "
+            f"apt-get download {name}, or from https://packages.debian.org/{name}."
+        )
+    version, files = read_package(found[0], wanted)
+    if not files:
+        raise DataError(f"{found[0]} has none of the files that it should have. Received: version {version}.")
+    packages.append(_Package(found[0], version))
+    return files
+
+
+def _package(kind, code):
+    return f"libreoffice-{kind}-{'en-us' if code == 'en' else code.lower()}"
+
+
+def read_package(path: Path, wanted: re.Pattern) -> tuple[str, dict[str, bytes]]:
+    """The version of a `.deb` file, and its files whose paths match, by the first group.
+
+    Raises:
+        DataError: the file is damaged, or is no package that Python can read.
+    """
+    try:
+        members, data, place = {}, path.read_bytes(), 8
+        if not data.startswith(b"!<arch>\n"):
+            raise ValueError("it is no archive")
+        while place < len(data):  # Each member of the archive has a header of 60 bytes.
+            name, size = data[place : place + 16].decode().strip(" /"), int(data[place + 48 : place + 58])
+            members[name.split(".")[0]] = io.BytesIO(data[place + 60 : place + 60 + size])
+            if place + 60 + size > len(data):
+                raise ValueError("it is cut off")
+            place += 60 + size + size % 2
+        with tarfile.open(fileobj=members["control"]) as control, tarfile.open(fileobj=members["data"]) as content:
+            fields = control.extractfile("./control").read().decode()
+            files = {
+                match[1]: content.extractfile(member).read()
+                for member in content
+                if member.isfile() and (match := wanted.fullmatch(member.name))
+            }
+        return re.search("^Version: (.+)", fields, re.MULTILINE)[1], files
+    except OSError as error:
+        raise DataError(f"Cannot read {path}: {error.strerror or error}.") from error
+    except Exception as error:
+        raise DataError(
+            f"{path} must be one of Debian's packages, unchanged. Received another file: "
+            f"{' '.join(str(error).split())}. Get it again."
+        ) from error
+
+
+def _read_mo(data):
+    """The messages of a compiled catalog: a dict. The `gettext` module has no public way to read all of them."""
+    _, _, count, *tables = struct.unpack_from("<5I", data)
+
+    def text(table, i):
+        size, place = struct.unpack_from("<2I", data, table + 8 * i)
+        return data[place : place + size].decode()
+
+    return {text(tables[0], i): text(tables[1], i) for i in range(count)}
+
+
+def _downloaded(*codes):
+    names = [_package("help", code) for code in codes] + [_package("l10n", code) for code in codes if code != "en"]
+    by_hand = f"Get {', '.join(names)} from https://packages.debian.org, and pass their folder with --data-dir."
+    if not shutil.which("apt-get"):
+        raise DataError(f"The packages are downloaded with apt-get, which this machine does not have. {by_hand}")
+
+    def download(folder):
+        found = subprocess.run(["apt-get", "download", *names], cwd=folder, capture_output=True, text=True)
+        if found.returncode:
+            said = " ".join(found.stderr.split()) or f"status {found.returncode}"
+            raise DataError(f"apt-get could not download: {said}. Run apt-get update as root. {by_hand}")
+
+    return cached_folder(cache_folder("libreoffice", "-".join(codes)), download)

@@ -1,0 +1,234 @@
+"""LibreOffice's packages: reading them, the splits, and what is said of packages that do not fit."""
+
+import gzip
+import io
+import os
+import struct
+import tarfile
+
+import pytest
+
+from keras_transformer.data import libreoffice as module
+from keras_transformer.data.corpora import load_corpus
+from keras_transformer.data.libreoffice import libreoffice, paragraphs
+from keras_transformer.text.lines import DataError
+from keras_transformer.training.config import RunConfig
+
+WORDS = {
+    "en": "cell sheet table row column page style font menu window button border chart slide field list",
+    "de": "Zelle Blatt Tabelle Zeile Spalte Seite Stil Schrift Menü Fenster Knopf Rand Grafik Folie Feld Liste",
+}
+WORDS = {code: words.split() for code, words in WORDS.items()}
+SENTENCE = {"en": "Click the {} beside the {} of a {}.", "de": "Klicken Sie auf {} neben {} von {}."}
+PAGES = 24
+
+
+def tar(files, mode="w:xz"):
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode=mode) as archive:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return data.getvalue()
+
+
+def deb(name, version, files):
+    """The bytes of a Debian package."""
+    control = f"Package: {name}\nVersion: {version}\nDescription: a\n package\n".encode()
+    members = {
+        "debian-binary": b"2.0\n",
+        "control.tar.xz": tar({"./control": control}),
+        "data.tar.xz": tar(files),
+    }
+    data = b"!<arch>\n"
+    for member, content in members.items():
+        header = f"{member:16}{0:<12}{0:<6}{0:<6}{100644:<8}{len(content):<10}`\n".encode()
+        data += header + content + b"\n" * (len(content) % 2)
+    return data
+
+
+def mo(messages):
+    """The bytes of a compiled catalog."""
+    strings = [text.encode() + b"\0" for pair in sorted(messages.items()) for text in pair]
+    place, tables = 28 + 16 * len(messages), []
+    for text in strings:
+        tables.append((len(text) - 1, place))
+        place += len(text)
+    head = struct.pack("<7I", 0x950412DE, 0, len(messages), 28, 28 + 8 * len(messages), 0, 0)
+    entries = [*tables[::2], *tables[1::2]]
+    return head + b"".join(struct.pack("<2I", *entry) for entry in entries) + b"".join(strings)
+
+
+def page(code, number):
+    words = [WORDS[code][(number * k + k) % 16] for k in range(1, 4)]
+    text = SENTENCE[code].format(*words)
+    key = {"en": "Ctrl", "de": "Strg"}[code]
+    return f"""<html><body>
+<h1 id="hd_{number}" dir="auto"><a name="x"></a>{words[0]} &amp; {number}</h1>
+<p id="par_1{number}" class="paragraph">{text} {SENTENCE[code].format(*words[::-1])}</p>
+<p id="par_2{number}">Page {number}: <span class="switchinline"><span hidden="true" id="m" class="MAC"><span
+ class="keycode">Command</span></span><span hidden="true" id="d">{key}</span></span>+Z.</p>
+<p id="par_2{number}">{code} again {number}</p><p class="no_id">not in the corpus</p>
+</body></html>""".encode()
+
+
+def packages(code, version="4:7.4.7", pages=PAGES):
+    """The packages of a language by the names of their files."""
+    folder = {"en": "en-US"}.get(code, code)
+    root = f"./usr/share/libreoffice/help/{folder}/text"
+    files = {f"{root}/swriter/{number}.html": page(code, number) for number in range(pages)}
+    name = {"en": "en-us"}.get(code, code)
+    found = {f"libreoffice-help-{name}_7_all.deb": deb(f"libreoffice-help-{name}", version, files)}
+    if code != "en":
+        messages = {
+            f"key{i}\x04Save the {word} to $(ARG{i})": f"{word} in $(ARG{i}) speichern"
+            for i, word in enumerate(WORDS["en"])
+        }
+        messages |= {
+            "": "Language: de",
+            "two\x04First line\nSecond line": "Erste Zeile\nZweite Zeile",
+            "p\x04one\0two": "a\0b",
+        }
+        path = f"./usr/lib/libreoffice/program/resource/{code}/LC_MESSAGES/sw.mo"
+        found[f"libreoffice-l10n-{name}_7_all.deb"] = deb(f"libreoffice-l10n-{name}", version, {path: mo(messages)})
+    return found
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with the packages of English and German; the sizes of the tests are small."""
+    for name, value in (("TEST_PAGES", 4), ("VALIDATION_PAGES", 3), ("TEST_MESSAGES", 5)):
+        monkeypatch.setattr(module, name, value)
+    folder = tmp_path / "packages"
+    folder.mkdir()
+    for code in ("en", "de"):
+        for name, data in packages(code).items():
+            (folder / name).write_bytes(data)
+    return folder
+
+
+def test_paragraphs_of_a_page():
+    found = paragraphs(page("en", 7).decode())
+    assert list(found) == ["hd_7", "par_17", "par_27", "par_27 2"]
+    assert found["par_27"] == "Page 7: Ctrl+Z." and found["hd_7"].endswith("& 7")
+
+
+def test_texts_are_aligned_by_their_ids(folder):
+    read = libreoffice(folder)
+    assert [len(texts) for texts in (read.pages, read.html, read.test_messages)] == [4, 4, 5]
+    for source, target in read.sentences:
+        if source.startswith("Click"):
+            words = [WORDS["de"][WORDS["en"].index(word)] for word in source[:-1].split() if word in WORDS["en"]]
+            assert target == SENTENCE["de"].format(*words)
+    assert ("First line", "Erste Zeile") in [*read.messages, *read.test_messages]
+    assert not any("\0" in text for pair in read.messages for text in pair)
+
+
+def test_nothing_that_is_tested_is_learned(folder):
+    read = libreoffice(folder)
+    held = {source for source, _ in read.sentences}
+    assert held and held.isdisjoint(source for source, _ in [*read.help, *read.messages, *read.validation])
+    # Pages have the same paragraphs, and numbers do not count: "Page 3: Ctrl+Z." is nearly "Page 4: Ctrl+Z.".
+    assert not any("Ctrl" in source for source, _ in read.help)
+
+
+def test_the_splits_are_the_same_for_both_directions(folder):
+    one, other = libreoffice(folder), libreoffice(folder, "de", "en")
+    assert [pair[::-1] for pair in other.pages] == one.pages
+    assert {pair[::-1] for pair in other.test_messages} == set(one.test_messages)
+
+
+def test_a_corpus_has_sentences_messages_pages_and_html(folder):
+    data = RunConfig.make({"dataset": "libreoffice", "data_dir": str(folder)}).data
+    corpus = load_corpus(data)
+    assert [text.method for text in corpus.test] == ["translate", "translate", "translate_text", "translate_html"]
+    assert data.clean and [str(text) for text in corpus.train] == ["libreoffice help", "libreoffice messages"]
+    pages, html = corpus.test[2:]
+    of_pages = [list(pages.segments(target).values()) for _, target in pages]
+    assert of_pages == [[text for text in html.segments(target).values()] for _, target in html]
+    both = RunConfig.make({"dataset": "libreoffice", "data_dir": str(folder), "directions": [["en-de", "de-en"]]}).data
+    assert [text.direction for text in load_corpus(both).validation] == ["en-de", "de-en"]
+
+
+def change_version(folder):
+    for name, data in packages("de", "4:25.2").items():
+        if "help" in name:
+            (folder / name).write_bytes(data)
+    return "must be of one version.*help-en-us_7_all.deb of version 4:7.4.7, .*help-de_7_all.deb of version 4:25.2"
+
+
+def cut(folder):
+    path = folder / "libreoffice-help-de_7_all.deb"
+    path.write_bytes(path.read_bytes()[:-9])
+    return "help-de_7_all.deb must be one of Debian's packages.*cut off"
+
+
+def damage(folder):
+    path = folder / "libreoffice-l10n-de_7_all.deb"
+    data = path.read_bytes()
+    path.write_bytes(data[:-60] + bytes(60))
+    return "l10n-de_7_all.deb must be one of Debian's packages"
+
+
+def replace_with_text(folder):
+    (folder / "libreoffice-help-de_7_all.deb").write_bytes(gzip.compress(b"a"))
+    return "help-de_7_all.deb must be one of Debian's packages.*no archive"
+
+
+def remove(folder):
+    (folder / "libreoffice-help-de_7_all.deb").unlink()
+    return "Received: no libreoffice-help-de_.*.deb. Get it with apt-get download libreoffice-help-de"
+
+
+def double(folder):
+    (folder / "libreoffice-help-de_8_all.deb").write_bytes(b"")
+    return "one package of each kind. Received: 2 libreoffice-help-de_"
+
+
+def empty(folder):
+    for name, data in packages("de", pages=0).items():
+        (folder / name).write_bytes(data)
+    return "help-de_7_all.deb has none of the files"
+
+
+@pytest.mark.parametrize("change", [change_version, cut, damage, replace_with_text, remove, double, empty])
+def test_packages_that_do_not_fit_are_named(folder, change):
+    with pytest.raises(DataError, match=change(folder)) as raised:
+        libreoffice(folder)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.fixture
+def apt_get(tmp_path, monkeypatch):
+    """A function that puts an `apt-get` with a given script first on the PATH; the cache is empty."""
+    monkeypatch.setattr(module, "cache_folder", lambda *names: tmp_path.joinpath("cache", *names))
+
+    def install(script):
+        program = tmp_path / "bin" / "apt-get"
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+
+    return install
+
+
+def test_packages_are_downloaded_once(folder, apt_get, tmp_path):
+    calls = tmp_path / "calls"
+    apt_get(f'echo "$@" >> {calls}; cp {folder}/*.deb .')
+    assert libreoffice() == libreoffice() == libreoffice(folder)
+    assert calls.read_text() == "download libreoffice-help-en-us libreoffice-help-de libreoffice-l10n-de\n"
+
+
+def test_a_language_that_does_not_exist_leaves_nothing(folder, apt_get, tmp_path):
+    apt_get(f"cp {folder}/*en-us*.deb .; echo 'E: Unable to locate package libreoffice-help-xx' >&2; exit 100")
+    with pytest.raises(DataError, match=r"Unable to locate package libreoffice-help-xx.*--data-dir"):
+        libreoffice(target="xx")
+    assert not [*(tmp_path / "cache").rglob("*.deb")]
+
+
+def test_without_apt_get_the_message_says_what_to_get(folder, apt_get, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(DataError, match=r"libreoffice-help-fr, libreoffice-l10n-fr from https://packages\.debian\.org"):
+        libreoffice(target="fr")
