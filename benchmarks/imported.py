@@ -1,17 +1,20 @@
 """Public models, made here: what importing costs, and that an imported model translates as the original does.
 
     python benchmarks/imported.py train FOLDER --data-dir MULTI30K --minutes 12
+    python benchmarks/imported.py train FOLDER --text train.en train.de --minutes 120
+    python benchmarks/imported.py translate FOLDER --source FILE --output FILE
     python benchmarks/imported.py random FOLDER
     python benchmarks/imported.py compare FOLDER RUN --source FILE --reference FILE
     python benchmarks/imported.py quantize RUN --source FILE --reference FILE
 
-`train` trains a small Marian-shaped model of transformers on Multi30k and saves it as transformers does. `random` saves
-one of OPUS-MT's size with random weights: 6 + 6 blocks, 512 / 2048, 58,101 ids; with `--nllb`, one of the size of
-NLLB-200-distilled-600M: 12 + 12 blocks, 1024 / 4096, 256,206 ids. Import them with
-`python -m keras_transformer import opus-mt FOLDER --run-dir RUN`; for `--nllb` with `import nllb FOLDER --run-dir RUN
---source-language eng_Latn --target-language deu_Latn`. `compare` translates a file with transformers, with
-CTranslate2's own conversion of the folder, and with the run, and prints BLEU and the time of a sentence. `quantize`
-rounds the weights of one part after the other to int8, as dynamic-range quantisation does, and prints what it costs.
+`train` trains a small Marian-shaped model of transformers on Multi30k, or on the text of two files, and saves it as
+transformers does; `translate` translates with it. `random` saves one of OPUS-MT's size with random weights: 6 + 6
+blocks, 512 / 2048, 58,101 ids; with `--nllb`, one of the size of NLLB-200-distilled-600M: 12 + 12 blocks, 1024 / 4096,
+256,206 ids. Import them with `python -m keras_transformer import opus-mt FOLDER --run-dir RUN`; for `--nllb` with
+`import nllb FOLDER --run-dir RUN --source-language eng_Latn --target-language deu_Latn`. `compare` translates a file
+with transformers, with CTranslate2's own conversion of the folder, and with the run, and prints BLEU and the time of a
+sentence. `quantize` rounds the weights of one part after the other to int8, as dynamic-range quantisation does, and
+prints what it costs.
 """
 
 import argparse
@@ -23,7 +26,7 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 
-from keras_transformer.data.corpora import multi30k
+from keras_transformer.data.corpora import multi30k, parallel_files
 from keras_transformer.text.lines import read_lines
 
 
@@ -78,7 +81,8 @@ def train(arguments):
 
     folder = Path(arguments.folder)
     folder.mkdir(parents=True, exist_ok=True)
-    pairs = multi30k(arguments.data_dir).train[0].pairs
+    text = parallel_files(*arguments.text) if arguments.text else multi30k(arguments.data_dir).train[0]
+    pairs = text.pairs
     tokens = save_tokenizers(folder, list(zip(*pairs, strict=True)), 4000)
     sizes = {"d_model": 128, "encoder_ffn_dim": 512, "decoder_ffn_dim": 512}
     layers = {f"{side}_{name}": 4 for side in ("encoder", "decoder") for name in ("layers", "attention_heads")}
@@ -192,6 +196,17 @@ def compare(arguments):
         bleu = sacrebleu.corpus_bleu(found, [references]).score
         ms = 1000 * seconds(translate, sources[:20])
         print(f"{name:26} {bleu:6.2f} {same:6.1%} {ms:7.1f}", flush=True)
+
+
+def translate(arguments):
+    function, sources = with_transformers(arguments), read_lines(arguments.source)
+    order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
+    found = [""] * len(sources)
+    for begin in range(0, len(order), 64):
+        rows = order[begin : begin + 64]
+        for i, text in zip(rows, function([sources[i] for i in rows]), strict=True):
+            found[i] = text
+    Path(arguments.output).write_text("".join(f"{' '.join(text.split())}\n" for text in found), encoding="utf-8")
 
 
 def with_transformers(arguments):
@@ -317,7 +332,8 @@ def quantize(arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    functions = {"train": train, "random": random_model, "compare": compare, "quantize": quantize}
+    functions = {"train": train, "translate": translate, "random": random_model, "compare": compare}
+    functions["quantize"] = quantize
     for name, function in functions.items():
         one = commands.add_parser(name)
         one.set_defaults(function=function)
@@ -325,16 +341,22 @@ def main():
             one.add_argument("folder", help="folder of the model, as transformers saves it")
         if name in ("compare", "quantize"):
             one.add_argument("run", help="run folder of the imported model")
-            one.add_argument("--source", required=True, help="text to translate")
-            one.add_argument("--reference", required=True, help="its translation")
-            one.add_argument("--num-beams", type=int, default=4)
+            one.add_argument("--reference", required=True, help="translation of the source")
             one.add_argument("--sentences", type=int, default=1000)
-            one.add_argument("--max-length", type=int, default=64, help="maximum tokens of a translation (default: 64)")
-            one.add_argument("--early-stopping", default="never", help="of transformers (default: never, as here)")
-        else:
+        if name in ("train", "random"):
             one.add_argument("--data-dir", help="folder with the Multi30k files (default: download)")
+            one.add_argument(
+                "--text", nargs=2, metavar="FILE", help="of `train`: source and target (default: Multi30k)"
+            )
             one.add_argument("--minutes", type=float, default=12)
             one.add_argument("--nllb", action="store_true", help="of `random`: of NLLB's form and size")
+        else:
+            one.add_argument("--source", required=True, help="text to translate")
+            one.add_argument("--num-beams", type=int, default=4)
+            one.add_argument("--max-length", type=int, default=64, help="maximum tokens of a translation (default: 64)")
+            one.add_argument("--early-stopping", default="never", help="of transformers (default: never, as here)")
+        if name == "translate":
+            one.add_argument("--output", required=True, help="file for the translations")
     arguments = parser.parse_args()
     arguments.function(arguments)
 

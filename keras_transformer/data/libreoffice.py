@@ -135,12 +135,20 @@ def paragraphs(page: str) -> dict[str, str]:
         >>> paragraphs('<h1 id="a">Cells</h1><p class="c" id="b">Press <b>F2</b> &amp; wait.</p>')
         {'a': 'Cells', 'b': 'Press F2 & wait.'}
     """
+    return {name: _text(content) for name, content in raw_paragraphs(page).items()}
+
+
+def raw_paragraphs(page: str) -> dict[str, str]:
+    """`paragraphs` with their markup, as a reader on Linux in this program of the suite sees them."""
     found, times = {}, Counter()
     for _, name, content in _PARAGRAPH.findall(page):
         times[name] += 1
-        text = html.unescape(re.sub("<[^>]*>", "", _VARIANT.sub("", content)))
-        found[name if times[name] == 1 else f"{name} {times[name]}"] = " ".join(text.split())
+        found[name if times[name] == 1 else f"{name} {times[name]}"] = " ".join(_VARIANT.sub("", content).split())
     return found
+
+
+def _text(content):
+    return " ".join(html.unescape(re.sub("<[^>]*>", "", content)).split())
 
 
 def _sentences(source, target, source_language, target_language):

@@ -114,12 +114,13 @@ class ModelConfig(Settings):
         choices=TIE_EMBEDDINGS,
     )
     position_type: str = setting("sinusoidal", "kind of positions", choices=POSITION_TYPES)
-    layout: str = setting("interleaved", "order of the sines and cosines of positions", choices=LAYOUTS)
-    max_wavelength: float = setting(10000.0, "largest wavelength of sinusoidal positions, divided by 2 pi", POSITIVE)
-    first_position: int = setting(0, "sinusoidal position of the first token", AT_LEAST_0)
-    scale_embeddings: bool = setting(True, "multiply token embeddings by the square root of the width")
-    output_bias: bool = setting(False, "a bias in the output projection")
-    source_language_token_id: int | None = setting(None, "see `Transformer`; only imported models have it", flag=False)
+    # What published models have: their imports set it, and a file of settings can.
+    layout: str = setting("interleaved", "order of the sines and cosines of positions", choices=LAYOUTS, flag=False)
+    max_wavelength: float = setting(10000.0, "of sinusoidal positions, divided by 2 pi", POSITIVE, flag=False)
+    first_position: int = setting(0, "sinusoidal position of the first token", AT_LEAST_0, flag=False)
+    scale_embeddings: bool = setting(True, "multiply token embeddings by the square root of the width", flag=False)
+    output_bias: bool = setting(False, "a bias in the output projection", flag=False)
+    source_language_token_id: int | None = setting(None, "see `Transformer`", flag=False)
     dtype: str = setting(
         "float32", "dtype policy", choices=("float32", "mixed_bfloat16", "mixed_float16"), also=("--dtype-policy",)
     )

@@ -370,7 +370,7 @@ def test_help_names_the_values_of_presets_and_recipes():
     text = parser.format_help()
     assert f"small: {PRESETS['small']['hidden_dim']}" in text
     assert f"multi30k: {RECIPES['multi30k']['warmup_steps']}" in text
-    assert f"(default: the weights; multi30k: {RECIPES['multi30k']['ema_momentum']})" in text
+    assert f"(default: the weights; multi30k: {RECIPES['multi30k']['ema_momentum']}, " in text
 
 
 def test_only_the_named_sections_get_flags(capsys):
