@@ -70,10 +70,12 @@ def libreoffice(data_dir: str | Path | None = None, source: str = "en", target: 
             `"de"`.
 
     Raises:
-        DataError: a package is missing, damaged or of another version than the others.
+        DataError: a package is missing, damaged or of another version than the others; or both languages are the same.
     """
-    folder = Path(data_dir) if data_dir else _downloaded(source, target)
-    codes, packages = (source, target), []
+    codes, packages = [code.lower().replace("_", "-").removesuffix("-us") for code in (source, target)], []
+    if codes[0] == codes[1]:
+        raise DataError(f"Source and target must be two languages. Received: {source}, {target}.")
+    folder = Path(data_dir) if data_dir else _downloaded(*codes)
     pages = [_read(folder, "help", code, _PAGE, packages) for code in codes]
     catalogs = [None if code == "en" else _read(folder, "l10n", code, _MESSAGES, packages) for code in codes]
     for package in packages:
@@ -88,7 +90,17 @@ def libreoffice(data_dir: str | Path | None = None, source: str = "en", target: 
 
 def _split(source_pages, target_pages, messages, cleaner, codes):
     names = sorted(source_pages.keys() & target_pages.keys(), key=_drawn)
-    texts = {name: _pairs_of_page(name, source_pages[name], target_pages[name]) for name in names}
+    texts, different = {}, []
+    for name in names:
+        sides = [paragraphs(pages[name].decode()) for pages in (source_pages, target_pages)]
+        texts[name] = [(text, sides[1][key]) for key, text in sides[0].items() if text and sides[1].get(key)]
+        different += [name] * (sides[0].keys() != sides[1].keys())
+    different += sorted(source_pages.keys() ^ target_pages.keys())
+    if different:
+        logger.info(
+            f"libreoffice: {len(different):,} pages, such as {different[0]}, do not have the same ids, equally often, in "
+            "both languages; only paragraphs that are in both are used"
+        )
     test, rest = names[:TEST_PAGES], names[TEST_PAGES:]
     validation, train = rest[:VALIDATION_PAGES], rest[VALIDATION_PAGES:]
 
@@ -120,12 +132,6 @@ def _without_near(name, pairs, held_out):
         f"same: {same:,}, or nearly the same: {sum(near) - same:,}"
     )
     return [pair for pair, is_near in zip(pairs, near, strict=True) if not is_near]
-
-
-def _pairs_of_page(name, *pages):
-    sides = [paragraphs(page.decode()) for page in pages]
-    pairs = [(text, sides[1].get(key)) for key, text in sides[0].items()]
-    return [pair for pair in pairs if all(pair)]
 
 
 def paragraphs(page: str) -> dict[str, str]:
@@ -206,7 +212,7 @@ def _read(folder, kind, code, wanted, packages):
 
 
 def _package(kind, code):
-    return f"libreoffice-{kind}-{'en-us' if code == 'en' else code.lower()}"
+    return f"libreoffice-{kind}-{'en-us' if code == 'en' else code}"
 
 
 def read_package(path: Path, wanted: re.Pattern) -> tuple[str, dict[str, bytes]]:

@@ -151,6 +151,18 @@ def test_a_corpus_has_sentences_messages_pages_and_html(folder):
     assert [text.direction for text in load_corpus(both).validation] == ["en-de", "de-en"]
 
 
+def test_pages_with_other_ids_in_one_language_are_counted(folder, caplog):
+    caplog.set_level("INFO")
+    files = packages("de", pages=PAGES + 1)
+    name = "libreoffice-help-de_7_all.deb"
+    (folder / name).write_bytes(files[name])
+    read = libreoffice(folder, "en_US", "DE")
+    assert "1 pages, such as swriter/24.html, do not have the same ids, equally often" in caplog.text
+    assert read.pages == libreoffice(folder).pages
+    with pytest.raises(DataError, match=r"must be two languages. Received: en, en_US"):
+        libreoffice(folder, "en", "en_US")
+
+
 def change_version(folder):
     for name, data in packages("de", "4:25.2").items():
         if "help" in name:
