@@ -29,6 +29,12 @@ logger = logging.getLogger(__name__)
 # What is held out. Pages and messages are drawn by a hash of their names: the same ones for every language and version.
 TEST_PAGES, VALIDATION_PAGES, TEST_MESSAGES = 100, 60, 1000
 
+# The languages of Debian 12.
+LANGUAGES = (
+    "ca cs da de dz el en en-gb es et eu fi fr gl hi hu id it ja km ko nl om pl pt pt-br ru sk sl sv tr vi zh-cn"
+)
+LANGUAGES = tuple(f"{LANGUAGES} zh-tw".split())
+
 # One program writes all pages, so patterns can read them: no paragraph is in another one.
 _PARAGRAPH = re.compile(r'<(p|h[1-6])\b[^>]*?\sid="([^"]+)"[^>]*>(.*?)</\1>', re.DOTALL)
 # Hidden variants for another system or program of the suite, beside the usual one. Readers see one of them.
@@ -98,8 +104,8 @@ def _split(source_pages, target_pages, messages, cleaner, codes):
     different += sorted(source_pages.keys() ^ target_pages.keys())
     if different:
         logger.info(
-            f"libreoffice: {len(different):,} pages, such as {different[0]}, do not have the same ids, equally often, in "
-            "both languages; only paragraphs that are in both are used"
+            f"libreoffice: {len(different):,} pages, such as {different[0]}, do not have the same ids, equally often, "
+            "in both languages; only paragraphs that are in both are used"
         )
     test, rest = names[:TEST_PAGES], names[TEST_PAGES:]
     validation, train = rest[:VALIDATION_PAGES], rest[VALIDATION_PAGES:]
@@ -201,14 +207,20 @@ def _read(folder, kind, code, wanted, packages):
     found = sorted(folder.glob(f"{name}_*.deb"))
     if len(found) != 1:
         raise DataError(
-            f"{folder} must have one package of each kind. Received: {len(found) or 'no'} {name}_*.deb. Get it with "
-            f"apt-get download {name}, or from https://packages.debian.org/{name}."
+            f"{folder} must be a folder with one package of each kind. Received: {len(found) or 'no'} {name}_*.deb. "
+            f"Get it with apt-get download {name}, or from https://packages.debian.org/{name}.{_known(code)}"
         )
     version, files = read_package(found[0], wanted)
     if not files:
         raise DataError(f"{found[0]} has none of the files that it should have. Received: version {version}.")
     packages.append(_Package(found[0], version))
     return files
+
+
+def _known(*codes):
+    """What to add to a message about languages that Debian 12 does not have."""
+    unknown = [code for code in codes if code not in LANGUAGES]
+    return f" Debian 12 does not have {unknown[0]}, but {', '.join(LANGUAGES)}." if unknown else ""
 
 
 def _package(kind, code):
@@ -269,6 +281,8 @@ def _downloaded(*codes):
         found = subprocess.run(["apt-get", "download", *names], cwd=folder, capture_output=True, text=True)
         if found.returncode:
             said = " ".join(found.stderr.split()) or f"status {found.returncode}"
-            raise DataError(f"apt-get could not download: {said}. Run apt-get update as root. {by_hand}")
+            raise DataError(
+                f"apt-get could not download: {said}. Run apt-get update as root. {by_hand}{_known(*codes)}"
+            )
 
     return cached_folder(cache_folder("libreoffice", "-".join(codes)), download)

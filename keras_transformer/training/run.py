@@ -20,7 +20,7 @@ import platform
 import shutil
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -288,9 +288,12 @@ class Run:
             FileError: another process writes this run, or the folder is not a run, or contains other files.
         """
         with ExitStack() as stack:
-            if self.folder.is_dir() or not self.folder.exists():
+            is_new = not self.folder.exists()
+            if self.folder.is_dir() or is_new:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 stack.enter_context(locked(self.folder))
+            if is_new:  # If nothing was written, nothing stays.
+                stack.callback(self._remove_if_empty)
             if resume:
                 self.check_resumable()
             elif not self.is_free():
@@ -301,6 +304,10 @@ class Run:
                     )
                 self.check_replaceable()  # `set_up` replaces it later, when everything else is known to be right.
             yield
+
+    def _remove_if_empty(self):
+        with suppress(OSError):
+            self.folder.rmdir()
 
     def check_resumable(self) -> None:
         """Raises a ConfigError unless the folder holds a run that training can continue."""

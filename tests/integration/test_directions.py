@@ -139,9 +139,10 @@ def test_a_run_scores_every_direction(two_way, finished, sides, tmp_path, capsys
     assert scores["bleu"] > 90
     assert main(["score", str(two_way.run_dir)]) == 0
     printed = capsys.readouterr().out
-    assert printed.count("BLEU") == 2 and "(nrefs:1|case:mixed|eff:no|tok:13a|" in printed
+    assert printed.count("BLEU") == 2 and "(nrefs:1|bs:1000|seed:12345|case:mixed|eff:no|tok:13a|" in printed
     for one in scores["texts"].values():
-        assert f"BLEU {one['bleu']:.2f}  ({one['bleu_signature']})" in printed and f"chrF {one['chrf']:.2f}" in printed
+        assert f"BLEU {one['bleu']:.2f} ± {one['bleu_interval']:.2f}  ({one['bleu_signature']})" in printed
+        assert f"chrF {one['chrf']:.2f} ± {one['chrf_interval']:.2f}" in printed
     assert main(["score", str(two_way.run_dir), "--target-language", "en"]) == 0
     out = capsys.readouterr().out
     assert out.count("BLEU") == 1 and "de-en, 12 sentences" in out

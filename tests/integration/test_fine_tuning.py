@@ -47,7 +47,8 @@ def test_a_run_begins_with_weights_vocabulary_and_settings_of_another(golden, tm
     assert set(scores) == {f"{x}{when}_training" for x in ("", "general_") for when in ("before", "after")}
     table = capsys.readouterr().out.split("BLEU / chrF")[1].splitlines()
     assert table[0].split() == ["before", "after"] and "val.target" in table[1]
-    assert f"{scores['general_after_training']['bleu']:.1f} / " in table[2]
+    after = scores["general_after_training"]
+    assert f"{after['bleu']:.1f} ± {after['bleu_interval']:.1f} / " in table[2]
 
 
 @pytest.mark.parametrize("flag", ["--init-from", "--layers-from"])

@@ -195,7 +195,7 @@ def remove(folder):
 
 def double(folder):
     (folder / "libreoffice-help-de_8_all.deb").write_bytes(b"")
-    return "one package of each kind. Received: 2 libreoffice-help-de_"
+    return "one package of each kind. Received: 2 libreoffice-help-de_.*packages.debian.org/libreoffice-help-de\\.$"
 
 
 def empty(folder):
@@ -235,7 +235,7 @@ def test_packages_are_downloaded_once(folder, apt_get, tmp_path):
 
 def test_a_language_that_does_not_exist_leaves_nothing(folder, apt_get, tmp_path):
     apt_get(f"cp {folder}/*en-us*.deb .; echo 'E: Unable to locate package libreoffice-help-xx' >&2; exit 100")
-    with pytest.raises(DataError, match=r"Unable to locate package libreoffice-help-xx.*--data-dir"):
+    with pytest.raises(DataError, match=r"locate package libreoffice-help-xx.*--data-dir.*not have xx, but ca, cs"):
         libreoffice(target="xx")
     assert not [*(tmp_path / "cache").rglob("*.deb")]
 

@@ -151,3 +151,16 @@ def test_the_log_loses_the_rows_of_epochs_that_are_computed_again(tmp_path):
     Run(tmp_path).trim_log(1)
     assert log.read_bytes() == b""
     assert [path.name for path in tmp_path.iterdir()] == ["log.csv"]
+
+
+def test_a_run_that_could_not_begin_leaves_no_folder(tmp_path):
+    with pytest.raises(ValueError, match="no text"), Run(tmp_path / "runs" / "new").claimed():
+        raise ValueError("no text")
+    assert not (tmp_path / "runs" / "new").exists()
+    (tmp_path / "mine").mkdir()
+    with Run(tmp_path / "mine").claimed():
+        pass
+    assert (tmp_path / "mine").is_dir()  # It was there before.
+    with Run(tmp_path / "new").claimed():
+        (tmp_path / "new" / "file").touch()
+    assert (tmp_path / "new" / "file").is_file()
