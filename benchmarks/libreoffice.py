@@ -32,8 +32,9 @@ import sentencepiece
 
 from keras_transformer.data.cleaning import Cleaner
 from keras_transformer.data.corpora import load_corpus
-from keras_transformer.data.libreoffice import raw_paragraphs
+from keras_transformer.data.libreoffice import libreoffice, raw_paragraphs
 from keras_transformer.text import sentences
+from keras_transformer.text.accelerators import split_accelerator, with_accelerator
 from keras_transformer.text.markup_alignment import Aligned, Target, placed, sources_of
 from keras_transformer.text.markup_tree import HtmlTree, Node
 from keras_transformer.text.placeholders import kept_pieces
@@ -65,7 +66,8 @@ def main():
         tests = {text.name.removeprefix("libreoffice "): text.pairs for text in corpus.test}
         translator = Translator.load(arguments.run)
         print(f"elements: {around(translator, tests['html'])}")
-        print(f"messages: {messages(translator, tests['test messages'])}")
+        codes = data.source_language, data.target_language
+        print(f"messages: {messages(translator, libreoffice(data.data_dir, *codes).test_messages)}")
         print(f"markup: {markup(translator, tests['html'], arguments.output)}")
 
 
@@ -252,9 +254,10 @@ def aligned(translator, source, target):
 
 
 def messages(translator, pairs):
-    translations = translator.translate([source for source, _ in pairs])
-    counts = Counter()
-    for (source, _), translation in zip(pairs, translations, strict=True):
+    texts, accelerators = zip(*(split_accelerator(source) for source, _ in pairs), strict=True)
+    counts, translations = Counter(), translator.translate(list(texts))
+    for (source, _), translation, accelerator in zip(pairs, translations, accelerators, strict=True):
+        translation = with_accelerator(translation, accelerator)
         parts, kept = (Counter(kept_pieces(text)[1::2]) for text in (source, translation))
         counts["placeholders"] += parts.total()
         counts["placeholders kept"] += (parts & kept).total()

@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     flag = parser.add_argument
     common.add_search_flags(parser)
     common.add_ensemble_flag(parser)
-    flag("--input", metavar="FILE", help="text, one sentence per line, plain or .gz (default: standard input)")
+    flag("--input", metavar="FILE", help="text, plain or .gz (default: standard input)")
     flag("--output", metavar="FILE", help="file for the translations (default: standard output)")
     flag("--num-hypotheses", type=positive, default=1, metavar="N", help="best translations per line")
     flag("--scores", action="store_true", help="write the score and a tab before every translation")
@@ -23,10 +23,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     help = "write a tab and source-target pairs of token indices after every translation"
     flag("--alignments", action="store_true", help=help)
     flag("--prefix", type=text, metavar="TEXT", help="text that every translation must begin with")
-    help = "translate the input as one text: split it into sentences, keep line breaks and bullets"
-    flag("--document", action="store_true", help=help)
-    help = "html or xml: translate a document and keep its markup (default: text)"
-    flag("--format", choices=("text", "html", "xml"), default="text", help=help)
+    help = (
+        "what the input is: a sentence in each line (default); messages of a program, with accelerators "
+        "such as _Open; a document, whose line breaks and bullets stay; html or xml, whose markup stays"
+    )
+    flag("--format", choices=("sentences", "messages", "document", "html", "xml"), default="sentences", help=help)
     help = "terms that are always translated in the same way: a term, a tab and its translation in every line"
     flag("--glossary", metavar="FILE", help=help)
 
@@ -34,12 +35,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from tqdm import tqdm
 
+    from keras_transformer.text.accelerators import split_accelerator, with_accelerator
     from keras_transformer.text.lines import Problems, lines, open_input
 
     inputs, runs = [arguments.input, arguments.glossary], [arguments.run, *arguments.ensemble]
     common.check_outputs([arguments.output], inputs, runs)
-    if arguments.document or arguments.format != "text":
+    if arguments.format in ("document", "html", "xml"):
         return _translate_document(arguments)
+    has_accelerators = arguments.format == "messages"
     name = arguments.input or "standard input"
     problems, count = Problems(name), 0
     with open_input(arguments.input) as file, contextlib.ExitStack() as stack:
@@ -48,16 +51,22 @@ def run(arguments: argparse.Namespace) -> int:
         # disable=None: tqdm shows no bar unless standard error is a terminal.
         progress = stack.enter_context(tqdm(unit=" lines", disable=True if file.isatty() else None))
         for chunk in _typed() if file.isatty() else lines(file, name):
+            texts = [line.text for line in chunk]
+            if has_accelerators:
+                texts, accelerators = zip(*map(split_accelerator, texts), strict=True)
             translations = translator.translate(
-                [line.text for line in chunk],
+                list(texts),
                 num_hypotheses=arguments.num_hypotheses,
                 return_scores=True,
                 return_attention=arguments.alignments,
                 return_confidence=arguments.confidence,
                 prefixes=[arguments.prefix] * len(chunk) if arguments.prefix else None,
             )
-            for line, hypotheses in zip(chunk, translations, strict=True):
+            for number, (line, hypotheses) in enumerate(zip(chunk, translations, strict=True)):
                 hypotheses = hypotheses if arguments.num_hypotheses > 1 else [hypotheses]
+                if has_accelerators:
+                    mark = accelerators[number]
+                    hypotheses = [one._replace(text=with_accelerator(one.text, mark)) for one in hypotheses]
                 for hypothesis in hypotheses:
                     print(_row(hypothesis, arguments), file=output)
                 count += 1
@@ -76,12 +85,14 @@ def _translate_document(arguments):
     others = {"--scores": arguments.scores, "--alignments": arguments.alignments, "--prefix": arguments.prefix}
     others |= {"--confidence": arguments.confidence, "--num-hypotheses": arguments.num_hypotheses > 1}
     if received := [name for name, value in others.items() if value]:
-        name = "--document" if arguments.document else f"--format {arguments.format}"
-        raise ValueError(f"{name} writes one text, so it takes none of {', '.join(others)}. Received: {received[0]}.")
+        raise ValueError(
+            f"--format {arguments.format} writes one text, so it takes none of {', '.join(others)}. Received: "
+            f"{received[0]}."
+        )
     encoding_of = functools.partial(declared_encoding, is_html=arguments.format == "html")
-    text = read_text(arguments.input, None if arguments.format == "text" else encoding_of)
+    text = read_text(arguments.input, None if arguments.format == "document" else encoding_of)
     translator = common.load(arguments)
-    if arguments.format != "text":
+    if arguments.format != "document":
         translate_markup = translator.translate_html if arguments.format == "html" else translator.translate_xml
         with common.open_output(arguments.output) as output, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("ignore")

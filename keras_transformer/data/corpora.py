@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from keras_transformer.data.libreoffice import libreoffice, paragraphs
 from keras_transformer.data.phrasebook import phrasebook
+from keras_transformer.text.accelerators import split_accelerator
 from keras_transformer.text.lines import DataError, read_bytes, stream_lines
 
 # Raw text of Multi30k, task 1 (Elliott et al., 2016, "Multi30K: Multilingual English-German Image Descriptions").
@@ -269,7 +270,9 @@ def _libreoffice(data, source, target):
     read = libreoffice(data.data_dir, source, target)
     pages = text("pages", method="translate_text", segments=lambda text: dict(enumerate(text.split("\n\n"))))
     html = text("html", method="translate_html", segments=paragraphs)
-    tests = [text("sentences"), text("test_messages"), pages, html]
+    messages = text("test_messages")
+    messages.lines = [tuple(split_accelerator(side)[0] for side in pair) for pair in messages.lines]
+    tests = [text("sentences"), messages, pages, html]
     return Corpus([text("help"), text("messages")], [text("validation")], tests)
 
 

@@ -22,6 +22,7 @@ from typing import NamedTuple
 from keras_transformer.data.cleaning import Cleaner, near_duplicates
 from keras_transformer.files import cache_folder, cached_folder
 from keras_transformer.text import sentences
+from keras_transformer.text.accelerators import split_accelerator
 from keras_transformer.text.lines import DataError
 
 logger = logging.getLogger(__name__)
@@ -51,10 +52,11 @@ class LibreOffice(NamedTuple):
     """The texts of two languages: lists of (source, target).
 
     Attributes:
-        help, messages: to train with: sentences of the help, and messages of the program.
+        help, messages: to train with: sentences of the help, and messages of the program without the marks of their
+            accelerators, see `keras_transformer.text.accelerators`.
         validation: sentences of other pages.
         sentences, pages, html: to test with: other pages again, as sentences, as text, and as they are.
-        test_messages: other messages.
+        test_messages: other messages, with these marks.
     """
 
     help: list
@@ -114,6 +116,9 @@ def _split(source_pages, target_pages, messages, cleaner, codes):
         pairs = dict.fromkeys(pair for name in names for pair in texts[name])
         return list(dict.fromkeys(itertools.chain.from_iterable(_sentences(*pair, *codes) for pair in pairs)))
 
+    marked = {tuple(split_accelerator(side)[0] for side in pair): pair for pair in reversed(messages)}
+    messages = list(reversed(marked))
+
     def translated(pairs):
         return [pair for pair in pairs if cleaner.reason(0, *pair) is None]
 
@@ -125,7 +130,7 @@ def _split(source_pages, target_pages, messages, cleaner, codes):
     help = _without_near("help", sentences_of(train), held_out)
     more = _without_near("messages", messages[TEST_MESSAGES:], held_out)
     html = [tuple(side[name].decode() for side in (source_pages, target_pages)) for name in test]
-    return LibreOffice(help, more, held, tests[0], pages, html, tests[1])
+    return LibreOffice(help, more, held, tests[0], pages, html, [marked[pair] for pair in tests[1]])
 
 
 def _without_near(name, pairs, held_out):

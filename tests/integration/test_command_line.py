@@ -21,6 +21,7 @@ import train_keras
 from keras_transformer.__main__ import main
 from keras_transformer.data.batches import encode_pairs
 from keras_transformer.data.corpora import Corpus, ParallelText
+from keras_transformer.text.accelerators import with_accelerator
 from keras_transformer.training.config import RunConfig
 from keras_transformer.training.prepare import variation
 from keras_transformer.training.run import SETTING_UP
@@ -113,13 +114,13 @@ def test_translate_keeps_a_document_together(golden, tmp_path, capsys):
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
     document = f"\ufeff- {golden.texts[0]} {golden.texts[1]}\r\n\r\n  {golden.texts[2]}\n\n"
     source.write_bytes(document.encode())
-    flags = ["translate", str(golden.run_dir), "--document", "--input", str(source)]
+    flags = ["translate", str(golden.run_dir), "--format", "document", "--input", str(source)]
     assert main([*flags, "--output", str(target)]) == 0
     a, b, c = golden.translator.translate(golden.texts[:3])
     assert target.read_bytes().decode() == f"- {a} {b}\r\n\r\n  {c}\n\n"
     with pytest.raises(SystemExit, match="2"):
         main([*flags, "--scores"])
-    assert "--document writes one text, so it takes none of --scores" in capsys.readouterr().err
+    assert "--format document writes one text, so it takes none of --scores" in capsys.readouterr().err
     source.write_bytes(b"One.\nTwo \xff.")
     with pytest.raises(SystemExit, match="2"):
         main(flags)
@@ -171,7 +172,7 @@ def test_an_output_replaces_nothing_that_the_command_reads(golden, tmp_path, cap
     run, text = str(golden.run_dir), str(source)
     for argv in (
         ["translate", run, "--input", text, "--output", str(link)],
-        ["translate", run, "--input", text, "--document", "--output", text],
+        ["translate", run, "--input", text, "--format", "document", "--output", text],
         ["translate", run, "--input", text, "--output", str(golden.run_dir / "model.keras")],
         ["score", run, "--source", text, "--reference", text, "--log-probs", text],
     ):
@@ -245,6 +246,15 @@ def test_translate_prints_alignments_and_keeps_a_prefix(golden, tmp_path, capsys
     assert text.startswith(prefix)
     assert [int(pair.split("-")[1]) for pair in alignment.split()] == list(range(len(alignment.split())))
     assert second == "\t"
+
+
+def test_messages_get_their_accelerators_back(golden, loaded_once, tmp_path, capsys):
+    first, second = golden.texts[:2]
+    source = tmp_path / "messages"
+    source.write_text(f"_{first}\n{second}\n", encoding="utf-8")
+    assert main(["translate", str(golden.run_dir), "--format", "messages", "--input", str(source)]) == 0
+    lines, expected = capsys.readouterr().out.splitlines(), golden.translator.translate([first, second])
+    assert lines == [with_accelerator(expected[0], f"_{first[0]}"), expected[1]] and lines[0].count("_") == 1
 
 
 # score

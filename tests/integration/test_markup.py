@@ -20,13 +20,13 @@ pytestmark = pytest.mark.usefixtures("loaded_once")
         (b"<meta charset=utf-7>+ADw-script+AD4-", "html", r"text could become tags. Received: 'utf-7'"),
         (b"\n<p>\xfc</p>", "html", r"page, line 2: not UTF-8 \(byte 0xfc\). Convert it"),
         (b"<meta charset=ms932>\xfc\xfc", "html", r"page, line 1: not cp932, its encoding \(byte 0xfc\)"),
-        (codecs.BOM_UTF16_LE + b"a\0", "text", r"page is UTF-16, not UTF-8. Convert it, .*iconv -f UTF-16"),
+        (codecs.BOM_UTF16_LE + b"a\0", "document", r"page is UTF-16, not UTF-8. Convert it, .*iconv -f UTF-16"),
     ],
 )
 def test_encodings_that_cannot_be_read(data, kind, error, golden, tmp_path, capsys):
     (tmp_path / "page").write_bytes(data)
     with pytest.raises(SystemExit, match="2"):
-        main(["translate", str(golden.run_dir), "--document", "--format", kind, "--input", str(tmp_path / "page")])
+        main(["translate", str(golden.run_dir), "--format", kind, "--input", str(tmp_path / "page")])
     assert re.search(error, capsys.readouterr().err)
 
 

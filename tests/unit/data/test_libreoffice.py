@@ -89,6 +89,7 @@ def packages(code, version="4:7.4.7", pages=PAGES):
             "": "Language: de",
             "two\x04First line\nSecond line": "Erste Zeile\nZweite Zeile",
             "p\x04one\0two": "a\0b",
+            **{f"_{i}\x04_{word.title()} it": f"D_as {word}" for i, word in enumerate(WORDS["en"])},
         }
         path = f"./usr/lib/libreoffice/program/resource/{code}/LC_MESSAGES/sw.mo"
         found[f"libreoffice-l10n-{name}_7_all.deb"] = deb(f"libreoffice-l10n-{name}", version, {path: mo(messages)})
@@ -123,6 +124,14 @@ def test_texts_are_aligned_by_their_ids(folder):
             assert target == SENTENCE["de"].format(*words)
     assert ("First line", "Erste Zeile") in [*read.messages, *read.test_messages]
     assert not any("\0" in text for pair in read.messages for text in pair)
+
+
+def test_messages_are_learned_without_accelerators(folder):
+    read = libreoffice(folder)
+    assert not any("_" in text for pair in read.messages for text in pair)
+    assert any("_" in text for pair in read.test_messages for text in pair)
+    test = load_corpus(RunConfig.make({"dataset": "libreoffice", "data_dir": str(folder)}).data).test[1]
+    assert [tuple(text.replace("_", "") for text in pair) for pair in read.test_messages] == test.pairs
 
 
 def test_nothing_that_is_tested_is_learned(folder):

@@ -1,0 +1,60 @@
+"""Accelerators of messages: the letter that is pressed with Alt, marked as in "_Open" and "E~xit".
+
+A translation needs one of its own: "Ö_ffnen" or "_Öffnen". A model cannot know which letters are free, and people
+forget the mark in one of fifteen translations of LibreOffice. So it is taken out of the source and put into the
+translation by a rule.
+"""
+
+import re
+
+from keras_transformer.text.placeholders import kept_pieces
+
+_MARK = re.compile(r"[_~](?=[^\W_])")
+# A letter that has a key of its own: not those of Chinese, Japanese and Korean. And the beginning of a word.
+_LETTER, _FIRST = "[^\\W\\d_\u1100-\u11ff\u2e80-\U0003ffff]", r"(?<![^\W_])"
+_IDENTIFIER = re.compile(r"[A-Z0-9][_~][A-Z0-9]")
+
+
+def split_accelerator(text: str) -> tuple[str, str]:
+    """A message without the mark of its accelerator, and the mark with its letter.
+
+    A message with several marks, or with a name such as `MAX_SIZE`, stays as it is. Marks in placeholders do not count.
+
+    Example:
+        >>> split_accelerator("Save _as %FILE_NAME"), split_accelerator("MAX_SIZE")
+        (('Save as %FILE_NAME', '_a'), ('MAX_SIZE', ''))
+    """
+    pieces = kept_pieces(text)
+    found = [(i, match) for i in range(0, len(pieces), 2) for match in _MARK.finditer(pieces[i])]
+    if len(found) != 1 or _IDENTIFIER.search(pieces[found[0][0]]):
+        return text, ""
+    i, match = found[0]
+    piece = pieces[i]
+    pieces[i] = piece[: match.start()] + piece[match.end() :]
+    return "".join(pieces), piece[match.start() : match.end() + 1]
+
+
+def with_accelerator(text: str, accelerator: str) -> str:
+    """A translation with the mark of the source: at a word that begins with its letter, at the letter, or at any one.
+
+    Where no letter can be pressed, as in Chinese, the letter of the source stands in brackets at the end.
+
+    Args:
+        text: a string.
+        accelerator: the second result of `split_accelerator`.
+
+    Example:
+        >>> with_accelerator("Speichern als", "_a"), with_accelerator("Öffnen", "~o"), with_accelerator("打开", "_O")
+        ('Speichern _als', '~Öffnen', '打开(_O)')
+    """
+    if not accelerator:
+        return text
+    mark, letter = accelerator
+    same = rf"(?i:{re.escape(letter)})"
+    pieces = kept_pieces(text)
+    for pattern in (_FIRST + same, same, _FIRST + _LETTER, _LETTER):
+        for i in range(0, len(pieces), 2):  # Not in placeholders.
+            if match := re.search(pattern, pieces[i]):
+                pieces[i] = pieces[i][: match.start()] + mark + pieces[i][match.start() :]
+                return "".join(pieces)
+    return f"{text}({accelerator.upper()})"
