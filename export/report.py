@@ -420,8 +420,8 @@ def as_markdown(rows: list[dict[str, Any]], command: Sequence[str | Path], seeds
     lines += [f"BLEU: {scores['bleu_signature']}  ", f"chrF: {scores['chrf_signature']}", ""]
     lines += [
         f"`ms`, `p95`, `p99`: the median time for one of {TIMED} sentences of the first text, tokenization included, "
-        "and the times that 95 % and 99 % of them do not exceed; `clients`: sentences a second for clients that ask at the "
-        "same time. On "
+        "and the times that 95 % and 99 % of them do not exceed; `clients`: sentences a second for clients that ask at "
+        "the same time. On "
         f"{os.cpu_count()} cores ({_processor()}); within a form, the runs take turns. In Python, XLA has compiled "
         "the search before; the SavedModel runs without XLA; TFLite and the browser use one thread, and the "
         "browser's time is that of the search alone. `MB`: model and tokenizers. Each form has the search settings "
