@@ -46,8 +46,6 @@ from keras_transformer.translation.translator import Translator
 
 POSITIONS = Path(__file__).with_name("inline_positions.json")
 _WORD = re.compile(r"\w+")
-# A letter that is pressed with Alt: "_Open", "E~xit".
-_ACCELERATOR = re.compile(r"[_~](?=[^\W_])")
 
 
 def main():
@@ -261,9 +259,9 @@ def messages(translator, pairs):
         parts, kept = (Counter(kept_pieces(text)[1::2]) for text in (source, translation))
         counts["placeholders"] += parts.total()
         counts["placeholders kept"] += (parts & kept).total()
-        if len(_ACCELERATOR.findall(source)) == 1:
+        if accelerator:
             counts["accelerators"] += 1
-            counts["accelerators kept"] += len(_ACCELERATOR.findall(translation)) == 1
+            counts["accelerators kept"] += bool(split_accelerator(translation)[1])
     return ", ".join(
         f"{counts[f'{name} kept']:,} of {counts[name]:,} {name} kept ({counts[f'{name} kept'] / counts[name]:.1%})"
         for name in ("placeholders", "accelerators")
