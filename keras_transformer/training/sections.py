@@ -35,6 +35,9 @@ OWN_FILES = ("train", "val", "test")
 # The settings of `keras_transformer.data.cleaning.Cleaner`.
 CLEANING = "source_language", "target_language", "max_characters", "max_character_ratio", "identify_languages"
 
+# Languages that are written without spaces. sacreBLEU's tokenizer of Japanese needs another package.
+WITHOUT_SPACES = {"ja", "km", "lo", "my", "th"}
+
 # Numbers of layers, separated by commas.
 LAYERS = Rule(lambda value: re.fullmatch(r"(\d+(,\d+)*)?", value), "numbers separated by commas, such as 0,2")
 
@@ -193,7 +196,9 @@ class DataConfig(Settings):
         AT_LEAST_1,
     )
     bleu_tokenize: str | None = changeable(
-        None, "sacreBLEU's tokenizer (default: none for lc.norm.tok, which is tokenised; 13a for other text)"
+        None,
+        "sacreBLEU's tokenizer (default: none for lc.norm.tok, which is tokenised; zh for Chinese; char for Japanese "
+        "and others without spaces; 13a for other text)",
     )
 
     def all_directions(self) -> list[str]:
@@ -210,8 +215,12 @@ class DataConfig(Settings):
         return sources.pop() if len(sources) == 1 else None
 
     def sacrebleu_tokenizer(self) -> str:
-        """sacreBLEU's tokenizer for this text: tokenised text must not be split again."""
-        return self.bleu_tokenize or ("none" if self.variant == "lc.norm.tok" else "13a")
+        """sacreBLEU's tokenizer for this text: tokenised text must not be split again, text without spaces must be."""
+        if self.bleu_tokenize or self.variant == "lc.norm.tok":
+            return self.bleu_tokenize or "none"
+        targets = {re.split("[-_]", code.lower())[0] for code in self.target_languages() or [self.target_language]}
+        # Of several directions, all have one tokenizer.
+        return "zh" if targets == {"zh"} else "char" if targets and targets <= WITHOUT_SPACES else "13a"
 
 
 @dataclass(frozen=True)

@@ -594,4 +594,18 @@ def test_rates_and_times_are_positive(name, value):
 def test_tokenised_text_is_scored_as_it_is():
     assert RunConfig.make({"dataset": "multi30k"}).data.sacrebleu_tokenizer() == "13a"
     assert RunConfig.make({"dataset": "multi30k", "variant": "lc.norm.tok"}).data.sacrebleu_tokenizer() == "none"
+    for code, expected in (
+        ("zh-cn", "zh"),
+        ("zh_TW", "zh"),
+        ("ja", "char"),
+        ("th", "char"),
+        ("ko", "13a"),
+        ("fr", "13a"),
+    ):
+        assert RunConfig.make({"target_language": code}).data.sacrebleu_tokenizer() == expected
+    assert RunConfig.make({"directions": ["en-zh", "en-de"]}).data.sacrebleu_tokenizer() == "13a"
+    assert RunConfig.make({"directions": ["en-zh", "de-zh"]}).data.sacrebleu_tokenizer() == "zh"
+    assert (
+        RunConfig.make({"target_language": "ja", "bleu_tokenize": "ja-mecab"}).data.sacrebleu_tokenizer() == "ja-mecab"
+    )
     assert RunConfig.make({"variant": "lc.norm.tok", "bleu_tokenize": "intl"}).data.sacrebleu_tokenizer() == "intl"
