@@ -51,6 +51,10 @@ _SPACES, _LETTERS, _PARTS = map(regex.compile, (r"\s+", r"\p{L}", r"[\p{L}\p{N}]
 _WORDS = regex.compile(r"[\p{L}\p{N}](?:\S*[\p{L}\p{N}])?")
 
 
+# The smallest share of equal pairs of words among all pairs of two texts that are nearly the same.
+NEARLY = 0.7
+
+
 class Cleaner:
     """The rules for a pair of languages.
 
@@ -136,7 +140,7 @@ class Cleaner:
         return [*self.languages, self.max_characters, self.max_ratio, self.identify]
 
 
-def near_duplicates(texts: Iterable[str], others: Iterable[str], least: float = 0.7) -> list[bool]:
+def near_duplicates(texts: Iterable[str], others: Iterable[str]) -> list[bool]:
     """Whether each text is nearly one of the others: they share at least 70 % of their pairs of neighbouring words.
 
     Case, punctuation and the values of numbers do not count. Only texts that share one of their rarest pairs are
@@ -144,7 +148,6 @@ def near_duplicates(texts: Iterable[str], others: Iterable[str], least: float = 
 
     Args:
         texts, others: strings.
-        least: the smallest share of equal pairs among all pairs of two texts. Defaults to 0.7.
 
     Example:
         >>> near_duplicates(["Press F2 to edit the cell.", "The cell."], ["Press F5 to edit the cell"])
@@ -155,7 +158,7 @@ def near_duplicates(texts: Iterable[str], others: Iterable[str], least: float = 
     index = collections.defaultdict(list)
 
     def rarest(pairs):
-        count = len(pairs) - math.ceil(least * len(pairs)) + 1
+        count = len(pairs) - math.ceil(NEARLY * len(pairs)) + 1
         return sorted(pairs, key=lambda pair: (frequency[pair], pair))[:count]
 
     for pairs in sets:
@@ -164,7 +167,7 @@ def near_duplicates(texts: Iterable[str], others: Iterable[str], least: float = 
 
     def is_near(pairs):
         compared = itertools.chain.from_iterable(index.get(pair, ()) for pair in rarest(pairs))
-        return any(len(pairs & other) >= least * len(pairs | other) for other in compared)
+        return any(len(pairs & other) >= NEARLY * len(pairs | other) for other in compared)
 
     return [is_near(_pairs_of_words(text)) for text in texts]
 

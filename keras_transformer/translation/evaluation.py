@@ -114,7 +114,7 @@ def _checked(hypotheses, references):
 
 
 class Translated(NamedTuple):
-    """The translations of a `ParallelText`, and what they are compared with.
+    """Sources, translations and references of a `ParallelText`.
 
     Attributes:
         sources, hypotheses, references: lists of strings.
