@@ -80,19 +80,20 @@ def libreoffice(data_dir: str | Path | None = None, source: str = "en", target: 
     Raises:
         DataError: a package is missing, damaged or of another version than the others; or both languages are the same.
     """
-    codes, packages = [code.lower().replace("_", "-").removesuffix("-us") for code in (source, target)], []
+    codes = [code.lower().replace("_", "-").removesuffix("-us") for code in (source, target)]
     if codes[0] == codes[1]:
         raise DataError(f"Source and target must be two languages. Received: {source}, {target}.")
     folder = Path(data_dir) if data_dir else _downloaded(*codes)
-    pages = [_read(folder, "help", code, _PAGE, packages) for code in codes]
-    catalogs = [None if code == "en" else _read(folder, "l10n", code, _MESSAGES, packages) for code in codes]
-    for package in packages:
-        if package.version != packages[0].version:
+    help = [_read(folder, "help", code, _PAGE) for code in codes]
+    messages = [None if code == "en" else _read(folder, "l10n", code, _MESSAGES) for code in codes]
+    for package in filter(None, [*help, *messages]):
+        if package.version != help[0].version:
             raise DataError(
                 "The packages must be of one version, whose texts belong together. Received: "
-                f"{packages[0].path} of version {packages[0].version}, {package.path} of version {package.version}."
+                f"{help[0].path} of version {help[0].version}, {package.path} of version {package.version}."
             )
-    logger.info(f"libreoffice {packages[0].version}, from {packages[0].path.parent}")
+    logger.info(f"libreoffice {help[0].version}, from {folder}")
+    pages, catalogs = [package.files for package in help], [package and package.files for package in messages]
     return _split(*pages, _messages(catalogs), Cleaner(*(code.split("-")[0] for code in codes)), codes)
 
 
@@ -204,10 +205,11 @@ def _drawn(name):
 class _Package(NamedTuple):
     path: Path
     version: str
+    files: dict[str, bytes]
 
 
-def _read(folder, kind, code, wanted, packages):
-    """The files of a package that match a pattern, by name; adds the package to `packages`."""
+def _read(folder, kind, code, wanted):
+    """A `_Package` with the files that match a pattern."""
     name = _package(kind, code)
     found = sorted(folder.glob(f"{name}_*.deb"))
     if len(found) != 1:
@@ -218,8 +220,7 @@ def _read(folder, kind, code, wanted, packages):
     version, files = read_package(found[0], wanted)
     if not files:
         raise DataError(f"{found[0]} has none of the files that it should have. Received: version {version}.")
-    packages.append(_Package(found[0], version))
-    return files
+    return _Package(found[0], version, files)
 
 
 def _known(*codes):
