@@ -65,7 +65,7 @@ def main():
         translator = Translator.load(arguments.run)
         print(f"elements: {around(translator, tests['html'])}")
         codes = data.source_language, data.target_language
-        print(f"messages: {messages(translator, libreoffice(data.data_dir, *codes).test_messages)}")
+        print(f"messages: {messages(translator, libreoffice(data.data_dir, *codes).marked_messages)}")
         print(f"markup: {markup(translator, tests['html'], arguments.output)}")
 
 

@@ -26,7 +26,6 @@ import numpy as np
 from keras_transformer.data.corpora import load_corpus, read_parallel
 from keras_transformer.export import ExportError
 from keras_transformer.files import new_folder, write_json
-from keras_transformer.training.config import CHANGEABLE
 from keras_transformer.training.run import Run
 
 # Number of sentences that are timed. Each is translated once before.
@@ -84,7 +83,7 @@ def write_report(
                 (kind, quantize, run if kind == "python" else in_own_process(_exported, run, kind, quantize, scratch))
                 for run in measured
             ]
-            measurements = _measured(forms, list(measured.values()), data.sacrebleu_tokenizer())
+            measurements = _measured(forms, list(measured.values()), data.sacrebleu_tokenizer)
             for run, measurement in zip(measured, measurements, strict=True):
                 name = " + ".join(Run(member).folder.name for member in run.split(","))
                 rows[run].append({"run": name, "form": form, **measurement})
@@ -296,11 +295,11 @@ def _tests(run, texts, otherwise):
     return [(str(x), x.pairs, code if code in languages else None) for x, code in zip(texts, wanted, strict=True)]
 
 
-def _measured(forms, tests, tokenize):
+def _measured(forms, tests, tokenizer_of):
     """Dictionaries of bytes, ms and texts of one form of several runs.
 
     `forms` has the arguments of `_open` for each run, and `tests` the results of `_tests`. The sentences of the first
-    text are timed.
+    text are timed. `tokenizer_of` gives sacreBLEU's tokenizer of a language.
     """
     sources = [source for source, _ in tests[0][0][1][:TIMED]]
     languages = [texts[0][2] for texts in tests]
@@ -318,13 +317,13 @@ def _measured(forms, tests, tokenize):
         rows = [_latencies(times) for times in seconds]
         for row, pool, language, texts in zip(rows, pools, languages, tests, strict=True):
             row["per_second"] |= pool.submit(_per_second, sources, language).result()
-            row |= pool.submit(_scored, texts, tokenize).result()
+            row |= pool.submit(_scored, texts, tokenizer_of).result()
     return rows
 
 
 def _latencies(seconds):
     ms = {name: 1e3 * float(np.percentile(seconds, p)) for name, p in (("ms", 50), ("p95", 95), ("p99", 99))}
-    return {**ms, "per_second": {1: len(seconds) / sum(seconds)}}
+    return {**ms, "per_second": {"1": len(seconds) / sum(seconds)}}
 
 
 # The form that this process has open, and what closes it.
@@ -358,11 +357,11 @@ def _per_second(texts, language):
         with ThreadPoolExecutor(count) as clients:
             began = time.perf_counter()
             list(clients.map(lambda text: _form.translate(text, language), texts))
-            rates[count] = len(texts) / (time.perf_counter() - began)
+            rates[str(count)] = len(texts) / (time.perf_counter() - began)
     return rates
 
 
-def _scored(tests, tokenize):
+def _scored(tests, tokenizer_of):
     """The size of the form, and its scores on every text."""
     from keras_transformer.translation.evaluation import corpus_scores
 
@@ -370,7 +369,7 @@ def _scored(tests, tokenize):
     for name, pairs, language in tests:
         sources, references = zip(*pairs, strict=True)
         translations = _form.translate_all(list(sources), language)
-        row["texts"][name] = corpus_scores(translations, references, tokenize)._asdict()
+        row["texts"][name] = corpus_scores(translations, references, tokenizer_of(language))._asdict()
     return row
 
 
@@ -380,16 +379,21 @@ def _line(row):
     return f"{row['run']:30}{row['form']:18}{quality}{row['ms']:9.2f} ms{row['bytes'] / 1e6:8.2f} MB"
 
 
+# What does not change the weights that a training gives, beside its seed.
+_OF_NO_WEIGHT = {"seed", "data_dir", "cache_dir", "workers", "strategy", "jit_compile", "max_minutes"}
+_OF_NO_WEIGHT |= {"checkpoint_steps", "checkpoint_minutes"}
+
+
 def of_seeds(rows_of_runs: dict[str, list[dict[str, Any]]]) -> list[str]:
     """Lines about runs that differ in their seeds alone: mean and standard deviation of their BLEU, by form."""
     groups = {}
     for run in rows_of_runs:
         if "," not in run:
             flat = Run(run).config().flat()
-            fixed = [(name, repr(value)) for name, value in flat.items() if name not in CHANGEABLE | {"seed"}]
-            groups.setdefault(tuple(fixed), []).append(run)
+            fixed = [(name, repr(value)) for name, value in flat.items() if name not in _OF_NO_WEIGHT]
+            groups.setdefault(tuple(fixed), {})[flat["seed"]] = run
     lines = []
-    for runs in groups.values():
+    for runs in (list(group.values()) for group in groups.values()):
         for rows in zip(*(rows_of_runs[run] for run in runs), strict=True) if len(runs) > 1 else ():
             for name in rows[0]["texts"]:
                 scores = [row["texts"][name]["bleu"] for row in rows]
@@ -412,7 +416,8 @@ def as_markdown(rows: list[dict[str, Any]], command: Sequence[str | Path], seeds
             for text in row["texts"].values()
         ]
         times = [f"{row[name]:.2f}" for name in ("ms", "p95", "p99")]
-        rates = [f"{row['per_second'][count]:.1f}" if count in row["per_second"] else "-" for count in CLIENTS]
+        rates = [row["per_second"].get(str(count)) for count in CLIENTS]
+        rates = [f"{rate:.1f}" if rate else "-" for rate in rates]
         table.append([row["run"], row["form"], *scores, *times, *rates, f"{row['bytes'] / 1e6:.2f}"])
     scores = next(iter(rows[0]["texts"].values()))
     lines = ["# Quality, time and size", "", *(f"| {' | '.join(cells)} |" for cells in table), ""]

@@ -192,7 +192,7 @@ def run_of(request, name, pairs, flags):
     def train(folder):
         import train_keras
 
-        sizes = "--num-layers 2 --num-heads 2 --hidden-dim 64 --intermediate-dim 96 --dropout 0 --normalize-first"
+        sizes = "--num-layers 2 --num-heads 2 --hidden-dim 64 --intermediate-dim 96 --dropout 0"
         recipe = "--learning-rate 0.003 --warmup-steps 30 --tokens-per-batch 200"
         argv = [*flags(folder), *sizes.split(), *recipe.split(), "--run-dir", str(folder / "run")]
         with pytest.MonkeyPatch.context() as patch:

@@ -36,10 +36,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.ensemble and arguments.calibrate:
         raise ValueError("--calibrate writes into the run, and is for one model. Received: --ensemble, too.")
     inputs = arguments.source, arguments.reference, arguments.compare
-    metric = shlex.split(arguments.metric or "")
-    if metric and not shutil.which(metric[0]):
-        raise ValueError(f"--metric must be a command that can be started. Received: {arguments.metric!r}.")
-    check_outputs([arguments.output, arguments.log_probs], inputs, [arguments.run, *arguments.ensemble])
+    metric = _command(arguments.metric)
+    is_run = bool(arguments.compare) and Path(arguments.compare).is_dir()
+    runs = [arguments.run, *arguments.ensemble, *([arguments.compare] if is_run else [])]
+    check_outputs([arguments.output, arguments.log_probs], inputs, runs)
     translator = load(arguments)
     if arguments.source:
         texts = [read_parallel(arguments.source, arguments.reference)]
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         "--output": arguments.output,
         "--log-probs": arguments.log_probs,
         "--calibrate": arguments.calibrate,
-        "--compare FILE": arguments.compare and not Path(arguments.compare).is_dir(),
+        "--compare FILE": arguments.compare and not is_run,
     }
     received = [name for name, value in of_one.items() if value]
     if len(texts) > 1 and received:
@@ -64,25 +64,41 @@ def run(arguments: argparse.Namespace) -> int:
             f"The run has {len(texts)} test sets, and {', '.join(of_one)} are for one. Received: {received[0]}. Name "
             "the text with --source, --reference and --target-language."
         )
-    other = _other(arguments, texts)
+    other = None
+    if is_run:
+        other = load(argparse.Namespace(**{**vars(arguments), "run": arguments.compare, "ensemble": []}))
+    elif arguments.compare:
+        other = _translations(arguments.compare, texts[0])
     for text in texts:
         _score_text(arguments, translator, text, other, metric)
     return 0
 
 
-def _other(arguments, texts):
-    """The translator of --compare, or a list of translations, or None."""
-    if not arguments.compare:
-        return None
-    if Path(arguments.compare).is_dir():
-        return load(argparse.Namespace(**{**vars(arguments), "run": arguments.compare, "ensemble": []}))
+def _command(metric):
+    """The words of the command of --metric; none if there is none."""
+    if metric is None:
+        return []
+    try:
+        words = shlex.split(metric)
+    except ValueError:  # Quotation marks that are not closed.
+        words = []
+    if not words or not shutil.which(words[0]):
+        raise ValueError(
+            f"--metric must be a command that can be started, quoted as for a shell. Received: {metric!r}. Give the "
+            "path of a program, and of a file in this folder ./NAME."
+        )
+    return words
+
+
+def _translations(path, text):
+    """The translations of a text that a file has, as a list."""
     from keras_transformer.text.lines import read_lines
 
-    lines, pairs = read_lines(arguments.compare), list(texts[0].lines)
+    lines, pairs = read_lines(path), list(text.lines)
     if len(lines) != len(pairs):
         raise ValueError(
-            f"--compare needs one translation of each line of the text. Received: {arguments.compare} with "
-            f"{len(lines):,} lines, {texts[0].name} with {len(pairs):,}."
+            f"--compare needs one translation of each line of the text. Received: {path} with {len(lines):,} lines, "
+            f"{text.name} with {len(pairs):,}. Name the text that the file translates with --source and --reference."
         )
     return [line for line, pair in zip(lines, pairs, strict=True) if all(pair)]
 
@@ -114,14 +130,15 @@ def _score_text(arguments, translator, text, other, metric):
         write(arguments.output, texts)
     if arguments.log_probs:
         write(arguments.log_probs, map(row, translator.score(sources, references, text.target_language)))
-    tokenize = arguments.bleu_tokenize or Run(arguments.run).config().data.sacrebleu_tokenizer()
+    data = Run(arguments.run).config().data
+    tokenize = arguments.bleu_tokenize or data.sacrebleu_tokenizer(text.target_language)
     print(f"{text}, {len(sources):,} {text.unit}:\n{corpus_scores(texts, references, tokenize)}")
     print(checks(sources, texts))
     if other is not None:
         others = other if isinstance(other, list) else translated(other, text).hypotheses
         print(f"{arguments.compare}:\n{corpus_scores(others, references, tokenize)}")
         for name, test in paired_tests(texts, others, references, tokenize).items():
-            print(f"difference of {name}: {test.difference:+.2f}  (paired bootstrap test, p = {test.p_value:.3f})")
+            print(f"difference of {name}: {test.difference:+.2f}  (approximate randomization, p = {test.p_value:.3f})")
     if metric:
         print(f"{arguments.metric}:\n{_measured(metric, sources, texts, references)}")
     if arguments.calibrate:
@@ -138,11 +155,12 @@ def _measured(command, *texts):
         paths = [Path(folder, name) for name in ("sources", "translations", "references")]
         for path, lines in zip(paths, texts, strict=True):
             path.write_text("".join(f"{' '.join(line.split())}\n" for line in lines), encoding="utf-8")
-        found = subprocess.run([*command, *map(str, paths)], capture_output=True, text=True)
+        text = {"encoding": "utf-8", "errors": "replace"}
+        found = subprocess.run([*command, *map(str, paths)], stdin=subprocess.DEVNULL, capture_output=True, **text)
     if found.returncode:
         raise ValueError(
-            f"--metric must end with status 0. Received: {found.returncode} of {shlex.join(command)}. It said: "
-            f"{found.stderr.strip()[-500:]}"
+            f"The command of --metric must end with status 0. Received: {found.returncode} of {shlex.join(command)}. "
+            f"It said: {' '.join(found.stderr.split())[-500:]}"
         )
     return found.stdout.rstrip("\n")
 

@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     common.check_outputs([arguments.output], inputs, runs)
     if arguments.format in ("document", "html", "xml"):
         return _translate_document(arguments)
-    has_accelerators = arguments.format == "messages"
+    split = split_accelerator if arguments.format == "messages" else lambda text: (text, "")
     name = arguments.input or "standard input"
     problems, count = Problems(name), 0
     with open_input(arguments.input) as file, contextlib.ExitStack() as stack:
@@ -51,9 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         # disable=None: tqdm shows no bar unless standard error is a terminal.
         progress = stack.enter_context(tqdm(unit=" lines", disable=True if file.isatty() else None))
         for chunk in _typed() if file.isatty() else lines(file, name):
-            texts = [line.text for line in chunk]
-            if has_accelerators:
-                texts, accelerators = zip(*map(split_accelerator, texts), strict=True)
+            texts, accelerators = zip(*(split(line.text) for line in chunk), strict=True)
             translations = translator.translate(
                 list(texts),
                 num_hypotheses=arguments.num_hypotheses,
@@ -62,13 +60,11 @@ def run(arguments: argparse.Namespace) -> int:
                 return_confidence=arguments.confidence,
                 prefixes=[arguments.prefix] * len(chunk) if arguments.prefix else None,
             )
-            for number, (line, hypotheses) in enumerate(zip(chunk, translations, strict=True)):
+            for line, accelerator, hypotheses in zip(chunk, accelerators, translations, strict=True):
                 hypotheses = hypotheses if arguments.num_hypotheses > 1 else [hypotheses]
-                if has_accelerators:
-                    mark = accelerators[number]
-                    hypotheses = [one._replace(text=with_accelerator(one.text, mark)) for one in hypotheses]
                 for hypothesis in hypotheses:
-                    print(_row(hypothesis, arguments), file=output)
+                    marked = hypothesis._replace(text=with_accelerator(hypothesis.text, accelerator))
+                    print(_row(marked, arguments), file=output)
                 count += 1
                 problems.add_line(count, line, hypotheses[0], translator.codec.max_source_length)
             output.flush()

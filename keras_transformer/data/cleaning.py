@@ -37,6 +37,7 @@ SCRIPTS = {
     **dict.fromkeys(("be", "bg", "kk", "ky", "mk", "mn", "ru", "tg", "uk"), "Cyrillic"),
     **dict.fromkeys(("ar", "fa", "ps", "sd", "ug", "ur"), "Arabic"),
     **dict.fromkeys(("hi", "mr", "ne", "sa"), "Devanagari"),
+    **dict.fromkeys(("bo", "dz"), "Tibetan"),
     **{"am": "Ethiopic", "as": "Bengali", "bn": "Bengali", "el": "Greek", "gu": "Gujarati", "he": "Hebrew"},
     **{"hy": "Armenian", "ka": "Georgian", "km": "Khmer", "kn": "Kannada", "ko": "Hangul", "lo": "Lao"},
     **{"ml": "Malayalam", "my": "Myanmar", "or": "Oriya", "pa": "Gurmukhi", "si": "Sinhala", "ta": "Tamil"},
@@ -45,8 +46,12 @@ SCRIPTS = {
 # Languages that are written in more than one script.
 ANY_SCRIPT = {"az", "bs", "ku", "sh", "sr", "tt", "uz"}
 
-_WORDS_TO_COMPARE = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]|\p{L}+|\p{N}+")
-_SPACES, _LETTERS, _PARTS = map(regex.compile, (r"\s+", r"\p{L}", r"[\p{L}\p{N}]+"))
+# A character of Chinese and Japanese is a word, also beside a Latin one.
+_WORDS_TO_COMPARE = regex.compile(
+    r"(?V1)[\p{Han}\p{Hiragana}\p{Katakana}ー]|[\p{L}\p{M}--[\p{Han}\p{Hiragana}\p{Katakana}ー]]+|\p{N}+"
+)
+# Vowel signs are letters.
+_SPACES, _LETTERS, _PARTS = map(regex.compile, (r"\s+", r"[\p{L}\p{M}]", r"[\p{L}\p{M}\p{N}]+"))
 # Without the punctuation around them. What is inside is often what a translation changes: "PDF version", "PDF-Version".
 _WORDS = regex.compile(r"[\p{L}\p{N}](?:\S*[\p{L}\p{N}])?")
 

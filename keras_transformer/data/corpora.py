@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from keras_transformer.data.libreoffice import libreoffice, paragraphs
 from keras_transformer.data.phrasebook import phrasebook
-from keras_transformer.text.accelerators import split_accelerator
 from keras_transformer.text.lines import DataError, read_bytes, stream_lines
 
 # Raw text of Multi30k, task 1 (Elliott et al., 2016, "Multi30K: Multilingual English-German Image Descriptions").
@@ -35,8 +34,8 @@ class ParallelText:
         direction: of a model of several directions, such as `"en-de"`. Defaults to None.
         method: the method of a `Translator` that translates its sources: `"translate"`, `"translate_text"` or
             `"translate_html"`. Defaults to `"translate"`.
-        segments: a function from a target to a dict of the strings that are scored, for whole texts. Defaults to None:
-            each target is scored.
+        segments: for whole texts, a function that takes a source, a target or a translation, and returns a dict of the
+            strings that are scored. Those of one key belong together. Defaults to None: each target is scored.
 
     Attributes:
         lines, name, weight, direction, method, segments: see above.
@@ -51,7 +50,7 @@ class ParallelText:
         weight: float = 1.0,
         direction: str | None = None,
         method: str = "translate",
-        segments: Callable[[str], dict] | None = None,
+        segments: Callable[[str], dict[Any, str]] | None = None,
     ):
         self.lines, self.name, self.weight, self.direction = lines, name, weight, direction
         self.method, self.segments = method, segments
@@ -156,7 +155,7 @@ def load_corpus(data: Any) -> Corpus:
     """Reads the corpus that a `keras_transformer.training.sections.DataConfig` names.
 
     Raises:
-        DataError: see `read_parallel` and `multi30k`.
+        DataError: see `read_parallel`, `multi30k` and `libreoffice`.
     """
     general = {}
     for name in ("general", "general_test"):
@@ -264,15 +263,14 @@ def _multi30k(data, source, target):
 
 
 def _libreoffice(data, source, target):
+    read = libreoffice(data.data_dir, source, target)
+
     def text(name, **kwargs):
         return ParallelText(getattr(read, name), f"libreoffice {name.replace('_', ' ')}", **kwargs)
 
-    read = libreoffice(data.data_dir, source, target)
-    pages = text("pages", method="translate_text", segments=lambda text: dict(enumerate(text.split("\n\n"))))
+    pages = text("pages", method="translate_text", segments=lambda page: dict(enumerate(page.split("\n\n"))))
     html = text("html", method="translate_html", segments=paragraphs)
-    messages = text("test_messages")
-    messages.lines = [tuple(split_accelerator(side)[0] for side in pair) for pair in messages.lines]
-    tests = [text("sentences"), messages, pages, html]
+    tests = [text("sentences"), text("test_messages"), pages, html]
     return Corpus([text("help"), text("messages")], [text("validation")], tests)
 
 

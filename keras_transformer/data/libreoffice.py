@@ -1,8 +1,9 @@
 """LibreOffice's help and messages: text that people translated, as sentences, as whole pages and as HTML.
 
-Debian packages them in 33 languages beside English, under the MPL-2.0. Every paragraph of the help has an id, which is
+Debian packages them in 33 languages besides English, under the MPL-2.0. Every paragraph of the help has an id, which is
 the same in all languages, so nothing is aligned by guessing. The splits are made by page: a test page is as new to a
-model as somebody else's text about the same subject. What a test page has in common with others leaves the training.
+model as somebody else's text about the same subject. Training pairs whose sources are nearly those of the test are
+removed.
 """
 
 import hashlib
@@ -27,14 +28,15 @@ from keras_transformer.text.lines import DataError
 
 logger = logging.getLogger(__name__)
 
-# What is held out. Pages and messages are drawn by a hash of their names: the same ones for every language and version.
-TEST_PAGES, VALIDATION_PAGES, TEST_MESSAGES = 100, 60, 1000
+# What is held out. Pages are drawn by a hash of their names, and a share of the messages by one of their English text:
+# the same ones for every language and version.
+TEST_PAGES, VALIDATION_PAGES, TEST_MESSAGES = 100, 60, 0.05
 
 # The languages of Debian 12.
 LANGUAGES = (
-    "ca cs da de dz el en en-gb es et eu fi fr gl hi hu id it ja km ko nl om pl pt pt-br ru sk sl sv tr vi zh-cn"
+    *("ca", "cs", "da", "de", "dz", "el", "en", "en-gb", "es", "et", "eu", "fi", "fr", "gl", "hi", "hu", "id", "it"),
+    *("ja", "km", "ko", "nl", "om", "pl", "pt", "pt-br", "ru", "sk", "sl", "sv", "tr", "vi", "zh-cn", "zh-tw"),
 )
-LANGUAGES = tuple(f"{LANGUAGES} zh-tw".split())
 
 # One program writes all pages, so patterns can read them: no paragraph is in another one.
 _PARAGRAPH = re.compile(r'<(p|h[1-6])\b[^>]*?\sid="([^"]+)"[^>]*>(.*?)</\1>', re.DOTALL)
@@ -48,6 +50,9 @@ _PAGE = re.compile(r"(?:\./)?usr/share/libreoffice/help/[^/]+/text/(.+\.html)")
 _MESSAGES = re.compile(r"(?:\./)?usr/lib/libreoffice/program/resource/[^/]+/LC_MESSAGES/(.+\.mo)")
 
 
+Pairs = list[tuple[str, str]]
+
+
 class LibreOffice(NamedTuple):
     """The texts of two languages: lists of (source, target).
 
@@ -56,16 +61,18 @@ class LibreOffice(NamedTuple):
             accelerators, see `keras_transformer.text.accelerators`.
         validation: sentences of other pages.
         sentences, pages, html: to test with: other pages again, as sentences, as text, and as they are.
-        test_messages: other messages, with these marks.
+        test_messages: other messages, without these marks.
+        marked_messages: the same with their marks.
     """
 
-    help: list
-    messages: list
-    validation: list
-    sentences: list
-    pages: list
-    html: list
-    test_messages: list
+    help: Pairs
+    messages: Pairs
+    validation: Pairs
+    sentences: Pairs
+    pages: Pairs
+    html: Pairs
+    test_messages: Pairs
+    marked_messages: Pairs
 
 
 def libreoffice(data_dir: str | Path | None = None, source: str = "en", target: str = "de") -> LibreOffice:
@@ -82,19 +89,24 @@ def libreoffice(data_dir: str | Path | None = None, source: str = "en", target: 
     """
     codes = [code.lower().replace("_", "-").removesuffix("-us") for code in (source, target)]
     if codes[0] == codes[1]:
-        raise DataError(f"Source and target must be two languages. Received: {source}, {target}.")
+        raise DataError(
+            f"Source and target must be two languages. Received: {source}, {target}. Choose one of them with "
+            "--source-language or --target-language."
+        )
     folder = Path(data_dir) if data_dir else _downloaded(*codes)
-    help = [_read(folder, "help", code, _PAGE) for code in codes]
+    helps = [_read(folder, "help", code, _PAGE) for code in codes]
     messages = [None if code == "en" else _read(folder, "l10n", code, _MESSAGES) for code in codes]
-    for package in filter(None, [*help, *messages]):
-        if package.version != help[0].version:
+    first = helps[0]
+    for package in filter(None, [*helps, *messages]):
+        if package.version != first.version:
             raise DataError(
                 "The packages must be of one version, whose texts belong together. Received: "
-                f"{help[0].path} of version {help[0].version}, {package.path} of version {package.version}."
+                f"{first.path} of version {first.version}, {package.path} of version {package.version}. Get all of "
+                "them again, from one release of Debian."
             )
-    logger.info(f"libreoffice {help[0].version}, from {folder}")
-    pages, catalogs = [package.files for package in help], [package and package.files for package in messages]
-    return _split(*pages, _messages(catalogs), Cleaner(*(code.split("-")[0] for code in codes)), codes)
+    logger.info(f"libreoffice {first.version}, from {folder}")
+    pages, catalogs = [package.files for package in helps], [package and package.files for package in messages]
+    return _split(*pages, _messages(catalogs), Cleaner(*codes), codes)
 
 
 def _split(source_pages, target_pages, messages, cleaner, codes):
@@ -117,21 +129,27 @@ def _split(source_pages, target_pages, messages, cleaner, codes):
         pairs = dict.fromkeys(pair for name in names for pair in texts[name])
         return list(dict.fromkeys(itertools.chain.from_iterable(_sentences(*pair, *codes) for pair in pairs)))
 
-    marked = {tuple(split_accelerator(side)[0] for side in pair): pair for pair in reversed(messages)}
-    messages = list(reversed(marked))
-
-    def translated(pairs):
+    def clean(pairs):
         return [pair for pair in pairs if cleaner.reason(0, *pair) is None]
 
-    tests = [translated(pairs) for pairs in (sentences_of(test), messages[:TEST_MESSAGES])]
+    marked = [{}, {}]  # Messages to train and to test with: by the pair without marks, the first one with marks.
+    for english, pair in messages:
+        marked[_drawn_as_a_part(english)].setdefault(tuple(split_accelerator(side)[0] for side in pair), pair)
+    test_sentences, test_messages = clean(sentences_of(test)), clean(marked[True])
     pages = [tuple("\n\n".join(side) for side in zip(*pairs, strict=True)) for name in test if (pairs := texts[name])]
-    held_out = [*itertools.chain.from_iterable(tests), *(pair for name in test for pair in texts[name])]
-    held = translated(_without_near("validation", sentences_of(validation), held_out))
-    held_out += held
-    help = _without_near("help", sentences_of(train), held_out)
-    more = _without_near("messages", messages[TEST_MESSAGES:], held_out)
-    html = [tuple(side[name].decode() for side in (source_pages, target_pages)) for name in test]
-    return LibreOffice(help, more, held, tests[0], pages, html, [marked[pair] for pair in tests[1]])
+    held_out = [*test_sentences, *test_messages, *(pair for name in test for pair in texts[name])]
+    validation_sentences = clean(_without_near("validation", sentences_of(validation), held_out))
+    held_out += validation_sentences
+    return LibreOffice(
+        help=_without_near("help", sentences_of(train), held_out),
+        messages=_without_near("messages", list(marked[False]), held_out),
+        validation=validation_sentences,
+        sentences=test_sentences,
+        pages=pages,
+        html=[tuple(side[name].decode() for side in (source_pages, target_pages)) for name in test],
+        test_messages=test_messages,
+        marked_messages=[marked[True][pair] for pair in test_messages],
+    )
 
 
 def _without_near(name, pairs, held_out):
@@ -178,7 +196,7 @@ def _sentences(source, target, source_language, target_language):
 
 
 def _messages(catalogs):
-    """Pairs of messages, one for each line; `None` instead of a catalog is English, the language of their keys."""
+    """Messages as (English text, pair), one for each line; `None` instead of a catalog is English."""
     names = [catalog.keys() for catalog in catalogs if catalog is not None]
     pairs = []
     for name in sorted(set.intersection(*map(set, names))):
@@ -190,13 +208,19 @@ def _messages(catalogs):
                 lines = [text.split("\n") for text in texts]
                 if len(lines[0]) != len(lines[1]):
                     lines = [[" ".join(side)] for side in lines]
-                pairs += [(f"{name} {key}", *pair) for pair in zip(*lines, strict=True) if all(map(str.strip, pair))]
-    pairs.sort(key=lambda pair: _drawn(pair[0]))
-    return list(dict.fromkeys(tuple(" ".join(side.split()) for side in pair[1:]) for pair in pairs))
+                english = key.split("\x04")[-1]  # Before it stands the context.
+                found = [tuple(" ".join(side.split()) for side in pair) for pair in zip(*lines, strict=True)]
+                pairs += [(english, pair) for pair in found if all(pair)]
+    return sorted(pairs, key=lambda pair: (_drawn(pair[0]), pair))
 
 
 def _drawn(name):
     return hashlib.sha256(name.encode()).digest()
+
+
+def _drawn_as_a_part(english):
+    """Whether a message is one to test with."""
+    return int.from_bytes(_drawn(english)[:4]) < TEST_MESSAGES * 2**32
 
 
 # Packages.
@@ -213,9 +237,10 @@ def _read(folder, kind, code, wanted):
     name = _package(kind, code)
     found = sorted(folder.glob(f"{name}_*.deb"))
     if len(found) != 1:
+        get = f"Get it with apt-get download {name}, or from https://packages.debian.org/{name}.{_known(code)}"
         raise DataError(
             f"{folder} must be a folder with one package of each kind. Received: {len(found) or 'no'} {name}_*.deb. "
-            f"Get it with apt-get download {name}, or from https://packages.debian.org/{name}.{_known(code)}"
+            + (f"Keep one of them: {', '.join(path.name for path in found)}." if found else get)
         )
     version, files = read_package(found[0], wanted)
     if not files:
@@ -245,6 +270,8 @@ def read_package(path: Path, wanted: re.Pattern) -> tuple[str, dict[str, bytes]]
             raise ValueError("it is no archive")
         while place < len(data):  # Each member of the archive has a header of 60 bytes.
             name, size = data[place : place + 16].decode().strip(" /"), int(data[place + 48 : place + 58])
+            if name.endswith(".zst"):
+                raise ValueError(f"{name} is compressed with zstd, as in Ubuntu, which Python 3.11 cannot read")
             members[name.split(".")[0]] = io.BytesIO(data[place + 60 : place + 60 + size])
             if place + 60 + size > len(data):
                 raise ValueError("it is cut off")
@@ -262,7 +289,7 @@ def read_package(path: Path, wanted: re.Pattern) -> tuple[str, dict[str, bytes]]
     except Exception as error:
         raise DataError(
             f"{path} must be one of Debian's packages, unchanged. Received another file: "
-            f"{' '.join(str(error).split())}. Get it again."
+            f"{' '.join(str(error).split())}. Get it from https://packages.debian.org."
         ) from error
 
 
@@ -284,11 +311,17 @@ def _downloaded(*codes):
         raise DataError(f"The packages are downloaded with apt-get, which this machine does not have. {by_hand}")
 
     def download(folder):
-        found = subprocess.run(["apt-get", "download", *names], cwd=folder, capture_output=True, text=True)
+        command, text = ["apt-get", "download", *names], {"encoding": "utf-8", "errors": "replace"}
+        # `close_fds`: the command inherits the lock of the cache; see `cached_folder`.
+        found = subprocess.run(
+            command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, close_fds=False, **text
+        )
         if found.returncode:
             said = " ".join(found.stderr.split()) or f"status {found.returncode}"
             raise DataError(
                 f"apt-get could not download: {said}. Run apt-get update as root. {by_hand}{_known(*codes)}"
             )
+        for path in folder.glob("*.deb"):
+            read_package(path, _PAGE)  # A damaged one would stay in the cache.
 
-    return cached_folder(cache_folder("libreoffice", "-".join(codes)), download)
+    return cached_folder(cache_folder("libreoffice", "-".join(sorted(codes))), download)

@@ -1,7 +1,7 @@
 """Accelerators of messages: the letter that is pressed with Alt, marked as in "_Open" and "E~xit".
 
 A translation needs one of its own: "Ö_ffnen" or "_Öffnen". A model cannot know which letters are free, and people
-forget the mark in one of fifteen translations of LibreOffice. So it is taken out of the source and put into the
+forget the mark in one in fifteen translations of LibreOffice. So it is taken out of the source and put into the
 translation by a rule.
 """
 
@@ -9,16 +9,18 @@ import re
 
 from keras_transformer.text.placeholders import kept_pieces
 
-_MARK = re.compile(r"[_~](?=[^\W_])")
+_MARK = re.compile(r"(?<![_~])[_~](?=[^\W_])")
 # A letter that has a key of its own: not those of Chinese, Japanese and Korean. And the beginning of a word.
 _LETTER, _FIRST = "[^\\W\\d_\u1100-\u11ff\u2e80-\U0003ffff]", r"(?<![^\W_])"
 _IDENTIFIER = re.compile(r"[A-Z0-9][_~][A-Z0-9]")
+_END = re.compile(r"[\s.…:：。]*$")
 
 
 def split_accelerator(text: str) -> tuple[str, str]:
     """A message without the mark of its accelerator, and the mark with its letter.
 
     A message with several marks, or with a name such as `MAX_SIZE`, stays as it is. Marks in placeholders do not count.
+    A name such as `file_name` cannot be told from a message such as "Ein_fügen".
 
     Example:
         >>> split_accelerator("Save _as %FILE_NAME"), split_accelerator("MAX_SIZE")
@@ -37,7 +39,7 @@ def split_accelerator(text: str) -> tuple[str, str]:
 def with_accelerator(text: str, accelerator: str) -> str:
     """A translation with the mark of the source: at a word that begins with its letter, at the letter, or at any one.
 
-    Where no letter can be pressed, as in Chinese, the letter of the source stands in brackets at the end.
+    Where no letter can be pressed, as in Chinese, the letter of the source stands in brackets before the final dots.
 
     Args:
         text: a string.
@@ -57,4 +59,4 @@ def with_accelerator(text: str, accelerator: str) -> str:
             if match := re.search(pattern, pieces[i]):
                 pieces[i] = pieces[i][: match.start()] + mark + pieces[i][match.start() :]
                 return "".join(pieces)
-    return f"{text}({accelerator.upper()})"
+    return _END.sub(lambda end: f"({accelerator.upper()}){end[0]}", text, count=1)

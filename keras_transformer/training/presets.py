@@ -2,8 +2,7 @@
 
 # Sizes: `base` and `big` are those of the paper (table 3), `tiny` is common for Multi30k. The mobile ones are students:
 # translating runs the encoder once and the decoder for every token, so a shallow decoder saves most of the time
-# ("Deep Encoder, Shallow Decoder", Kasai et al., 2021). They are pre-norm: a deep post-norm encoder learns
-# slowly at first ("Learning Deep Transformer Models for Machine Translation", Wang et al., 2019).
+# ("Deep Encoder, Shallow Decoder", Kasai et al., 2021).
 PRESETS = {
     "tiny": {"num_layers": 4, "num_heads": 4, "hidden_dim": 128, "intermediate_dim": 256, "dropout": 0.3},
     "small": {"num_layers": 6, "num_heads": 4, "hidden_dim": 256, "intermediate_dim": 1024, "dropout": 0.2},
@@ -11,11 +10,11 @@ PRESETS = {
     "big": {"num_layers": 6, "num_heads": 16, "hidden_dim": 1024, "intermediate_dim": 4096, "dropout": 0.3},
     "mobile": {
         **{"num_layers": 6, "num_decoder_layers": 2, "num_heads": 4},
-        **{"hidden_dim": 128, "intermediate_dim": 256, "dropout": 0.1, "normalize_first": True},
+        **{"hidden_dim": 128, "intermediate_dim": 256, "dropout": 0.1},
     },
     "mobile-base": {
         **{"num_layers": 6, "num_decoder_layers": 2, "num_heads": 8},
-        **{"hidden_dim": 256, "intermediate_dim": 1024, "dropout": 0.1, "normalize_first": True},
+        **{"hidden_dim": 256, "intermediate_dim": 1024, "dropout": 0.1},
     },
 }
 

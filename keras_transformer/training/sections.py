@@ -36,7 +36,7 @@ OWN_FILES = ("train", "val", "test")
 CLEANING = "source_language", "target_language", "max_characters", "max_character_ratio", "identify_languages"
 
 # Languages that are written without spaces. sacreBLEU's tokenizer of Japanese needs another package.
-WITHOUT_SPACES = {"ja", "km", "lo", "my", "th"}
+WITHOUT_SPACES = {"bo", "dz", "ja", "km", "lo", "my", "th"}
 
 # Numbers of layers, separated by commas.
 LAYERS = Rule(lambda value: re.fullmatch(r"(\d+(,\d+)*)?", value), "numbers separated by commas, such as 0,2")
@@ -109,7 +109,7 @@ class ModelConfig(Settings):
     dropout: float = setting(0.1, "rate in [0, 1) on embeddings and on every sublayer's output", RATE)
     attention_dropout: float = setting(0.0, "rate in [0, 1) on the attention scores", RATE)
     activation: str = setting("relu", "any Keras activation, for the feed-forward sublayers")
-    normalize_first: bool = setting(False, "pre-norm instead of the paper's post-norm")
+    normalize_first: bool = setting(True, "pre-norm, which learns faster than the paper's post-norm")
     layer_norm_epsilon: float = setting(1e-6, "added to the variance in layer normalisation", POSITIVE)
     tie_embeddings: str = setting(
         "all",
@@ -214,13 +214,16 @@ class DataConfig(Settings):
         sources = {direction.split("-")[0] for direction in self.all_directions()} or {self.source_language}
         return sources.pop() if len(sources) == 1 else None
 
-    def sacrebleu_tokenizer(self) -> str:
-        """sacreBLEU's tokenizer for this text: tokenised text must not be split again, text without spaces must be."""
+    def sacrebleu_tokenizer(self, target_language: str | None = None) -> str:
+        """sacreBLEU's tokenizer for text in a language, by default that of this text: the first target.
+
+        Tokenised text must not be split again; text without spaces must be.
+        """
         if self.bleu_tokenize or self.variant == "lc.norm.tok":
             return self.bleu_tokenize or "none"
-        targets = {re.split("[-_]", code.lower())[0] for code in self.target_languages() or [self.target_language]}
-        # Of several directions, all have one tokenizer.
-        return "zh" if targets == {"zh"} else "char" if targets and targets <= WITHOUT_SPACES else "13a"
+        language = target_language or next(iter(self.target_languages()), self.target_language) or ""
+        language = re.split("[-_]", language.lower())[0]
+        return "zh" if language == "zh" else "char" if language in WITHOUT_SPACES else "13a"
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from keras_transformer.text.placeholders import kept_pieces
 
-# The same words four times and more.
-_LOOP = re.compile(r"([^\W\d_].{1,40}?)(?:[\s,.;]*\1){3,}")
+# The same words four times and more. In scripts from Thai on, which have no spaces, they begin and end anywhere.
+_LOOP = re.compile("(?<![^\\W\u0e00-\U0003ffff])([^\\W\\d_].{1,40}?)(?:[\\s,.;]*\\1){3,}(?![^\\W\u0e00-\U0003ffff])")
 _NUMBER, _LETTERS = re.compile(r"\d+"), re.compile(r"[^\W\d_]+")
 
 
@@ -17,11 +17,12 @@ class Checks(NamedTuple):
 
     Attributes:
         texts: all of them.
-        numbers, numbers_kept: runs of digits in the sources, and those that the translations have.
+        numbers, numbers_kept: runs of digits in the sources, and those that the translations have; without those of
+            `parts`.
         parts, parts_kept: the same for what must not change; see `keras_transformer.text.placeholders`.
         copies: translations that are their source, of three words and more.
         loops: those that say something four times in a row, which their sources do not.
-        lengths: those that are over three times as long as their source, or the reverse, by 20 characters and more.
+        lengths: those that have more than three times as many characters as their source, and 20; or the reverse.
         length_ratio: characters of all translations by those of all sources.
     """
 
@@ -59,14 +60,16 @@ def checks(sources: Sequence[str], translations: Sequence[str]) -> Checks:
     """
     counts, pairs = Counter(), list(zip(sources, translations, strict=True))
     for source, translation in pairs:
-        for name, found in (("numbers", _NUMBER.findall), ("parts", lambda text: kept_pieces(text)[1::2])):
-            wanted, here = Counter(found(source)), Counter(found(translation))
-            counts[name] += wanted.total()
-            counts[f"{name}_kept"] += (wanted & here).total()
+        pieces = kept_pieces(source), kept_pieces(translation)
+        parts = [side[1::2] for side in pieces]
+        numbers = [_NUMBER.findall(" ".join(side[::2])) for side in pieces]
+        for name, (wanted, here) in (("numbers", numbers), ("parts", parts)):
+            counts[name] += len(wanted)
+            counts[f"{name}_kept"] += (Counter(wanted) & Counter(here)).total()
         counts["copies"] += source == translation and len(_LETTERS.findall(source)) > 2
         counts["loops"] += bool(_LOOP.search(translation)) and not _LOOP.search(source)
         short, long = sorted((len(source), len(translation)))
         counts["lengths"] += long > 3 * short + 20
     lengths = [sum(map(len, side)) for side in (sources, translations)]
-    named = {name: int(counts[name]) for name in Checks._fields[1:-1]}
+    named = {name: counts[name] for name in Checks._fields[1:-1]}
     return Checks(len(pairs), **named, length_ratio=lengths[1] / max(1, lengths[0]))

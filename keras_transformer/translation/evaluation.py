@@ -1,4 +1,4 @@
-"""What translations are worth by sacreBLEU, and what a trained run is worth: its test sets, confidences, examples.
+"""Scores translations with sacreBLEU, and a trained run: its test sets, confidences, examples.
 
 Reference: "A Call for Clarity in Reporting BLEU Scores" (Post, 2018), for the signatures of scores.
 """
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from keras_transformer.text.confidence import CalibrationError
+from keras_transformer.text.lines import DataError
 from keras_transformer.translation import learning
 from keras_transformer.translation.checks import checks
 
@@ -52,13 +53,15 @@ def corpus_scores(hypotheses: Sequence[str], references: Sequence[str], tokenize
         100.00000000000004
     """
     hypotheses, references = _checked(hypotheses, references)
-    signatures, found = _sampled([("", hypotheses)], references, tokenize)
-    scores = ((float(one.score), float(one.ci), str(signatures[name])) for name, (one,) in found.items())
+    # sacreBLEU's intervals of one system alone are an error if a sample has no match at all.
+    signatures, found = _sampled([("", hypotheses)], references, tokenize, "bs")
+    of_both = zip(found.values(), signatures, strict=True)
+    scores = ((float(one.score), float(one.ci), str(signature)) for (one,), signature in of_both)
     return CorpusScores(*itertools.chain.from_iterable(scores))
 
 
 class PairedTest(NamedTuple):
-    """How much better the first of two systems is, and the probability of such a difference between equal ones."""
+    """How much better the first of two systems is, and how probable so large a difference is between equal ones."""
 
     difference: float
     p_value: float
@@ -67,7 +70,10 @@ class PairedTest(NamedTuple):
 def paired_tests(
     hypotheses: Sequence[str], others: Sequence[str], references: Sequence[str], tokenize: str = "13a"
 ) -> dict[str, PairedTest]:
-    """Compares the translations of two systems by sacreBLEU's paired bootstrap test.
+    """Compares the translations of two systems by sacreBLEU's approximate randomization test.
+
+    The test exchanges the two translations of random sentences, and counts how often the difference is larger. It is
+    two-sided ("On Some Pitfalls in Automatic Evaluation and Significance Testing for MT", Riezler and Maxwell, 2005).
 
     Args:
         hypotheses, others: translations of the same sentences by the two systems.
@@ -83,24 +89,29 @@ def paired_tests(
     """
     hypotheses, references = _checked(hypotheses, references)
     others, _ = _checked(others, references)
-    if others == hypotheses:  # sacreBLEU's probability would be the smallest one.
-        return dict.fromkeys(("BLEU", "chrF"), PairedTest(0.0, 1.0))
-    _, found = _sampled([("others", others), ("hypotheses", hypotheses)], references, tokenize)
-    tests = (PairedTest(float(new.score - old.score), new.p_value) for old, new in found.values())
-    return dict(zip(("BLEU", "chrF"), tests, strict=True))
+    _, found = _sampled([("others", others), ("hypotheses", hypotheses)], references, tokenize, "ar")
+    tests = {}
+    for name, (old, new) in found.items():
+        difference = float(new.score - old.score)
+        # Of no difference, sacreBLEU's probability is the smallest one: no exchange makes a smaller one.
+        tests[name] = PairedTest(difference, new.p_value if difference else 1.0)
+    return tests
 
 
-def _sampled(systems, references, tokenize):
-    """The signatures of BLEU and chrF, and for each of them the results of the systems."""
+def _sampled(systems, references, tokenize, kind):
+    """The signatures of BLEU and chrF, and for each of them the results of the systems.
+
+    `kind` is "bs" for intervals, and "ar" for the probability of the difference between two systems.
+    """
     import sacrebleu
-    from sacrebleu.significance import PairedTest
+    from sacrebleu import significance
 
     # Without `force`, sacreBLEU warns of tokenised text.
     metrics = {"BLEU": sacrebleu.BLEU(tokenize=tokenize, force=tokenize == "none"), "chrF": sacrebleu.CHRF()}
     resamples = max(2, min(RESAMPLES, _MOST_RESAMPLED // len(references)))
-    # Also for one system: the intervals of `corpus_score` are an error if a sample has no match at all.
-    signatures, found = PairedTest(systems, metrics, [references], "bs", resamples)()
-    return signatures, {name: results for name, results in found.items() if name != "System"}
+    signatures, found = significance.PairedTest(systems, metrics, [references], kind, resamples)()
+    found.pop("System")
+    return signatures.values(), dict(zip(metrics, found.values(), strict=True))
 
 
 def _checked(hypotheses, references):
@@ -141,13 +152,18 @@ def translated(translator: Any, text: Any) -> Translated:
             source, hypothesis, reference = map(text.segments, texts)
             keys = [key for key in source if source[key] and reference.get(key) not in (None, "", source[key])]
             rows += [(source[key], hypothesis.get(key, ""), reference[key]) for key in keys]
+    if not rows:
+        raise DataError(
+            f"Some text must differ in the two languages. Received: {text}, which is the same. Choose others."
+        )
     return Translated(*map(list, zip(*rows, strict=True)), [])
 
 
 def score(translator: Any, text: Any, config: Any, title: str | None = None) -> CorpusScores:
     """sacreBLEU of a `ParallelText`; printed under `title`, with the `checks` of its translations."""
     found = translated(translator, text)
-    corpus_score = corpus_scores(found.hypotheses, found.references, config.data.sacrebleu_tokenizer())
+    tokenizer = config.data.sacrebleu_tokenizer(text.target_language)
+    corpus_score = corpus_scores(found.hypotheses, found.references, tokenizer)
     if title:
         cut = sum(result.truncated for result in found.results)
         note = f", {cut:,} of them cut at {translator.codec.max_source_length} tokens" if cut else ""
@@ -213,7 +229,7 @@ def show_table(results: dict, corpus: Any) -> None:
         of_columns = [results.get(f"{name}{key}", {}) for key in columns.values()]
         row = [cell.get("texts", {}).get(str(text), cell) for cell in of_columns]
         _print_row(str(text), row)
-    if len(corpus.test) > 1:
+    if corpus.test[0].direction:  # Other texts are of several kinds, whose mean says nothing.
         _print_row("mean of these", [results.get(key, {}) for key in columns.values()])
     for name, cell in results.get("validation", {}).get("texts", {}).items():
         _print_row(name, [{}, cell][-len(columns) :])

@@ -99,7 +99,7 @@ def packages(code, version="4:7.4.7", pages=PAGES):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A folder with the packages of English and German; the sizes of the tests are small."""
-    for name, value in (("TEST_PAGES", 4), ("VALIDATION_PAGES", 3), ("TEST_MESSAGES", 5)):
+    for name, value in (("TEST_PAGES", 4), ("VALIDATION_PAGES", 3), ("TEST_MESSAGES", 0.25)):
         monkeypatch.setattr(module, name, value)
     folder = tmp_path / "packages"
     folder.mkdir()
@@ -117,7 +117,8 @@ def test_paragraphs_of_a_page():
 
 def test_texts_are_aligned_by_their_ids(folder):
     read = libreoffice(folder)
-    assert [len(texts) for texts in (read.pages, read.html, read.test_messages)] == [4, 4, 5]
+    assert [len(texts) for texts in (read.pages, read.html)] == [4, 4]
+    assert 2 < len(read.test_messages) < 16 and read.messages
     for source, target in read.sentences:
         if source.startswith("Click"):
             words = [WORDS["de"][WORDS["en"].index(word)] for word in source[:-1].split() if word in WORDS["en"]]
@@ -129,14 +130,13 @@ def test_texts_are_aligned_by_their_ids(folder):
 def test_messages_are_learned_without_accelerators(folder):
     read = libreoffice(folder)
     assert not any("_" in text for pair in read.messages for text in pair)
-    assert any("_" in text for pair in read.test_messages for text in pair)
-    test = load_corpus(RunConfig.make({"dataset": "libreoffice", "data_dir": str(folder)}).data).test[1]
-    assert [tuple(text.replace("_", "") for text in pair) for pair in read.test_messages] == test.pairs
+    assert any("_" in text for pair in read.marked_messages for text in pair)
+    assert [tuple(text.replace("_", "") for text in pair) for pair in read.marked_messages] == read.test_messages
 
 
 def test_nothing_that_is_tested_is_learned(folder):
     read = libreoffice(folder)
-    held = {source for source, _ in read.sentences}
+    held = {source for source, _ in [*read.sentences, *read.test_messages]}
     assert held and held.isdisjoint(source for source, _ in [*read.help, *read.messages, *read.validation])
     # Pages have the same paragraphs, and numbers do not count: "Page 3: Ctrl+Z." is nearly "Page 4: Ctrl+Z.".
     assert not any("Ctrl" in source for source, _ in read.help)
@@ -146,6 +146,19 @@ def test_the_splits_are_the_same_for_both_directions(folder):
     one, other = libreoffice(folder), libreoffice(folder, "de", "en")
     assert [pair[::-1] for pair in other.pages] == one.pages
     assert {pair[::-1] for pair in other.test_messages} == set(one.test_messages)
+
+
+def test_a_message_is_tested_in_every_language(folder):
+    """French lacks half of the messages, and has others under other keys; German has all of them."""
+    kept = {f"again\x04Save the {word} to $(ARG{i})": "x" for i, word in enumerate(WORDS["en"]) if i % 2}
+    path = "./usr/lib/libreoffice/program/resource/fr/LC_MESSAGES/other.mo"
+    files = {name.replace("-de", "-fr"): data for name, data in packages("de").items()}
+    files["libreoffice-l10n-fr_7_all.deb"] = deb("libreoffice-l10n-fr", "4:7.4.7", {path: mo(kept)})
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    german, french = libreoffice(folder), libreoffice(folder, target="fr")
+    tested, learned = ({source for source, _ in pairs} for pairs in (german.test_messages, french.messages))
+    assert learned and tested.isdisjoint(learned)
 
 
 def test_a_corpus_has_sentences_messages_pages_and_html(folder):
@@ -204,7 +217,15 @@ def remove(folder):
 
 def double(folder):
     (folder / "libreoffice-help-de_8_all.deb").write_bytes(b"")
-    return "one package of each kind. Received: 2 libreoffice-help-de_.*packages.debian.org/libreoffice-help-de\\.$"
+    return (
+        r"one package of each kind. Received: 2 libreoffice-help-de_.*Keep one of them: .*_7_all.deb, .*_8_all.deb\.$"
+    )
+
+
+def compress_with_zstd(folder):
+    path = folder / "libreoffice-help-de_7_all.deb"
+    path.write_bytes(path.read_bytes().replace(b"data.tar.xz ", b"data.tar.zst"))
+    return "data.tar.zst is compressed with zstd, as in Ubuntu"
 
 
 def empty(folder):
@@ -213,7 +234,9 @@ def empty(folder):
     return "help-de_7_all.deb has none of the files"
 
 
-@pytest.mark.parametrize("change", [change_version, cut, damage, replace_with_text, remove, double, empty])
+@pytest.mark.parametrize(
+    "change", [change_version, cut, damage, replace_with_text, remove, double, empty, compress_with_zstd]
+)
 def test_packages_that_do_not_fit_are_named(folder, change):
     with pytest.raises(DataError, match=change(folder)) as raised:
         libreoffice(folder)
@@ -246,6 +269,14 @@ def test_a_language_that_does_not_exist_leaves_nothing(folder, apt_get, tmp_path
     apt_get(f"cp {folder}/*en-us*.deb .; echo 'E: Unable to locate package libreoffice-help-xx' >&2; exit 100")
     with pytest.raises(DataError, match=r"locate package libreoffice-help-xx.*--data-dir.*not have xx, but ca, cs"):
         libreoffice(target="xx")
+    assert not [*(tmp_path / "cache").rglob("*.deb")]
+
+
+def test_a_damaged_package_is_not_kept(folder, apt_get, tmp_path):
+    cut(folder)
+    apt_get(f"cp {folder}/*.deb .")
+    with pytest.raises(DataError, match="must be one of Debian's packages"):
+        libreoffice()
     assert not [*(tmp_path / "cache").rglob("*.deb")]
 
 

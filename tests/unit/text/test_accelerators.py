@@ -16,6 +16,7 @@ from keras_transformer.text.accelerators import split_accelerator, with_accelera
         ("OPT_TOUCH", ("OPT_TOUCH", "")),
         ("_a or _b", ("_a or _b", "")),
         ("_ or ~", ("_ or ~", "")),
+        ("__init", ("__init", "")),
         ("", ("", "")),
     ],
 )
@@ -33,6 +34,7 @@ def test_the_mark_is_taken_out(text, expected):
         ("12 Uhr", "_x", "12 _Uhr"),
         ("打开", "_O", "打开(_O)"),
         ("열기", "_O", "열기(_O)"),
+        ("打开...", "_o", "打开(_O)..."),
         ("Открыть", "_O", "_Открыть"),
         ("", "_O", "(_O)"),
         ("Öffnen", "", "Öffnen"),

@@ -194,13 +194,13 @@ def test_texts_of_older_runs_have_a_setting_for_each_side(tmp_path):
 
 
 def test_a_run_that_begins_with_blocks_of_another_takes_their_normalisation():
-    student = {"preset": "mobile", "layers_from": "run"}
+    student, post_norm = {"preset": "mobile", "layers_from": "run"}, RunConfig.make({"normalize_first": False})
     assert RunConfig.make(student).model.normalize_first
-    config = RunConfig.make(student, layers=RunConfig.make({}))
+    config = RunConfig.make(student, layers=post_norm)
     assert not config.model.normalize_first and config.model.num_decoder_layers == 2
     assert RunConfig.make({"layers_from": "run"}, layers=RunConfig.make({"preset": "mobile"})).model.normalize_first
     with pytest.raises(ConfigError, match=r"normalize_first=True \(the run has False\)\. Leave out --normalize-first"):
-        RunConfig.make({**student, "normalize_first": True}, layers=RunConfig.make({}))
+        RunConfig.make({**student, "normalize_first": True}, layers=post_norm)
 
 
 # Going on with a run.
@@ -449,7 +449,7 @@ def test_an_integer_is_taken_for_a_real_number(name):
     "settings",
     [
         {},
-        {"preset": "base", "dataset": "multi30k", "normalize_first": True, "learning_rate": 1},
+        {"preset": "base", "dataset": "multi30k", "normalize_first": False, "learning_rate": 1},
         {"train": [["a b.en", "ä.de"]], "patience": 3, "vocabulary_size": None, "dropout": 0.3},
     ],
 )
@@ -603,7 +603,8 @@ def test_tokenised_text_is_scored_as_it_is():
         ("fr", "13a"),
     ):
         assert RunConfig.make({"target_language": code}).data.sacrebleu_tokenizer() == expected
-    assert RunConfig.make({"directions": ["en-zh", "en-de"]}).data.sacrebleu_tokenizer() == "13a"
+    both = RunConfig.make({"directions": ["en-zh", "en-de"]}).data
+    assert [both.sacrebleu_tokenizer(language) for language in (None, "zh", "de")] == ["zh", "zh", "13a"]
     assert RunConfig.make({"directions": ["en-zh", "de-zh"]}).data.sacrebleu_tokenizer() == "zh"
     assert (
         RunConfig.make({"target_language": "ja", "bleu_tokenize": "ja-mecab"}).data.sacrebleu_tokenizer() == "ja-mecab"
