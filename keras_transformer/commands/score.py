@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _command(metric):
-    """The words of the command of --metric; none if there is none."""
+    """The words of the command of --metric; an empty list without one."""
     if metric is None:
         return []
     try:
