@@ -15,7 +15,7 @@ from keras_transformer.translation.checks import checks
 
 # Samples of a bootstrap, as in sacreBLEU's own command; fewer of large texts, whose samples would fill the memory.
 RESAMPLES = 1000
-_MOST_RESAMPLED = 5_000_000  # Sentences of all samples.
+_MOST_RESAMPLED = 50_000_000  # Sentences of all samples: 400 MB.
 
 
 class CorpusScores(NamedTuple):
