@@ -134,13 +134,15 @@ def _score_text(arguments, translator, text, other, metric):
     tokenize = arguments.bleu_tokenize or data.sacrebleu_tokenizer(text.target_language)
     print(f"{text}, {len(sources):,} {text.unit}:\n{corpus_scores(texts, references, tokenize)}")
     print(checks(sources, texts))
-    if other is not None:
-        others = other if isinstance(other, list) else translated(other, text).hypotheses
-        print(f"{arguments.compare}:\n{corpus_scores(others, references, tokenize)}")
-        for name, test in paired_tests(texts, others, references, tokenize).items():
-            print(f"difference of {name}: {test.difference:+.2f}  (approximate randomization, p = {test.p_value:.3f})")
     if metric:
         print(f"{arguments.metric}:\n{_measured(metric, sources, texts, references)}")
+    if other is not None:
+        others = other if isinstance(other, list) else translated(other, text).hypotheses
+        print(f"{arguments.compare}:\n{corpus_scores(others, references, tokenize)}\n{checks(sources, others)}")
+        if metric:
+            print(f"{arguments.metric}:\n{_measured(metric, sources, others, references)}")
+        for name, test in paired_tests(texts, others, references, tokenize).items():
+            print(f"difference of {name}: {test.difference:+.2f}  (approximate randomization, p = {test.p_value:.3f})")
     if arguments.calibrate:
         from keras_transformer.translation.learning import calibrate
 

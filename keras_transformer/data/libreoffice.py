@@ -88,6 +88,9 @@ def libreoffice(data_dir: str | Path | None = None, source: str = "en", target: 
         DataError: a package is missing, damaged or of another version than the others; or both languages are the same.
     """
     codes = [code.lower().replace("_", "-").removesuffix("-us") for code in (source, target)]
+    for code in codes:
+        if not re.fullmatch("[a-z]+(-[a-z]+)*", code):
+            raise DataError(f"A language must be a code such as de or pt-br. Received: {code!r}.{_known(code)}")
     if codes[0] == codes[1]:
         raise DataError(
             f"Source and target must be two languages. Received: {source}, {target}. Choose one of them with "
@@ -105,7 +108,8 @@ def libreoffice(data_dir: str | Path | None = None, source: str = "en", target: 
                 "them again, from one release of Debian."
             )
     logger.info(f"libreoffice {first.version}, from {folder}")
-    pages, catalogs = [package.files for package in helps], [package and package.files for package in messages]
+    pages = [_read_each(package, bytes.decode) for package in helps]
+    catalogs = [package and _read_each(package, _read_mo) for package in messages]
     return _split(*pages, _messages(catalogs), Cleaner(*codes), codes)
 
 
@@ -113,7 +117,7 @@ def _split(source_pages, target_pages, messages, cleaner, codes):
     names = sorted(source_pages.keys() & target_pages.keys(), key=_drawn)
     texts, different = {}, []
     for name in names:
-        sides = [paragraphs(pages[name].decode()) for pages in (source_pages, target_pages)]
+        sides = [paragraphs(pages[name]) for pages in (source_pages, target_pages)]
         texts[name] = [(text, sides[1][key]) for key, text in sides[0].items() if text and sides[1].get(key)]
         different += [name] * (sides[0].keys() != sides[1].keys())
     different += sorted(source_pages.keys() ^ target_pages.keys())
@@ -121,6 +125,11 @@ def _split(source_pages, target_pages, messages, cleaner, codes):
         logger.info(
             f"libreoffice: {len(different):,} pages, such as {different[0]}, do not have the same ids, equally often, "
             "in both languages; only paragraphs that are in both are used"
+        )
+    if len(names) <= TEST_PAGES + VALIDATION_PAGES:
+        raise DataError(
+            f"{TEST_PAGES + VALIDATION_PAGES} pages are held out, and more must be in both languages. Received: "
+            f"{len(names)} in {codes[0]} and {codes[1]}. Get the packages again."
         )
     test, rest = names[:TEST_PAGES], names[TEST_PAGES:]
     validation, train = rest[:VALIDATION_PAGES], rest[VALIDATION_PAGES:]
@@ -146,7 +155,7 @@ def _split(source_pages, target_pages, messages, cleaner, codes):
         validation=validation_sentences,
         sentences=test_sentences,
         pages=pages,
-        html=[tuple(side[name].decode() for side in (source_pages, target_pages)) for name in test],
+        html=[(source_pages[name], target_pages[name]) for name in test],
         test_messages=test_messages,
         marked_messages=[marked[True][pair] for pair in test_messages],
     )
@@ -184,6 +193,7 @@ def raw_paragraphs(page: str) -> dict[str, str]:
 
 
 def _text(content):
+    content = re.sub(r"<br\b[^>]*>", " ", content)
     return " ".join(html.unescape(re.sub("<[^>]*>", "", content)).split())
 
 
@@ -200,7 +210,7 @@ def _messages(catalogs):
     names = [catalog.keys() for catalog in catalogs if catalog is not None]
     pairs = []
     for name in sorted(set.intersection(*map(set, names))):
-        sides = [catalog and _read_mo(catalog[name]) for catalog in catalogs]
+        sides = [catalog and catalog[name] for catalog in catalogs]
         keys = next(side for side in sides if side is not None)
         for key in keys:
             texts = [key.split("\x04")[-1] if side is None else side.get(key, "") for side in sides]
@@ -248,6 +258,17 @@ def _read(folder, kind, code, wanted):
     return _Package(found[0], version, files)
 
 
+def _read_each(package, read):
+    """The files of a `_Package`, each read by a function."""
+    found = {}
+    for name, data in package.files.items():
+        try:
+            found[name] = read(data)
+        except (ValueError, struct.error) as error:
+            raise DataError(f"{name} in {package.path} must be undamaged. Received: {error}. Get it again.") from error
+    return found
+
+
 def _known(*codes):
     """What to add to a message about languages that Debian 12 does not have."""
     unknown = [code for code in codes if code not in LANGUAGES]
@@ -283,7 +304,10 @@ def read_package(path: Path, wanted: re.Pattern) -> tuple[str, dict[str, bytes]]
                 for member in content
                 if member.isfile() and (match := wanted.fullmatch(member.name))
             }
-        return re.search("^Version: (.+)", fields, re.MULTILINE)[1], files
+        name, version = (re.search(f"^{field}: (.+)", fields, re.MULTILINE)[1] for field in ("Package", "Version"))
+        if name != path.name.split("_")[0]:
+            raise ValueError(f"it is the package {name}")
+        return version, files
     except OSError as error:
         raise DataError(f"Cannot read {path}: {error.strerror or error}.") from error
     except Exception as error:
@@ -321,7 +345,10 @@ def _downloaded(*codes):
             raise DataError(
                 f"apt-get could not download: {said}. Run apt-get update as root. {by_hand}{_known(*codes)}"
             )
-        for path in folder.glob("*.deb"):
-            read_package(path, _PAGE)  # A damaged one would stay in the cache.
+        for name in names:  # A damaged one would stay in the cache.
+            found = list(folder.glob(f"{name}_*.deb"))
+            if not found:
+                raise DataError(f"apt-get must download {name}. Received: no file. {by_hand}")
+            read_package(found[0], _PAGE)
 
     return cached_folder(cache_folder("libreoffice", "-".join(sorted(codes))), download)

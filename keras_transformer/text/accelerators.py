@@ -9,18 +9,19 @@ import re
 
 from keras_transformer.text.placeholders import kept_pieces
 
-_MARK = re.compile(r"(?<![_~])[_~](?=[^\W_])")
+# In brackets it is a mark of Chinese or Japanese. One before a digit is none: "~5".
+_MARK = re.compile(r"\s*\(([_~][^\W\d_])\)|(?<![_~])([_~][^\W\d_])")
 # A letter that has a key of its own: not those of Chinese, Japanese and Korean. And the beginning of a word.
 _LETTER, _FIRST = "[^\\W\\d_\u1100-\u11ff\u2e80-\U0003ffff]", r"(?<![^\W_])"
-_IDENTIFIER = re.compile(r"[A-Z0-9][_~][A-Z0-9]")
+_IDENTIFIER = re.compile(r"[A-Z0-9][_~][A-Z0-9]|[_~]\S*\.[^\W\d_]")
 _END = re.compile(r"[\s.…:：。]*$")
 
 
 def split_accelerator(text: str) -> tuple[str, str]:
     """A message without the mark of its accelerator, and the mark with its letter.
 
-    A message with several marks, or with a name such as `MAX_SIZE`, stays as it is. Marks in placeholders do not count.
-    A name such as `file_name` cannot be told from a message such as "Ein_fügen".
+    A message with several marks, or with a name such as `MAX_SIZE` or `my_file.txt`, stays as it is. Marks in or beside
+    placeholders do not count. A name such as `file_name` cannot be told from a message such as "Ein_fügen".
 
     Example:
         >>> split_accelerator("Save _as %FILE_NAME"), split_accelerator("MAX_SIZE")
@@ -31,9 +32,12 @@ def split_accelerator(text: str) -> tuple[str, str]:
     if len(found) != 1 or _IDENTIFIER.search(pieces[found[0][0]]):
         return text, ""
     i, match = found[0]
-    piece = pieces[i]
-    pieces[i] = piece[: match.start()] + piece[match.end() :]
-    return "".join(pieces), piece[match.start() : match.end() + 1]
+    mark = match[1] or match[2]
+    letter = "" if match[1] else mark[1]
+    if i and not match.start():
+        return text, ""
+    pieces[i] = pieces[i][: match.start()] + letter + pieces[i][match.end() :]
+    return "".join(pieces), mark
 
 
 def with_accelerator(text: str, accelerator: str) -> str:
@@ -49,7 +53,7 @@ def with_accelerator(text: str, accelerator: str) -> str:
         >>> with_accelerator("Speichern als", "_a"), with_accelerator("Öffnen", "~o"), with_accelerator("打开", "_O")
         ('Speichern _als', '~Öffnen', '打开(_O)')
     """
-    if not accelerator:
+    if not (accelerator and text):
         return text
     mark, letter = accelerator
     same = rf"(?i:{re.escape(letter)})"

@@ -7,8 +7,12 @@ from typing import NamedTuple
 
 from keras_transformer.text.placeholders import kept_pieces
 
-# The same words four times and more. In scripts from Thai on, which have no spaces, they begin and end anywhere.
-_LOOP = re.compile("(?<![^\\W\u0e00-\U0003ffff])([^\\W\\d_].{1,40}?)(?:[\\s,.;]*\\1){3,}(?![^\\W\u0e00-\U0003ffff])")
+# The same words four times and more, or the same letters six times. In scripts from Thai on, which have no spaces,
+# words begin and end anywhere.
+_LOOP = re.compile(
+    "(?<![^\\W\u0e00-\U0003ffff])([^\\W_].{0,200}?)(?:[\\s,.;]*\\1){3,}(?![^\\W\u0e00-\U0003ffff])"
+    r"|([^\W\d_]{1,4}?)\2{5,}"
+)
 _NUMBER, _LETTERS = re.compile(r"\d+"), re.compile(r"[^\W\d_]+")
 
 
@@ -21,7 +25,7 @@ class Checks(NamedTuple):
             `parts`.
         parts, parts_kept: the same for what must not change; see `keras_transformer.text.placeholders`.
         copies: translations that are their source, of three words and more.
-        loops: those that say something four times in a row, which their sources do not.
+        loops: those that say something four times in a row, or letters six times, which their sources do not.
         lengths: those that have more than three times as many characters as their source, and 20; or the reverse.
         length_ratio: characters of all translations by those of all sources.
     """

@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from keras_transformer.text.confidence import CalibrationError
 from keras_transformer.text.lines import DataError
 from keras_transformer.translation import learning
@@ -53,9 +55,14 @@ def corpus_scores(hypotheses: Sequence[str], references: Sequence[str], tokenize
         100.00000000000004
     """
     hypotheses, references = _checked(hypotheses, references)
-    # sacreBLEU's intervals of one system alone are an error if a sample has no match at all.
-    signatures, found = _sampled([("", hypotheses)], references, tokenize, "bs")
-    of_both = zip(found.values(), signatures, strict=True)
+    from sacrebleu import significance
+
+    resamples = max(2, min(RESAMPLES, _MOST_RESAMPLED // len(references)))
+    # Also for one system: the intervals of `corpus_score` are an error if a sample has no match at all.
+    test = significance.PairedTest([("", hypotheses)], _metrics(tokenize), [references], "bs", resamples)
+    signatures, found = test()
+    found.pop("System")
+    of_both = zip(found.values(), signatures.values(), strict=True)
     scores = ((float(one.score), float(one.ci), str(signature)) for (one,), signature in of_both)
     return CorpusScores(*itertools.chain.from_iterable(scores))
 
@@ -70,9 +77,9 @@ class PairedTest(NamedTuple):
 def paired_tests(
     hypotheses: Sequence[str], others: Sequence[str], references: Sequence[str], tokenize: str = "13a"
 ) -> dict[str, PairedTest]:
-    """Compares the translations of two systems by sacreBLEU's approximate randomization test.
+    """Compares the translations of two systems by approximate randomization.
 
-    The test exchanges the two translations of random sentences, and counts how often the difference is larger. It is
+    The test exchanges the two translations of random sentences, and counts how often the difference is as large. It is
     two-sided ("On Some Pitfalls in Automatic Evaluation and Significance Testing for MT", Riezler and Maxwell, 2005).
 
     Args:
@@ -89,29 +96,36 @@ def paired_tests(
     """
     hypotheses, references = _checked(hypotheses, references)
     others, _ = _checked(others, references)
-    _, found = _sampled([("others", others), ("hypotheses", hypotheses)], references, tokenize, "ar")
-    tests = {}
-    for name, (old, new) in found.items():
-        difference = float(new.score - old.score)
-        # Of no difference, sacreBLEU's probability is the smallest one: no exchange makes a smaller one.
-        tests[name] = PairedTest(difference, new.p_value if difference else 1.0)
-    return tests
+    return {
+        name: _randomized(metric, *(metric._extract_corpus_statistics(x, [references]) for x in (hypotheses, others)))
+        for name, metric in _metrics(tokenize).items()
+    }
 
 
-def _sampled(systems, references, tokenize, kind):
-    """The signatures of BLEU and chrF, and for each of them the results of the systems.
-
-    `kind` is "bs" for intervals, and "ar" for the probability of the difference between two systems.
-    """
+def _metrics(tokenize):
     import sacrebleu
-    from sacrebleu import significance
 
     # Without `force`, sacreBLEU warns of tokenised text.
-    metrics = {"BLEU": sacrebleu.BLEU(tokenize=tokenize, force=tokenize == "none"), "chrF": sacrebleu.CHRF()}
-    resamples = max(2, min(RESAMPLES, _MOST_RESAMPLED // len(references)))
-    signatures, found = significance.PairedTest(systems, metrics, [references], kind, resamples)()
-    found.pop("System")
-    return signatures.values(), dict(zip(metrics, found.values(), strict=True))
+    return {"BLEU": sacrebleu.BLEU(tokenize=tokenize, force=tokenize == "none"), "chrF": sacrebleu.CHRF()}
+
+
+def _randomized(metric, *statistics):
+    """The `PairedTest` of two systems from sacreBLEU's statistics of their sentences.
+
+    sacreBLEU's own test does not count exchanges that make exactly the same difference. If few translations differ,
+    these are most of them, and its probability is far too small.
+    """
+    systems, rng, larger = [np.asarray(rows, "float64") for rows in statistics], np.random.default_rng(12345), 0
+
+    def difference(keep):
+        sums = np.where(keep, *systems).sum(axis=0), np.where(keep, *systems[::-1]).sum(axis=0)
+        one, other = (metric._compute_score_from_stats(x.astype(int).tolist()).score for x in sums)
+        return one - other
+
+    observed = difference(np.ones((len(systems[0]), 1), bool))
+    for _ in range(RESAMPLES):
+        larger += abs(difference(rng.random((len(systems[0]), 1)) < 0.5)) >= abs(observed) - 1e-9
+    return PairedTest(observed, (larger + 1) / (RESAMPLES + 1))
 
 
 def _checked(hypotheses, references):

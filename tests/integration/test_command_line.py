@@ -297,17 +297,17 @@ def test_score_compares_and_calls_a_metric(golden, loaded_once, tmp_path, capsys
     for name, lines in files.items():
         (tmp_path / name).write_text("\n".join(lines), encoding="utf-8")
     metric = tmp_path / "metric"
-    metric.write_text('#!/bin/sh\ncmp "$2" "$3" && wc -l < "$1"\n')
+    metric.write_text('#!/bin/sh\ncmp -s "$2" "$3"; echo $? of $(wc -l < "$1")\n')
     metric.chmod(0o755)
     flags = ["--source", str(tmp_path / "s"), "--reference", str(tmp_path / "r")]
     run = str(golden.run_dir)
     assert main(["score", run, *flags, "--compare", str(tmp_path / "o"), "--metric", str(metric)]) == 0
     printed = capsys.readouterr().out
     other = corpus_scores(files["o"], expected)
-    assert f"difference of BLEU: {100 - other.bleu:+.2f}  (paired bootstrap test, p = 0.00" in printed
-    assert f"{metric}:\n{len(expected)}\n" in printed
+    assert f"difference of BLEU: {100 - other.bleu:+.2f}  (approximate randomization, p = 0.00" in printed
+    assert [f"{metric}:\n{status} of {len(expected)}\n" in printed for status in (0, 1)] == [True, True]
     assert main(["score", run, *flags, "--compare", run]) == 0
-    assert "difference of chrF: +0.00  (paired bootstrap test, p = 1.000)" in capsys.readouterr().out
+    assert "difference of chrF: +0.00  (approximate randomization, p = 1.000)" in capsys.readouterr().out
     (tmp_path / "o").write_text("one line")
     for wrong, message in (
         (
@@ -316,7 +316,8 @@ def test_score_compares_and_calls_a_metric(golden, loaded_once, tmp_path, capsys
         ),
         (["--compare", str(tmp_path / "nowhere")], "nowhere"),
         (["--metric", "no-such-program --flag"], "--metric must be a command that can be started"),
-        (["--metric", "false"], "--metric must end with status 0. Received: 1 of false"),
+        (["--metric", "'a b"], "--metric must be a command that can be started, quoted as for a shell"),
+        (["--metric", "false"], "The command of --metric must end with status 0. Received: 1 of false"),
     ):
         with pytest.raises(SystemExit, match="2"):
             main(["score", run, *flags, *wrong])

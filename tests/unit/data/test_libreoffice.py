@@ -152,10 +152,9 @@ def test_a_message_is_tested_in_every_language(folder):
     """French lacks half of the messages, and has others under other keys; German has all of them."""
     kept = {f"again\x04Save the {word} to $(ARG{i})": "x" for i, word in enumerate(WORDS["en"]) if i % 2}
     path = "./usr/lib/libreoffice/program/resource/fr/LC_MESSAGES/other.mo"
-    files = {name.replace("-de", "-fr"): data for name, data in packages("de").items()}
-    files["libreoffice-l10n-fr_7_all.deb"] = deb("libreoffice-l10n-fr", "4:7.4.7", {path: mo(kept)})
-    for name, data in files.items():
-        (folder / name).write_bytes(data)
+    pages = {f"./usr/share/libreoffice/help/fr/text/swriter/{n}.html": page("de", n) for n in range(PAGES)}
+    for kind, files in (("help", pages), ("l10n", {path: mo(kept)})):
+        (folder / f"libreoffice-{kind}-fr_7_all.deb").write_bytes(deb(f"libreoffice-{kind}-fr", "4:7.4.7", files))
     german, french = libreoffice(folder), libreoffice(folder, target="fr")
     tested, learned = ({source for source, _ in pairs} for pairs in (german.test_messages, french.messages))
     assert learned and tested.isdisjoint(learned)
@@ -222,6 +221,30 @@ def double(folder):
     )
 
 
+def rename(folder):
+    (folder / "libreoffice-help-de_7_all.deb").write_bytes(deb("libreoffice-help-fr", "4:7.4.7", {}))
+    return "help-de_7_all.deb must be one of Debian's packages.*it is the package libreoffice-help-fr"
+
+
+def damage_messages(folder):
+    path = "./usr/lib/libreoffice/program/resource/de/LC_MESSAGES/sw.mo"
+    data = deb("libreoffice-l10n-de", "4:7.4.7", {path: mo({"a": "b"})[:20]})
+    (folder / "libreoffice-l10n-de_7_all.deb").write_bytes(data)
+    return "sw.mo in .*l10n-de_7_all.deb must be undamaged"
+
+
+def damage_a_page(folder):
+    path = "./usr/share/libreoffice/help/de/text/swriter/1.html"
+    data = deb("libreoffice-help-de", "4:7.4.7", {path: b"\xff"})
+    (folder / "libreoffice-help-de_7_all.deb").write_bytes(data)
+    return "swriter/1.html in .*help-de_7_all.deb must be undamaged"
+
+
+def leave_few_pages(folder):
+    (folder / "libreoffice-help-de_7_all.deb").write_bytes(packages("de", pages=7)["libreoffice-help-de_7_all.deb"])
+    return "7 pages are held out, and more must be in both languages. Received: 7 in en and de"
+
+
 def compress_with_zstd(folder):
     path = folder / "libreoffice-help-de_7_all.deb"
     path.write_bytes(path.read_bytes().replace(b"data.tar.xz ", b"data.tar.zst"))
@@ -235,7 +258,11 @@ def empty(folder):
 
 
 @pytest.mark.parametrize(
-    "change", [change_version, cut, damage, replace_with_text, remove, double, empty, compress_with_zstd]
+    "change",
+    [
+        *(change_version, cut, damage, replace_with_text, remove, double, empty, compress_with_zstd, rename),
+        *(damage_messages, damage_a_page, leave_few_pages),
+    ],
 )
 def test_packages_that_do_not_fit_are_named(folder, change):
     with pytest.raises(DataError, match=change(folder)) as raised:
@@ -277,6 +304,11 @@ def test_a_damaged_package_is_not_kept(folder, apt_get, tmp_path):
     apt_get(f"cp {folder}/*.deb .")
     with pytest.raises(DataError, match="must be one of Debian's packages"):
         libreoffice()
+    apt_get("true")
+    with pytest.raises(DataError, match="must download libreoffice-help-en-us"):
+        libreoffice()
+    with pytest.raises(DataError, match=r"must be a code such as de or pt-br. Received: 'd\?'"):
+        libreoffice(target="d?")
     assert not [*(tmp_path / "cache").rglob("*.deb")]
 
 

@@ -17,6 +17,10 @@ from keras_transformer.text.accelerators import split_accelerator, with_accelera
         ("_a or _b", ("_a or _b", "")),
         ("_ or ~", ("_ or ~", "")),
         ("__init", ("__init", "")),
+        ("打开(_O)...", ("打开...", "_O")),
+        ("my_file.txt is open", ("my_file.txt is open", "")),
+        ("about ~5 lines", ("about ~5 lines", "")),
+        ("%s_name", ("%s_name", "")),
         ("", ("", "")),
     ],
 )
@@ -36,7 +40,7 @@ def test_the_mark_is_taken_out(text, expected):
         ("열기", "_O", "열기(_O)"),
         ("打开...", "_o", "打开(_O)..."),
         ("Открыть", "_O", "_Открыть"),
-        ("", "_O", "(_O)"),
+        ("", "_O", ""),
         ("Öffnen", "", "Öffnen"),
     ],
 )
