@@ -9,7 +9,7 @@ import re
 
 from keras_transformer.text.placeholders import kept_pieces
 
-# In brackets it is a mark of Chinese or Japanese. One before a digit is none: "~5".
+# In brackets it is a mark of Chinese or Japanese. Before a digit, a tilde means "about".
 _MARK = re.compile(r"\s*\(([_~][^\W\d_])\)|(?<![_~])([_~][^\W\d_])")
 # A letter that has a key of its own: not those of Chinese, Japanese and Korean. And the beginning of a word.
 _LETTER, _FIRST = "[^\\W\\d_\u1100-\u11ff\u2e80-\U0003ffff]", r"(?<![^\W_])"
