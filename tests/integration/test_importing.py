@@ -338,6 +338,9 @@ def test_the_command_writes_a_run(tmp_path, capsys):
     assert re.search(r"ids of the source: \d+ of 421 sample sentences as in the original", printed)
     translator = Translator.load(run)
     imported = importing.read("opus-mt", tmp_path / "model")
+    model, settings = imported.model.get_config(), vars(imported.config.model)
+    assert settings["normalize_first"] is False  # The trainer's default is another one than that of `Transformer`.
+    assert all(model[name] == settings[name] for name in settings.keys() & model.keys() - {"dtype"})
     assert translator.translate(SOURCES, num_beams=1) == translator_of(imported).translate(SOURCES, num_beams=1)
     assert (translator.settings.num_beams, translator.settings.length_penalty_type) == (4, "power")
     with pytest.raises(SystemExit):

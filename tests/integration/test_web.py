@@ -679,7 +679,7 @@ def test_a_report_measures_the_page_of_a_run(golden, cache, site, tmp_path, monk
     (row,) = report.write_report([str(run)], tmp_path / "report", browser=True)
     (scores,) = row["texts"].values()
     assert scores["bleu"] == pytest.approx(100) and row["p99"] >= row["p95"] >= row["ms"] > 0
-    assert list(row["per_second"]) == [1]  # A page has one user.
+    assert list(row["per_second"]) == ["1"]  # A page has one user.
     assert row["bytes"] == (site / "models" / "float32" / "translator.tflite").stat().st_size
 
 

@@ -117,6 +117,7 @@ def transformers_architecture(folder: Path, config: dict[str, Any]) -> dict[str,
         "dropout": float(config["dropout"]),
         "attention_dropout": float(config["attention_dropout"]),
         "activation": activation(folder / "config.json", config["activation_function"]),
+        "normalize_first": False,
         "layer_norm_epsilon": 1e-5,  # torch's default; transformers leaves it as it is.
         "layout": "concatenated",
         "scale_embeddings": bool(config["scale_embedding"]),
