@@ -51,16 +51,16 @@ def train(run, config, resume=False, export=True):
             check_sizes(config)
         keras.utils.set_random_seed(recipe.seed)
         text = read_text(folder, config, resume, strategy)
-        model = compiled_model(config, text.tokenizers)
+        batches, validation = batches_of(text, config, strategy)
+        model = compiled_model(config, text.tokenizers, batches.steps_per_epoch)
         checkpoint = checkpoint_of(run, config, strategy)
         done = begin(model, run, folder, config, checkpoint, resume, chief)
-        batches, validation = batches_of(text, config, strategy)
     describe(model, config, batches, done, getattr(strategy, "num_replicas_in_sync", 1))
     translator = Translator(model, *text.tokenizers, max_source_length=data.max_length, **vars(config.search))
     if chief and recipe.init_from and not any(done):  # An untrained model has a BLEU of 0, and takes a minute for it.
         # Saved now: a resumed run cannot measure it again.
         run.save_scores(scores_of_tests(translator, text.corpus, config, "before training"))
-    callbacks = [keras.callbacks.SwapEMAWeights()] if recipe.ema_momentum else []  # Validates the averaged weights.
+    callbacks = []
     if recipe.monitor == "val_bleu":
         bleu = BLEUCallback(lambda: agree(strategy, scores(translator, text.corpus.validation, config)["bleu"]))
         callbacks.append(bleu)

@@ -193,7 +193,7 @@ def run_of(request, name, pairs, flags):
         import train_keras
 
         sizes = "--num-layers 2 --num-heads 2 --hidden-dim 64 --intermediate-dim 96 --dropout 0"
-        recipe = "--learning-rate 0.003 --warmup-steps 30 --tokens-per-batch 200"
+        recipe = "--learning-rate 0.003 --tokens-per-batch 200"
         argv = [*flags(folder), *sizes.split(), *recipe.split(), "--run-dir", str(folder / "run")]
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(train_keras, "finish", lambda *rest: 0)  # Few tests need scores, and fewer an export.

@@ -55,7 +55,6 @@ def batches(rows, batch_size):
 
 def train(
     clip_norm=1.0,
-    ema_momentum=None,
     dtype=None,
     rows=16,
     batch_size=4,
@@ -70,7 +69,7 @@ def train(
     if not bigrams:
         kind, sizes = Transformer, {**sizes, "num_layers": 1, "num_heads": 2, "intermediate_dim": 12, "dropout": 0.0}
     model = kind(V, **sizes, dtype=dtype)
-    optimizer = make_optimizer(0.01, clip_norm, ema_momentum)
+    optimizer = make_optimizer(0.01, clip_norm)
     # The bias of the keys has no gradient but rounding errors, and with the paper's 1e-9 Adam makes steps of them.
     optimizer.epsilon = epsilon
     compile_arguments = {"jit_compile": False, **compile_arguments}

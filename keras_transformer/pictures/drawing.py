@@ -170,18 +170,15 @@ def _attention(translator, text, reference):
 
 
 def _schedule(translator, text, reference):
-    from keras_transformer.training.schedules import make_schedule
+    from keras_transformer.training.schedules import InverseSquareRootSchedule, make_schedule, paper_learning_rate
 
-    if translator is None:  # The usual curves of the paper's schedule.
-        sizes = [(512, 4000), (512, 8000), (256, 4000)]
-        schedules = {f"hidden_dim {dim}, {steps:,} steps": make_schedule(dim, steps) for dim, steps in sizes}
-        warmup_steps = 4000
-    else:
-        config = translator.run.config()
-        warmup_steps = config.training.warmup_steps
-        schedules = {"": make_schedule(config.model.hidden_dim, warmup_steps, config.training.learning_rate)}
-    steps = np.arange(5 * warmup_steps)
-    rates = {name: _numpy(schedule(steps)) for name, schedule in schedules.items()}
+    steps, warmup_steps = 500, 40
+    peak = paper_learning_rate(512, warmup_steps)
+    schedules = {
+        "of the paper": InverseSquareRootSchedule(peak, warmup_steps),
+        f"to zero in {steps} steps": make_schedule(peak, steps, warmup_steps / steps),
+    }
+    rates = {name: np.array([_numpy(schedule(step)) for step in range(steps)]) for name, schedule in schedules.items()}
     yield "learning_rate", figures.learning_rate(rates, warmup_steps)
 
 

@@ -26,7 +26,7 @@ def learning_rate(rates: Mapping[str, np.ndarray] | np.ndarray, warmup_steps: in
     axes.axvline(warmup_steps, color=canvas.GREY, linewidth=0.8)
     mark = f"{warmup_steps:,} warm-up steps"
     axes.annotate(mark, (warmup_steps, 0), xytext=(4, 4), textcoords="offset points", color=canvas.GREY)
-    axes.set(xlabel="optimizer step", ylabel="learning rate", title="Warm-up, then the inverse square root of the step")
+    axes.set(xlabel="optimizer step", ylabel="learning rate", title="Linear warm-up, then decay")
     axes.set_ylim(bottom=0)
     if any(named):
         axes.legend(frameon=False)

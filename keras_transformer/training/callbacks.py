@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 import keras
 
-from keras_transformer.training.checkpoints import averaged_weights
-
 logger = logging.getLogger(__name__)
 
 
@@ -23,8 +21,7 @@ class BLEUCallback(keras.callbacks.Callback):
         self.score = score
 
     def on_epoch_end(self, epoch, logs=None):
-        with averaged_weights(self.model):
-            logs["val_bleu"] = self.score()
+        logs["val_bleu"] = self.score()
 
 
 class TimeLeft(keras.callbacks.Callback):

@@ -5,8 +5,7 @@ import logging
 import time
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -181,7 +180,7 @@ def to_numpy(variable):
 
 
 def save_model(model: keras.Model, path: str | Path, plain: Any = None) -> None:
-    """Writes a `.keras` file under a temporary name, then renames it. With an EMA, it saves the averaged weights.
+    """Writes a `.keras` file under a temporary name, then renames it.
 
     It saves an uncompiled copy of the model. Otherwise Keras would also save the optimizer, and the file would have
     three times the size.
@@ -195,25 +194,7 @@ def save_model(model: keras.Model, path: str | Path, plain: Any = None) -> None:
         The copy.
     """
     plain = plain or type(model).from_config(model.get_config())
-    with averaged_weights(model):
-        plain.set_weights([to_numpy(variable) for variable in model.weights])
+    plain.set_weights([to_numpy(variable) for variable in model.weights])
     with output_path(path) as temporary:
         plain.save(temporary)
     return plain
-
-
-@contextmanager
-def averaged_weights(model: keras.Model) -> Iterator[None]:
-    """A context in which the model has the moving averages of its weights, if its optimizer keeps averages."""
-    optimizer = getattr(model, "optimizer", None)
-    optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # Loss scaling wraps the optimizer with the averages.
-    if optimizer is None or not optimizer.use_ema or not optimizer.built:
-        yield
-        return
-    kept = [to_numpy(variable) for variable in model.trainable_variables]
-    optimizer.finalize_variable_values(model.trainable_variables)
-    try:
-        yield
-    finally:
-        for variable, value in zip(model.trainable_variables, kept, strict=True):
-            variable.assign(value)

@@ -16,14 +16,20 @@ from pathlib import Path
 
 from keras_transformer.search.settings import SearchSettings
 from keras_transformer.settings import ConfigError, checked, one_of
-from keras_transformer.training.presets import FINE_TUNING, OWN_TO_FINE_TUNING, PRESETS, RECIPES
+from keras_transformer.training.presets import (
+    FINE_TUNING,
+    FINE_TUNING_RATE,
+    OWN_TO_FINE_TUNING,
+    PEAK_RATE,
+    PRESETS,
+    RECIPES,
+)
 from keras_transformer.training.sections import (
     OWN_FILES,
     DataConfig,
     ModelConfig,
     TokenizerConfig,
     TrainingConfig,
-    directions,
 )
 
 SECTIONS = {
@@ -209,6 +215,8 @@ class RunConfig:
                 raise ConfigError(
                     f"{path} must have the sections of a run. Missing: {', '.join(missing or ['preset'])}."
                 )
+            for gone in ("ema_momentum", "warmup_steps"):  # Of older runs, whose models still translate.
+                content["training"].pop(gone, None)
             return cls.of_flat(_flat(path, content))
         except ConfigError as error:
             message = str(error) if str(path) in str(error) else f"{path}: {error}"
@@ -238,6 +246,16 @@ class RunConfig:
                 "--overwrite instead of --resume, or another --run-dir."
             )
         return config
+
+    def peak_learning_rate(self) -> float:
+        """The highest learning rate: the one that was chosen, or that of the model's width and number of directions.
+
+        With Adam, wider models need smaller steps ("Tensor Programs V", Yang et al., 2022, table 3). With more than two
+        directions, a batch has fewer pairs of each, so its gradient is noisier: with the rate of one direction, a model
+        of six did not learn to read its source.
+        """
+        directions = len(self.data.all_directions())
+        return self.training.learning_rate or PEAK_RATE / self.model.hidden_dim / max(1, directions / 2)
 
     def to_dict(self) -> dict:
         """Nested plain values, as in `config.json`."""
@@ -288,27 +306,17 @@ def _inherited(init):
 
 
 def _fine_tuning(init):
-    return {**FINE_TUNING, "learning_rate": FINE_TUNING["learning_rate"] * _rate_of_width(init.model.hidden_dim)}
+    return {**FINE_TUNING, "learning_rate": FINE_TUNING_RATE / init.model.hidden_dim}
 
 
 def _recipe(chosen):
-    """The recipe of the data set, adapted to the preset, the directions and the tokenizer."""
+    """The recipe of the data set, adapted to the tokenizer."""
     recipe = dict(RECIPES[one_of("dataset", chosen.get("dataset", "phrasebook"), RECIPES)])
     if chosen.get("train"):  # There is no recipe for own text.
         return {}
-    if "learning_rate" in recipe:
-        recipe["learning_rate"] *= _rate_of_width(_preset(chosen)["hidden_dim"])
-        # A batch has fewer pairs of each direction, so its gradient is noisier. With the rate of one direction, a model
-        # of six did not learn to read its source; a model of two did.
-        recipe["learning_rate"] /= max(1, len(directions("directions", chosen.get("directions") or ())) / 2)
     if chosen.get("tokenizer", "unigram") != "unigram":
         recipe.pop("subword_sampling", None)  # Other tokenizers have no probabilities of segmentations.
     return recipe
-
-
-def _rate_of_width(hidden_dim):
-    """With Adam, wider models need smaller steps ("Tensor Programs V", Yang et al., 2022, table 3)."""
-    return PRESETS["tiny"]["hidden_dim"] / hidden_dim
 
 
 def _preset(chosen):

@@ -3,7 +3,7 @@
 import logging
 import sys
 from collections.abc import Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import keras
@@ -15,7 +15,7 @@ from keras_transformer.text.tokenizer import Tokenizer
 from keras_transformer.training.callbacks import TimeLeft
 from keras_transformer.training.checkpoints import RunCheckpoint, save_model
 from keras_transformer.training.config import RunConfig
-from keras_transformer.training.distribution import agree, barrier, is_chief
+from keras_transformer.training.distribution import agree, is_chief
 from keras_transformer.training.initialization import add_teacher, copy_weights
 from keras_transformer.training.losses import LabelSmoothedCrossEntropy
 from keras_transformer.training.metrics import Perplexity, TokenAccuracy
@@ -31,7 +31,7 @@ def check_sizes(config: RunConfig) -> None:
     Transformer(8, **vars(config.model) | shallow)
 
 
-def compiled_model(config: RunConfig, tokenizers: Sequence[Tokenizer]) -> Transformer:
+def compiled_model(config: RunConfig, tokenizers: Sequence[Tokenizer], steps_per_epoch: int) -> Transformer:
     """The `Transformer` of a run, with its optimizer, loss and metrics."""
     model = Transformer(
         tokenizers[0].vocabulary_size,
@@ -43,9 +43,9 @@ def compiled_model(config: RunConfig, tokenizers: Sequence[Tokenizer]) -> Transf
     for part in filter(None, recipe.freeze.split(",")):
         for layer in layers_of(model, part):
             layer.trainable = False
-    schedule = make_schedule(config.model.hidden_dim, recipe.warmup_steps, recipe.learning_rate)
+    schedule = make_schedule(config.peak_learning_rate(), recipe.epochs * steps_per_epoch, recipe.warmup_ratio)
     model.compile(
-        optimizer=make_optimizer(schedule, recipe.clip_norm, recipe.ema_momentum),
+        optimizer=make_optimizer(schedule, recipe.clip_norm),
         loss=LabelSmoothedCrossEntropy(recipe.label_smoothing),
         weighted_metrics=[TokenAccuracy(), Perplexity()],
         jit_compile=recipe.jit_compile,
@@ -147,11 +147,6 @@ def fit(
             if model.stop_training:
                 break
             epochs_done, steps_done = end, 0
-            if recipe.ema_momentum and epochs_done < recipe.epochs:
-                # Keras ends `fit` with the averages in place of the weights, and training continues from the weights.
-                barrier(strategy)  # The first worker has written them.
-                with strategy.scope() if strategy else nullcontext():
-                    checkpoint.restore(model)
 
 
 @contextmanager

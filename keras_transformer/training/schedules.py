@@ -1,6 +1,6 @@
 """The learning rate over the steps of a training, and the optimizer.
 
-Reference: "Attention Is All You Need" (Vaswani et al., 2017), section 5.3.
+References: "Attention Is All You Need" (Vaswani et al., 2017), section 5.3; "SGDR" (Loshchilov and Hutter, 2017).
 """
 
 from typing import Any
@@ -47,9 +47,24 @@ class InverseSquareRootSchedule(keras.optimizers.schedules.LearningRateSchedule)
         return {"peak": self.peak, "warmup_steps": self.warmup_steps}
 
 
-def make_schedule(hidden_dim: int, warmup_steps: int, learning_rate: float | None = None) -> InverseSquareRootSchedule:
-    """The schedule of a recipe. `learning_rate` is its peak; None gives the peak of the paper."""
-    return InverseSquareRootSchedule(learning_rate or paper_learning_rate(hidden_dim, warmup_steps), warmup_steps)
+def make_schedule(peak: float, steps: int, warmup_ratio: float = 0.08) -> keras.optimizers.schedules.CosineDecay:
+    """Linear warm-up, then half a cosine to zero at the last step ("SGDR", Loshchilov and Hutter, 2017, equation 5).
+
+    Args:
+        peak: the highest learning rate.
+        steps: the number of steps of the whole training.
+        warmup_ratio: the share of them until the peak. Defaults to 0.08.
+
+    Example:
+        >>> schedule = make_schedule(peak=0.5, steps=10, warmup_ratio=0.4)
+        >>> [round(float(schedule(iterations)), 3) for iterations in (0, 4, 7, 10)]
+        [0.125, 0.5, 0.25, 0.0]
+    """
+    warmup = min(max(round(warmup_ratio * steps), 1), steps)
+    # Keras counts finished steps: the first step sees 0, and would change nothing if the warm-up began at 0.
+    return keras.optimizers.schedules.CosineDecay(
+        peak / warmup, max(steps - warmup, 1), warmup_target=peak, warmup_steps=warmup
+    )
 
 
 def paper_learning_rate(hidden_dim: int, warmup_steps: int) -> float:
@@ -62,23 +77,13 @@ def paper_learning_rate(hidden_dim: int, warmup_steps: int) -> float:
     return (hidden_dim * warmup_steps) ** -0.5
 
 
-def make_optimizer(
-    learning_rate: Any, clip_norm: float | None = 1.0, ema_momentum: float | None = None
-) -> keras.optimizers.Optimizer:
+def make_optimizer(learning_rate: Any, clip_norm: float | None = 1.0) -> keras.optimizers.Optimizer:
     """Adam with the paper's betas and epsilon (section 5.3).
 
     Args:
         learning_rate: a number or a schedule.
         clip_norm: largest global norm of the gradient; 0 or None: no clipping. Defaults to 1.
-        ema_momentum: momentum of an exponential moving average of the weights; 0 or None: no average. Defaults to
-            None.
     """
     return keras.optimizers.Adam(
-        learning_rate,
-        beta_1=0.9,
-        beta_2=0.98,
-        epsilon=1e-9,
-        global_clipnorm=clip_norm or None,
-        use_ema=bool(ema_momentum),
-        ema_momentum=ema_momentum or 0.99,
+        learning_rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9, global_clipnorm=clip_norm or None
     )

@@ -298,18 +298,13 @@ class TrainingConfig(Settings):
     )
     learning_rate: float | None = setting(
         None,
-        "peak learning rate; recipes give the tiny preset's rate; wider presets scale it by 128 / hidden_dim, and more "
-        "than two --directions by 2 / their number (default: the paper's, (hidden_dim * warmup_steps)^-0.5)",
+        "peak learning rate, from which it falls to zero at the end of --epochs (default: 0.32 / hidden_dim, with more "
+        "than two --directions times 2 / their number)",
         POSITIVE,
     )
-    warmup_steps: int = setting(4000, "optimizer steps until the learning rate peaks", AT_LEAST_1)
+    warmup_ratio: float = setting(0.08, "share in [0, 1) of all steps until the learning rate peaks", RATE)
     label_smoothing: float = setting(0.1, "probability mass in [0, 1) spread over the vocabulary", RATE)
     clip_norm: float | None = setting(1.0, "largest global norm of the gradient (0: no clipping)", AT_LEAST_0)
-    ema_momentum: float | None = setting(
-        None,
-        "validate and keep an exponential moving average of the weights, e.g. 0.998; 0 for none (default: the weights)",
-        RATE,
-    )
     monitor: str = setting("val_loss", "metric that chooses the best epoch", choices=MONITORS)
     patience: int | None = changeable(
         None, "stop after this many epochs without improvement (default: never)", AT_LEAST_1

@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 # What a student has of its teacher, unless a flag says otherwise.
 TAKEN = (
     *("max_length", "source_language", "target_language", "tokens_per_batch", "over_long"),
-    *("epochs", "steps_per_epoch", "warmup_steps", "label_smoothing", "clip_norm", "ema_momentum", "monitor"),
+    *("epochs", "steps_per_epoch", "warmup_ratio", "label_smoothing", "clip_norm", "monitor"),
     *("subword_sampling", "placeholder_share", "seed"),
     *("num_beams", "length_penalty", "length_penalty_type", "max_length_ratio", "no_repeat_ngram_size"),
 )

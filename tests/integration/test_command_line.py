@@ -350,7 +350,7 @@ def small(tmp_path_factory):
     recipe = "--tokens-per-batch 60 --epochs 2 --steps-per-epoch 3 --no-export --overwrite"
     argv = [*own_files(folder), *SMALL, *recipe.split(), "--run-dir", str(run_dir)]
     with contextlib.redirect_stderr(io.StringIO()) as said:
-        status = train_keras.main([*argv, "--learning-rate", "1e30", "--warmup-steps", "1", "--clip-norm", "0"])
+        status = train_keras.main([*argv, "--learning-rate", "1e30", "--warmup-ratio", "0", "--clip-norm", "0"])
     failed = status, said.getvalue(), {path.name for path in run_dir.iterdir()}
     old_run(run_dir)
     assert train_keras.main(argv) == 0

@@ -85,7 +85,7 @@ def test_the_training_script_runs_on_two_devices_and_resumes(tmp_path, files):
         assert "split among 2 replicas" in done.stdout
         return done.stdout
 
-    run(*files, *FLAGS, "--strategy", "mirrored", "--ema-momentum", "0.9", "--epochs", "3", "--run-dir", straight)
+    run(*files, *FLAGS, "--strategy", "mirrored", "--epochs", "3", "--run-dir", straight)
     shutil.copytree(straight, resumed)
     (resumed / "checkpoints" / "epoch-00003.npz").unlink()  # As if it had been killed in its last epoch.
     assert "resuming: 2 of 3 epochs" in run("--run-dir", resumed, "--resume", "--no-export")

@@ -97,12 +97,11 @@ def test_a_recipe_wins_over_defaults(dataset):
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_wider_presets_learn_in_smaller_steps(preset):
-    size, data = {"preset": preset}, {"dataset": "multi30k"}
-    wider = PRESETS[preset]["hidden_dim"] / PRESETS["tiny"]["hidden_dim"]
-    for layers in ([{**size, **data}], [size, data], [data, size]):
-        assert RunConfig.make(*layers).training.learning_rate == RECIPES["multi30k"]["learning_rate"] / wider
-    assert RunConfig.make({"preset": preset, "learning_rate": 0.5}).training.learning_rate == 0.5
+def test_wider_models_learn_in_smaller_steps(preset):
+    rate = RunConfig.make({"preset": preset}).peak_learning_rate()
+    assert rate * PRESETS[preset]["hidden_dim"] == pytest.approx(0.0025 * PRESETS["tiny"]["hidden_dim"])
+    assert RunConfig.make({"preset": preset, "hidden_dim": 64}).peak_learning_rate() == pytest.approx(0.005)
+    assert RunConfig.make({"preset": preset, "learning_rate": 0.5}).peak_learning_rate() == 0.5
 
 
 def test_other_tokenizers_draw_no_segmentations_unless_told():
@@ -114,11 +113,21 @@ def test_other_tokenizers_draw_no_segmentations_unless_told():
 
 def test_many_directions_have_a_lower_learning_rate():
     def rate(*directions):
-        return RunConfig.make({"dataset": "multi30k", "directions": [list(directions)]}).training.learning_rate
+        return RunConfig.make({"dataset": "multi30k", "directions": [list(directions)]}).peak_learning_rate()
 
-    one = RunConfig.make({"dataset": "multi30k"}).training.learning_rate
     six = rate("en-de", "en-fr", "en-cs", "de-en", "fr-en", "cs-en")
-    assert (one, rate("en-de"), rate("en-de", "de-en")) == (5e-3,) * 3 and six == pytest.approx(5e-3 / 3)
+    assert rate("en-de") == rate("en-de", "de-en") == 0.0025 and six == pytest.approx(0.0025 / 3)
+    own = [[f"a{i}", "b", f"direction=en-{code}"] for i, code in enumerate(("de", "fr", "cs", "it"))]
+    assert RunConfig.make({"train": own}).peak_learning_rate() == 0.00125
+
+
+def test_settings_of_older_runs_that_are_gone_are_left_out_of_their_files_only(tmp_path):
+    content = RunConfig.make({}).to_dict()
+    content["training"] |= {"ema_momentum": 0.999, "warmup_steps": 2000}
+    path = write(tmp_path / "config.json", content)
+    assert RunConfig.of_file(path) == RunConfig.make({})
+    with pytest.raises(ConfigError, match="No such setting: ema_momentum, warmup_steps"):
+        read_config_file(path)
 
 
 def test_own_files_have_no_recipe():
@@ -128,13 +137,13 @@ def test_own_files_have_no_recipe():
 
 
 def test_flag_over_file_over_recipe_over_preset_over_default(tmp_path):
-    file = read_config_file(write(tmp_path / "c.json", {"training": {"epochs": 5, "warmup_steps": 50}}))
+    file = read_config_file(write(tmp_path / "c.json", {"training": {"epochs": 5, "warmup_ratio": 0.5}}))
     flags = parse("--epochs", "7")
     config = RunConfig.make(flags, file)
     recipe = RECIPES["phrasebook"]
     assert config.training.epochs == 7  # Flag.
-    assert config.training.warmup_steps == 50  # File.
-    assert config.training.learning_rate == recipe["learning_rate"]  # Recipe.
+    assert config.training.warmup_ratio == 0.5  # File.
+    assert config.data.tokens_per_batch == recipe["tokens_per_batch"]  # Recipe.
     assert config.model.num_layers == PRESETS["tiny"]["num_layers"]  # Preset.
     assert config.training.label_smoothing == TrainingConfig().label_smoothing  # Default.
 
@@ -155,20 +164,20 @@ def test_what_a_run_did_not_choose_follows_another_data_set_or_preset(tmp_path, 
 
 
 def test_what_a_run_chose_stays_with_another_data_set_and_preset(tmp_path):
-    chosen = {"epochs": 41, "hidden_dim": 64, "learning_rate": None, "ema_momentum": 0.5}
+    chosen = {"epochs": 41, "hidden_dim": 64, "learning_rate": None, "warmup_ratio": 0.5}
     file = read_config_file(write(tmp_path / "config.json", RunConfig.make(chosen).to_dict()))
     config = RunConfig.make({"dataset": "multi30k", "preset": "small"}, file)
     assert config == RunConfig.make({"dataset": "multi30k", "preset": "small", **chosen})
-    assert config.training.warmup_steps == RECIPES["multi30k"]["warmup_steps"]
+    assert config.data.tokens_per_batch == RECIPES["multi30k"]["tokens_per_batch"]
 
 
 def test_a_part_of_a_config_wins_over_the_recipe_of_a_data_set_that_is_named(tmp_path):
     """Such a file was written by hand: all that it says is a choice."""
     recipe = RECIPES["phrasebook"]
-    file = read_config_file(write(tmp_path / "c.json", {"epochs": recipe["epochs"], "ema_momentum": None}))
+    file = read_config_file(write(tmp_path / "c.json", {"epochs": recipe["epochs"], "warmup_ratio": 0.08}))
     config = RunConfig.make({"dataset": "multi30k"}, file)
-    assert (config.training.epochs, config.training.ema_momentum) == (recipe["epochs"], None)
-    assert config.training.warmup_steps == RECIPES["multi30k"]["warmup_steps"]
+    assert (config.training.epochs, config.training.warmup_ratio) == (recipe["epochs"], 0.08)
+    assert config.data.tokens_per_batch == RECIPES["multi30k"]["tokens_per_batch"]
 
 
 def test_a_data_set_that_is_named_replaces_the_texts_of_a_run_with_own_ones(tmp_path):
@@ -369,8 +378,7 @@ def test_help_names_the_values_of_presets_and_recipes():
     add_flags(parser, "model", "training")
     text = parser.format_help()
     assert f"small: {PRESETS['small']['hidden_dim']}" in text
-    assert f"multi30k: {RECIPES['multi30k']['warmup_steps']}" in text
-    assert f"(default: the weights; multi30k: {RECIPES['multi30k']['ema_momentum']}, " in text
+    assert f"multi30k: {RECIPES['multi30k']['epochs']}" in text
 
 
 def test_only_the_named_sections_get_flags(capsys):
@@ -559,7 +567,7 @@ def test_a_value_outside_the_choices_is_refused(section, f):
 @pytest.mark.parametrize(
     "name",
     [
-        *("num_layers", "num_decoder_layers", "num_heads", "hidden_dim", "intermediate_dim", "epochs", "warmup_steps"),
+        *("num_layers", "num_decoder_layers", "num_heads", "hidden_dim", "intermediate_dim", "epochs"),
         *("num_beams", "max_length", "tokens_per_batch", "patience", "max_target_length"),
     ],
 )
@@ -576,7 +584,7 @@ def test_beams_are_few_enough_for_memory():
         RunConfig.make({"num_beams": 257})
 
 
-@pytest.mark.parametrize("name", ["dropout", "attention_dropout", "label_smoothing", "ema_momentum"])
+@pytest.mark.parametrize("name", ["dropout", "attention_dropout", "label_smoothing", "warmup_ratio"])
 @pytest.mark.parametrize("value", [1.0, -0.1, float("nan"), 1])
 def test_rates_are_in_0_1(name, value):
     with pytest.raises(ConfigError, match=rf"`{name}` must be in \[0, 1\)\. Received: "):

@@ -1,5 +1,7 @@
 """Schedule, optimizer, and compiled models in files."""
 
+import math
+
 import keras
 import numpy as np
 import pytest
@@ -11,7 +13,12 @@ from keras_transformer.training import checkpoints
 from keras_transformer.training.callbacks import TimeLeft
 from keras_transformer.training.losses import LabelSmoothedCrossEntropy
 from keras_transformer.training.metrics import Perplexity, TokenAccuracy
-from keras_transformer.training.schedules import InverseSquareRootSchedule, make_optimizer, paper_learning_rate
+from keras_transformer.training.schedules import (
+    InverseSquareRootSchedule,
+    make_optimizer,
+    make_schedule,
+    paper_learning_rate,
+)
 
 B, T, V = 3, 5, 11
 
@@ -23,6 +30,16 @@ def test_schedule_is_the_papers_equation_and_peaks_at_warmup_steps():
     paper = [hidden_dim**-0.5 * min(step**-0.5, step * warmup_steps**-1.5) for step in range(1, 201)]
     np.testing.assert_allclose(rates, paper, rtol=1e-5)
     assert int(np.argmax(rates)) + 1 == warmup_steps
+
+
+@pytest.mark.parametrize(("steps", "ratio"), [(200, 0.08), (200, 0.0), (7, 0.5), (1, 0.08), (3, 0.99)])
+def test_the_schedule_of_a_run_is_a_ramp_and_half_a_cosine(steps, ratio):
+    """Keras' `CosineDecay`: its warm-up and its decay begin where the formulas say, and no step has a rate of 0."""
+    schedule, warmup = make_schedule(0.3, steps, ratio), max(1, round(ratio * steps))
+    ramp = [0.3 / warmup + (0.3 - 0.3 / warmup) * i / warmup for i in range(warmup)]
+    fall = [0.15 * (1 + math.cos(math.pi * i / max(1, steps - warmup))) for i in range(steps - warmup)]
+    np.testing.assert_allclose([float(schedule(i)) for i in range(steps)], ramp + fall, rtol=1e-4, atol=1e-7)
+    assert (ramp[0] > 0 and float(schedule(10 * steps)) == pytest.approx(0, abs=1e-7)) or steps == warmup
 
 
 @pytest.mark.parametrize("peak", [None, 0.0, -1e-3, float("nan")])
