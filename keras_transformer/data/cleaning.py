@@ -51,6 +51,7 @@ _WORDS_TO_COMPARE = regex.compile(
     r"(?V1)[\p{Han}\p{Hiragana}\p{Katakana}ー]|[\p{L}\p{M}--[\p{Han}\p{Hiragana}\p{Katakana}ー]]+|\p{N}+"
 )
 # Vowel signs are letters.
+_HAN, _SYLLABLES = map(regex.compile, (r"\p{Han}", r"[\p{Hiragana}\p{Katakana}\p{Hangul}]"))
 _SPACES, _LETTERS, _PARTS = map(regex.compile, (r"\s+", r"[\p{L}\p{M}]", r"[\p{L}\p{M}\p{N}]+"))
 # Without the punctuation around them. What is inside is often what a translation changes: "PDF version", "PDF-Version".
 _WORDS = regex.compile(r"[\p{L}\p{N}](?:\S*[\p{L}\p{N}])?")
@@ -67,7 +68,7 @@ class Cleaner:
         source_language, target_language: codes such as `"de"`, for the rules about scripts and languages. A code may
             have a region, `"zh-TW"`. Default to None: no rule.
         max_characters: longer lines are left out. Defaults to 1,000.
-        max_ratio: largest ratio of the two sides, in characters, plus 20 characters. Defaults to 3.
+        max_ratio: largest ratio of the two sides, as in `far_apart`. Defaults to 3.
         identify: whether to leave out lines in another language. Needs `pip install lingua-language-detector` and both
             languages. Defaults to False.
 
@@ -115,8 +116,7 @@ class Cleaner:
             return EMPTY
         if max(len(source), len(target)) > self.max_characters:
             return TOO_LONG
-        short, long = sorted((len(source), len(target)))
-        if long > self.max_ratio * short + 20:
+        if far_apart(source, target, self.max_ratio):
             return RATIO
         sides = source, target
         words = [_WORDS.findall(side) for side in sides]
@@ -143,6 +143,21 @@ class Cleaner:
     def settings(self) -> list:
         """What the result depends on, for JSON."""
         return [*self.languages, self.max_characters, self.max_ratio, self.identify]
+
+
+def far_apart(source: str, target: str, ratio: float = 3.0) -> bool:
+    """Whether one text is much longer than the other: more than `ratio` times as many characters, and 20.
+
+    A Chinese character counts as three, a Japanese or Korean syllable as two.
+
+    Example:
+        >>> far_apart("Yes", "Ja, das ist in der Tat wirklich so")
+        True
+        >>> far_apart("Specifies whether the handles should be displayed.", "指定是否显示图柄。")
+        False
+    """
+    letters = [len(text) + 2 * len(_HAN.findall(text)) + len(_SYLLABLES.findall(text)) for text in (source, target)]
+    return max(letters) > ratio * min(letters) + 20
 
 
 def near_duplicates(texts: Iterable[str], others: Iterable[str]) -> list[bool]:

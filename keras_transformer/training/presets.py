@@ -36,7 +36,7 @@ RECIPES = {
     },
     "libreoffice": {
         "vocabulary_size": 8000,
-        "epochs": 20,
+        "epochs": 12,
         "dropout": 0.1,
         "subword_sampling": 0.5,
         "tokens_per_batch": 1024,

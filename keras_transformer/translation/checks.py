@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from keras_transformer.data.cleaning import far_apart
 from keras_transformer.text.placeholders import kept_pieces
 
 # The same words four times and more, or the same letters six times. In scripts from Thai on, which have no spaces,
@@ -26,7 +27,7 @@ class Checks(NamedTuple):
         parts, parts_kept: the same for what must not change; see `keras_transformer.text.placeholders`.
         copies: translations that are their source, of three words and more.
         loops: those that say something four times in a row, or letters six times, which their sources do not.
-        lengths: those that have more than three times as many characters as their source, and 20; or the reverse.
+        lengths: those that are far longer or shorter than their source; see `data.cleaning.far_apart`.
         length_ratio: characters of all translations by those of all sources.
     """
 
@@ -72,8 +73,7 @@ def checks(sources: Sequence[str], translations: Sequence[str]) -> Checks:
             counts[f"{name}_kept"] += (Counter(wanted) & Counter(here)).total()
         counts["copies"] += source == translation and len(_LETTERS.findall(source)) > 2
         counts["loops"] += bool(_LOOP.search(translation)) and not _LOOP.search(source)
-        short, long = sorted((len(source), len(translation)))
-        counts["lengths"] += long > 3 * short + 20
+        counts["lengths"] += far_apart(source, translation)
     lengths = [sum(map(len, side)) for side in (sources, translations)]
     named = {name: counts[name] for name in Checks._fields[1:-1]}
     return Checks(len(pairs), **named, length_ratio=lengths[1] / max(1, lengths[0]))
