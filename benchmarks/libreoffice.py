@@ -97,17 +97,17 @@ training:
     optimizer: "adamw"
     adam_betas: [0.9, 0.98]
     scheduling: "warmupinversesquareroot"
-    learning_rate: 0.003
+    learning_rate: 0.0025
     learning_rate_min: 0.00000001
     learning_rate_warmup: 1000
     clip_grad_norm: 1.0
     loss: "crossentropy"
     label_smoothing: 0.1
     normalization: "tokens"
-    batch_size: 4096
+    batch_size: 1024
     batch_type: "token"
     epochs: 1000
-    validation_freq: 500
+    validation_freq: 2000
     logging_freq: 100
     early_stopping_metric: "bleu"
     keep_best_ckpts: 1

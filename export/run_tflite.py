@@ -237,15 +237,15 @@ def main(argv: list[str] | None = None) -> int:
     flag("text", nargs="+", help="sentences")
     flag("--greedy", action="store_true", help="greedy search instead of beam search")
     flag("--nbest", action="store_true", help="all hypotheses, with their scores")
-    help = "each text is a whole text: split it into sentences, keep line breaks"
-    flag("--document", action="store_true", help=help)
+    help = "what each text is: a sentence (default), or a document, whose line breaks stay"
+    flag("--format", choices=("sentences", "document"), default="sentences", help=help)
     flag("--target-language", metavar="CODE", help="for a model of several directions, such as de")
     flag("--num-threads", type=int, default=1, metavar="N", help="(default: 1)")
     arguments = parser.parse_args(argv)
     try:
         translator = TFLiteTranslator(arguments.file, arguments.num_threads, arguments.target_language)
         for text in arguments.text:
-            if arguments.document:
+            if arguments.format == "document":
                 print(translator.translate_document(text, beam=not arguments.greedy))
                 continue
             hypotheses = translator.translate(text, beam=not arguments.greedy)

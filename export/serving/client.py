@@ -379,15 +379,15 @@ def main(argv: list[str] | None = None) -> int:
     flag("--grpc", metavar="TARGET", help="gRPC instead, such as 127.0.0.1:8500")
     flag("--model", default="translator", metavar="NAME", help="(default: translator)")
     flag("--label", metavar="NAME", help="version label, such as stable (default: the newest version)")
-    help = "each TEXT is a whole text: split it into sentences, keep line breaks"
-    flag("--document", action="store_true", help=help)
+    help = "what each TEXT is: a sentence (default), or a document, whose line breaks stay"
+    flag("--format", choices=("sentences", "document"), default="sentences", help=help)
     flag("--target-language", metavar="CODE", help="for a model of several directions, such as de")
     flag("--timeout", type=float, default=30.0, metavar="SECONDS", help="(default: 30)")
     arguments = parser.parse_args(argv)
     kind, address = (GrpcClient, arguments.grpc) if arguments.grpc else (RestClient, arguments.url)
     try:
         client = kind(address, arguments.model, label=arguments.label, timeout=arguments.timeout)
-        if arguments.document:
+        if arguments.format == "document":
             for text in arguments.texts:
                 _print(client.translate_document(text, arguments.target_language))
             return 0

@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError("--calibrate writes into the run, and is for one model. Received: --ensemble, too.")
     inputs = arguments.source, arguments.reference, arguments.compare
     metric = _command(arguments.metric)
-    is_run = bool(arguments.compare) and Path(arguments.compare).is_dir()
+    is_run = arguments.compare is not None and Path(arguments.compare).is_dir()
     runs = [arguments.run, *arguments.ensemble, *([arguments.compare] if is_run else [])]
     check_outputs([arguments.output, arguments.log_probs], inputs, runs)
     translator = load(arguments)

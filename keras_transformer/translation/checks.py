@@ -15,6 +15,7 @@ _LOOP = re.compile(
     r"|([^\W\d_]{1,4}?)\2{5,}"
 )
 _NUMBER, _LETTERS = re.compile(r"\d+"), re.compile(r"[^\W\d_]+")
+_SEPARATOR = re.compile(r"(?<=\d)[.,](?=\d)")  # "3.5 km" is "3,5 km" in German.
 
 
 class Checks(NamedTuple):
@@ -66,7 +67,7 @@ def checks(sources: Sequence[str], translations: Sequence[str]) -> Checks:
     counts, pairs = Counter(), list(zip(sources, translations, strict=True))
     for source, translation in pairs:
         pieces = kept_pieces(source), kept_pieces(translation)
-        parts = [side[1::2] for side in pieces]
+        parts = [[_SEPARATOR.sub(".", part) for part in side[1::2]] for side in pieces]
         numbers = [_NUMBER.findall(" ".join(side[::2])) for side in pieces]
         for name, (wanted, here) in (("numbers", numbers), ("parts", parts)):
             counts[name] += len(wanted)

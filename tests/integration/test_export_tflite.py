@@ -82,7 +82,7 @@ def test_the_copied_runner_translates_a_text_as_python_does(golden, exported, tm
     long = ", and ".join(golden.texts * 3)
     document = f"- {golden.texts[0]} {golden.texts[1]}\n\n  {long}\n\n{golden.texts[2]} {{x}} 😀\n\n{{y}} 5 kg\n"
     code = "import sys; sys.modules['keras_transformer'] = None; import run_tflite; sys.exit(run_tflite.main())"
-    call = [sys.executable, "-c", code, str(exported / "translator.tflite"), "--document", document]
+    call = [sys.executable, "-c", code, str(exported / "translator.tflite"), "--format", "document", document]
     done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     settings = json.loads((exported / "translator.json").read_text())

@@ -190,7 +190,7 @@ def test_the_command_prints_translations(flag, rest_address, grpc_address, origi
     assert main([flag, address, "a", "word " * 300]) == 0
     assert capsys.readouterr().err == "text 2 is too long: only its beginning was translated.\n"
     document = "\n- ".join(origin.texts[:3])
-    assert main([flag, address, "--document", document]) == 0
+    assert main([flag, address, "--format", "document", document]) == 0
     assert capsys.readouterr().out == origin.translator.translate_text(document) + "\n"
     assert main([flag, address, "--model", "other", "a"]) == 1
     assert "error: " in capsys.readouterr().err

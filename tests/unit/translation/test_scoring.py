@@ -181,6 +181,7 @@ def test_what_needs_no_reference():
     loops = ["Barbarbarbara", "we go and on, and on, and on, and on.", "我很好很好很好很好", "so so so sometimes"]
     loops += ["Gesssssssss.", "1 1 1 1 1", "Ein Mann in einem blauen Hemd steht auf einer Leiter. " * 4]
     assert [checks(["x"], [text]).loops for text in loops] == [0, 1, 1, 0, 1, 1, 1]
+    assert checks(["It is 3.5 km to {x}."], ["{x} ist 3,5 km entfernt."])[3:5] == (2, 2)  # A number may be localised.
     assert str(checks(["a"], ["b"])).startswith("checks: numbers kept: there are none;")
 
 
