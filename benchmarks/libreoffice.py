@@ -245,7 +245,7 @@ def aligned(translator, source, target):
     (ids,) = translator.codec.encode_targets([target], [sentence])
     (attention,) = translator.scorer.attention([sentence], [ids], [sentence.parts])
     translation = Translation(target, 0.0, tuple(ids), attention, parts=sentence.parts)
-    return Aligned(target, *documents._origins(translator, source, translation, None))
+    return Aligned(target, *documents.character_origins(translator, source, translation, None))
 
 
 # Messages and pages.

@@ -116,7 +116,7 @@ def aligned_translations(translator, texts, **kwargs):
             for back in range(begin - place):
                 origins[begin - 1 - back] = max(source_begin - 1 - back, 0)
             source = text[source_begin:source_end]
-            here_origins, here_nearest = _origins(translator, source, sentence.translation, target_language)
+            here_origins, here_nearest = character_origins(translator, source, sentence.translation, target_language)
             for i, origin in enumerate(here_origins[: end - begin]):
                 origins[begin + i] = None if origin is None else source_begin + origin
             for i, target in enumerate(here_nearest):
@@ -129,7 +129,7 @@ def aligned_translations(translator, texts, **kwargs):
     return results
 
 
-def _origins(translator, source, translation, target_language):
+def character_origins(translator, source, translation, target_language):
     """`origins` and `nearest` of a sentence; see `Aligned`."""
     text = translation.text
     if not translation.attention:
