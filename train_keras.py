@@ -60,10 +60,8 @@ def train(run, config, resume=False, export=True):
     if chief and recipe.init_from and not any(done):  # An untrained model has a BLEU of 0, and takes a minute for it.
         # Saved now: a resumed run cannot measure it again.
         run.save_scores(scores_of_tests(translator, text.corpus, config, "before training"))
-    callbacks = []
-    if recipe.monitor == "val_bleu":
-        bleu = BLEUCallback(lambda: agree(strategy, scores(translator, text.corpus.validation, config)["bleu"]))
-        callbacks.append(bleu)
+    bleu = BLEUCallback(lambda: agree(strategy, scores(translator, text.corpus.validation, config)["bleu"]))
+    callbacks = [bleu] if recipe.monitor == "val_bleu" else []
     with worker_errors(strategy, command(run)):
         over = checkpoint.reason_to_stop()  # For a resumed run that was already finished.
         if over and chief:

@@ -15,7 +15,9 @@ The run is one of `train_keras.py --dataset libreoffice`. It prints:
   the help put it around: each reference is aligned with its source as if the model had written it, and the elements of
   the source are placed over it. `inline_positions.json` has 50 of these elements that somebody looked at: the page, the
   paragraph, the number of the element, and the words that it has on both sides, by their numbers;
-- messages: how often placeholders and accelerators are kept.
+- messages: how often placeholders and accelerators are kept;
+- paragraphs: the score of the same ones alone, in the text of their page and in its HTML, for those without inline
+  elements and those with them.
 
 `--output` gets three of the pages, before and after.
 """
@@ -25,14 +27,14 @@ import dataclasses
 import itertools
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import sentencepiece
 
 from keras_transformer.data.cleaning import Cleaner
 from keras_transformer.data.corpora import load_corpus
-from keras_transformer.data.libreoffice import libreoffice, raw_paragraphs
+from keras_transformer.data.libreoffice import libreoffice, paragraphs, raw_paragraphs
 from keras_transformer.text import sentences
 from keras_transformer.text.accelerators import split_accelerator, with_accelerator
 from keras_transformer.text.markup_alignment import Aligned, Target, placed, sources_of
@@ -41,6 +43,7 @@ from keras_transformer.text.placeholders import kept_pieces
 from keras_transformer.training.config import RunConfig
 from keras_transformer.training.run import Run
 from keras_transformer.translation import documents
+from keras_transformer.translation.evaluation import corpus_scores
 from keras_transformer.translation.results import Translation
 from keras_transformer.translation.translator import Translator
 
@@ -67,6 +70,8 @@ def main():
         codes = data.source_language, data.target_language
         print(f"messages: {messages(translator, libreoffice(data.data_dir, *codes).marked_messages)}")
         print(f"markup: {markup(translator, tests['html'], arguments.output)}")
+        for name, scores in in_pages(translator, tests["html"], config.data.sacrebleu_tokenizer()).items():
+            print(f"paragraphs, {name}:\n{scores}")
 
 
 # Files for others.
@@ -292,6 +297,27 @@ def markup(translator, pairs, output):
             for name, html in zip(("before", "after"), page, strict=True):
                 Path(output, f"{number}-{name}.html").write_text(html, encoding="utf-8")
     return f"every tag and attribute kept in {kept} of {len(pairs)} pages"
+
+
+def in_pages(translator, pairs, tokenize):
+    """The `CorpusScores` of paragraphs by where they were translated, and whether they have inline elements."""
+    found, references = defaultdict(list), defaultdict(list)
+    for source, target in pairs:
+        sides = paragraphs(source), paragraphs(target)
+        keys = [key for key, text in sides[0].items() if text and sides[1].get(key) not in (None, "", text)]
+        texts = [sides[0][key] for key in keys]
+        of_page = translator.translate_text("\n\n".join(texts)).split("\n\n")
+        html, raw = paragraphs(translator.translate_html(source)), raw_paragraphs(source)
+        for key, text, in_text in zip(keys, texts, of_page, strict=True):
+            kind = "with elements" if "<" in raw[key] else "without elements"
+            references[kind].append(sides[1][key])
+            places = {"alone": translator.translate_text(text), "in text": in_text, "in HTML": html.get(key, "")}
+            for place, translation in places.items():
+                found[place, kind].append(translation)
+    return {
+        f"{len(rows):,} {kind}, {place}": corpus_scores(rows, references[kind], tokenize)
+        for (place, kind), rows in found.items()
+    }
 
 
 if __name__ == "__main__":

@@ -3,11 +3,11 @@
     python benchmarks/recipe.py none --steps 2041 --dataset libreoffice --num-beams 1 --run-dir RUN
     python benchmarks/recipe.py muon --steps 2041 --dataset libreoffice --num-beams 1 --run-dir RUN --seed 2
 
-Flags after --steps are those of `train_keras.py`. The learning rate falls to zero at the last step, except with
-`averages`. The validation text is scored with the last weights. The changes are:
+Flags after --steps are those of `train_keras.py`. The learning rate falls to zero, except with `averages`, and subword
+sampling never ends. The validation text is scored with the last weights. The changes are:
 
 - averages: the learning rate falls with the inverse square root of the step, and the weights that are scored are moving
-  averages (momentum 0.998), as in version 0.1.
+  averages (momentum 0.998). Recipes were like that before.
 - linear: the learning rate falls in a straight line ("Straight to Zero", Bergsma et al., 2025).
 - muon: Keras' Muon for matrices, Adam for all other weights ("Muon is Scalable for LLM Training", Liu et al., 2025).
 - rms: `RMSNormalization` in place of `LayerNormalization` (Zhang and Sennrich, 2019).
@@ -19,6 +19,7 @@ Without pre-norm: `none --no-normalize-first`.
 """
 
 import argparse
+import os
 import sys
 import time
 
@@ -30,12 +31,13 @@ def main():
     parser.add_argument("change", choices=CHANGES)
     parser.add_argument("--steps", type=int, required=True, help="optimizer steps")
     arguments, flags = parser.parse_known_args()
+    os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")  # As `train_keras.py`, before TensorFlow is imported.
     import train_keras
     from keras_transformer.training import fit
 
     fit.fit = measured
     globals().get(arguments.change, lambda: None)()
-    flags += ["--steps-per-epoch", str(arguments.steps), "--epochs", "1", "--no-export", "--overwrite"]
+    flags += ["--steps-per-epoch", str(arguments.steps), "--epochs", "1", "--no-export"]
     return train_keras.main(flags)
 
 
@@ -62,8 +64,8 @@ def averages():
     from keras_transformer.training.schedules import InverseSquareRootSchedule
 
     fit.make_schedule = lambda peak, steps, ratio: InverseSquareRootSchedule(peak, max(1, round(ratio * steps)))
-    adam = {"beta_2": 0.98, "epsilon": 1e-9, "global_clipnorm": 1.0, "use_ema": True, "ema_momentum": 0.998}
-    fit.make_optimizer = lambda schedule, clip_norm: keras.optimizers.Adam(schedule, **adam)
+    adam = {"beta_2": 0.98, "epsilon": 1e-9, "use_ema": True, "ema_momentum": 0.998}
+    fit.make_optimizer = lambda schedule, norm: keras.optimizers.Adam(schedule, global_clipnorm=norm, **adam)
 
 
 def linear():
@@ -91,16 +93,15 @@ def muon():
 
     from keras_transformer.training import fit
 
-    fit.make_optimizer = lambda schedule, clip_norm: keras.optimizers.Muon(
+    fit.make_optimizer = lambda schedule, norm: keras.optimizers.Muon(
         schedule,
         adam_beta_1=0.9,
         adam_beta_2=0.98,
         epsilon=1e-9,
         weight_decay=None,
         adam_weight_decay=None,
-        global_clipnorm=1.0,
+        global_clipnorm=norm,
         exclude_embeddings=True,
-        exclude_layers=["embedding"],
     )
 
 

@@ -24,6 +24,8 @@ from keras_transformer.data.storage import EMPTY, LINES_PER_BLOCK, left_out_by, 
 from keras_transformer.data.workers import in_background
 from keras_transformer.files import output_file
 
+# Version of the rules: what was cleaned by others is cleaned again.
+RULES = 2
 DUPLICATE = "that were there before"
 TOO_LONG = "with too many characters"
 RATIO = "with sides of very different lengths"
@@ -50,8 +52,8 @@ ANY_SCRIPT = {"az", "bs", "ku", "sh", "sr", "tt", "uz"}
 _WORDS_TO_COMPARE = regex.compile(
     r"(?V1)[\p{Han}\p{Hiragana}\p{Katakana}ー]|[\p{L}\p{M}--[\p{Han}\p{Hiragana}\p{Katakana}ー]]+|\p{N}+"
 )
+_HAN, _SYLLABLES = map(regex.compile, (r"\p{Han}", r"[\p{Hiragana}\p{Katakana}\p{Hangul}ー]"))
 # Vowel signs are letters.
-_HAN, _SYLLABLES = map(regex.compile, (r"\p{Han}", r"[\p{Hiragana}\p{Katakana}\p{Hangul}]"))
 _SPACES, _LETTERS, _PARTS = map(regex.compile, (r"\s+", r"[\p{L}\p{M}]", r"[\p{L}\p{M}\p{N}]+"))
 # Without the punctuation around them. What is inside is often what a translation changes: "PDF version", "PDF-Version".
 _WORDS = regex.compile(r"[\p{L}\p{N}](?:\S*[\p{L}\p{N}])?")
@@ -142,7 +144,7 @@ class Cleaner:
 
     def settings(self) -> list:
         """What the result depends on, for JSON."""
-        return [*self.languages, self.max_characters, self.max_ratio, self.identify]
+        return [RULES, *self.languages, self.max_characters, self.max_ratio, self.identify]
 
 
 def far_apart(source: str, target: str, ratio: float = 3.0) -> bool:

@@ -170,16 +170,11 @@ def _attention(translator, text, reference):
 
 
 def _schedule(translator, text, reference):
-    from keras_transformer.training.schedules import InverseSquareRootSchedule, make_schedule, paper_learning_rate
+    from keras_transformer.training.schedules import InverseSquareRootSchedule, make_schedule
 
-    steps, warmup_steps = 500, 40
-    peak = paper_learning_rate(512, warmup_steps)
-    schedules = {
-        "of the paper": InverseSquareRootSchedule(peak, warmup_steps),
-        f"to zero in {steps} steps": make_schedule(peak, steps, warmup_steps / steps),
-    }
-    rates = {name: np.array([_numpy(schedule(step)) for step in range(steps)]) for name, schedule in schedules.items()}
-    yield "learning_rate", figures.learning_rate(rates, warmup_steps)
+    schedules = {"paper": InverseSquareRootSchedule(2.5e-3, warmup_steps=40), "run": make_schedule(2.5e-3, steps=500)}
+    rates = {name: np.array([_numpy(schedule(step)) for step in range(500)]) for name, schedule in schedules.items()}
+    yield "learning_rate", figures.learning_rate(rates, warmup_steps=40)
 
 
 def _curves(translator, text, reference):

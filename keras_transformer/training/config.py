@@ -254,8 +254,9 @@ class RunConfig:
         directions, a batch has fewer pairs of each, so its gradient is noisier: with the rate of one direction, a model
         of six did not learn to read its source.
         """
-        directions = len(self.data.all_directions())
-        return self.training.learning_rate or PEAK_RATE / self.model.hidden_dim / max(1, directions / 2)
+        rate = FINE_TUNING_RATE if self.training.init_from else PEAK_RATE
+        rate /= self.model.hidden_dim * max(1, len(self.data.all_directions()) / 2)
+        return self.training.learning_rate or rate
 
     def to_dict(self) -> dict:
         """Nested plain values, as in `config.json`."""
@@ -294,7 +295,7 @@ def section_settings(name: str, flat: Mapping) -> dict:
 def _resolved(chosen, init=None):
     """The settings that differ from the fields' defaults: those that were chosen, then those of the layers below."""
     if init is not None:
-        return ChainMap(chosen, _inherited(init), _fine_tuning(init))
+        return ChainMap(chosen, _inherited(init), FINE_TUNING)
     return ChainMap(chosen, _recipe(chosen), _preset(chosen), _tied(chosen))
 
 
@@ -303,10 +304,6 @@ def _inherited(init):
     names = _names("model", "tokenizer", "search") - {"vocabulary_from", "shortlist"}
     names |= {"preset", "max_length", "source_language", "target_language", "bleu_tokenize"}
     return {name: value for name, value in init.flat().items() if name in names}
-
-
-def _fine_tuning(init):
-    return {**FINE_TUNING, "learning_rate": FINE_TUNING_RATE / init.model.hidden_dim}
 
 
 def _recipe(chosen):

@@ -130,7 +130,7 @@ def fit(
     (epochs_done, steps_done), steps = done, batches.steps_per_epoch
     time_left = TimeLeft(recipe.max_minutes and recipe.max_minutes - checkpoint.state["minutes"])
     with full_disk_named(run), logs(run, model, chief) as callbacks_of_logs:
-        # The order matters: each callback sees the weights and metrics as those before it have changed them.
+        # The order matters: each callback sees the metrics that those before it have added.
         callbacks = [*callbacks[:-1], *callbacks_of_logs, checkpoint, *([time_left] if chief else [])]
         # After a kill within an epoch, the rest of that epoch is a `fit` of its own.
         for end in [epochs_done + 1, recipe.epochs] if steps_done else [recipe.epochs]:

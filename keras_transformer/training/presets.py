@@ -18,7 +18,7 @@ PRESETS = {
     },
 }
 
-# The settings in which a data set differs from the defaults. Small corpora need many small steps.
+# The settings in which a data set differs from the defaults. Small corpora need small batches.
 RECIPES = {
     "phrasebook": {
         "epochs": 10,
@@ -46,9 +46,10 @@ RECIPES = {
     },
     "none": {},
 }
-# Peaks of the learning rate for a `hidden_dim` of 1: 0.0025 for the tiny preset, 0.000625 for the paper's base model.
+# Peaks of the learning rate for a `hidden_dim` of 1: 0.0025 for the tiny preset, 0.000625 for the paper's base model. A
+# higher rate of fine-tuning forgets more.
 PEAK_RATE, FINE_TUNING_RATE = 0.32, 0.064
-# How fine-tuning differs from the defaults. A higher learning rate forgets more; see docs/training.md.
+# How fine-tuning differs from the defaults.
 FINE_TUNING = {"epochs": 5, "tokens_per_batch": 2048}
 # What a fine-tuned model may have of its own; the rest of its architecture and its vocabulary are given.
 OWN_TO_FINE_TUNING = ("dropout", "attention_dropout", "dtype")

@@ -37,8 +37,8 @@ _FILES = {"config.json", "versions.json", "log.csv", "scores.json", "confidence.
 _FILES |= {"model.keras", "explorer.html"}
 _FOLDERS = {"checkpoints", "tensorboard", "export", "report", SETTING_UP}
 NUM_CHECKPOINTS = 2
-# Version of the batching rules. A run can be resumed only with the version it was started with.
-BATCHES = 2
+# Version of what training steps depend on: batches, cleaning, the learning rate. A resumed run must have begun with it.
+BATCHES = 3
 
 
 class Run:
@@ -227,8 +227,8 @@ class Run:
         begun_with = _read(self.folder / "versions.json")
         if begun_with.get("batches") != BATCHES:
             raise ConfigError(
-                f"The run in {self} was begun with another version of this package, which put pairs into other "
-                "batches: it cannot be resumed. Train again with --overwrite, or resume it with that version."
+                f"The run in {self} was begun with another version of this package, which trains differently: it "
+                "cannot be resumed. Train again with --overwrite, or resume it with that version."
             )
         for name, checksum in checksums(corpus).items():
             if checksum != begun_with.get(name):

@@ -175,7 +175,7 @@ class DataConfig(Settings):
     clean: bool = setting(False, "leave out pairs that are probably no translations; see keras_transformer clean")
     max_characters: int = setting(1000, "cleaning: longest line, in characters", AT_LEAST_1)
     max_character_ratio: float = setting(
-        3.0, "cleaning: largest ratio of the two sides, in characters (plus 20 characters)", AT_LEAST_1
+        3.0, "cleaning: largest ratio of the two sides, in letters (plus 20; a Chinese character is 3)", AT_LEAST_1
     )
     identify_languages: bool = setting(
         False, "cleaning: leave out lines in another language; needs pip install lingua-language-detector"
@@ -249,7 +249,7 @@ class TokenizerConfig(Settings):
 
 @dataclass(frozen=True)
 class TrainingConfig(Settings):
-    """The recipe; the values are those of section 5 of the paper, with exceptions for small corpora."""
+    """The recipe."""
 
     init_from: str | None = setting(
         None,
@@ -277,7 +277,7 @@ class TrainingConfig(Settings):
         path=True,
     )
     teacher_weight: float = setting(0.5, "weight in [0, 1) of the teacher's distribution in the loss", RATE)
-    epochs: int = changeable(30, "maximum number of passes over the training pairs", AT_LEAST_1)
+    epochs: int = changeable(30, "passes over the training pairs; the learning rate falls to zero in them", AT_LEAST_1)
     steps_per_epoch: int | None = setting(
         None,
         "batches of an epoch, after which there is validation and a checkpoint (default: one pass)",
@@ -294,7 +294,10 @@ class TrainingConfig(Settings):
         POSITIVE,
     )
     max_minutes: float | None = changeable(
-        None, "time limit; training stops after the epoch that reaches it (default: none)", POSITIVE
+        None,
+        "time limit; training stops after the epoch that reaches it, at a learning rate that may still be high "
+        "(default: none)",
+        POSITIVE,
     )
     learning_rate: float | None = setting(
         None,

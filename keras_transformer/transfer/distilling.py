@@ -26,14 +26,12 @@ from argparse import Namespace
 from collections.abc import Iterable
 from typing import Any
 
-from keras_transformer.data.cleaning import Cleaner
+from keras_transformer.data.cleaning import RULES, Cleaner
 from keras_transformer.data.corpora import FileLines, load_corpus
 from keras_transformer.data.storage import report
 from keras_transformer.files import sha256
-from keras_transformer.settings import one_of
 from keras_transformer.text.lines import DataError, stream_lines
 from keras_transformer.training.config import ConfigError
-from keras_transformer.training.presets import PRESETS
 from keras_transformer.training.run import Run
 from keras_transformer.transfer.teacher_text import TeacherText, given_translations, teacher_function
 
@@ -99,7 +97,7 @@ class Distillation:
         # Other students may be made of the same translations, and this one may be resumed after them.
         references = arguments.reference and sha256(arguments.reference)
         chosen_by = [self.select, arguments.drop_worst, arguments.direction, references, bool(arguments.real_weight)]
-        chosen_by += self._cleaning()
+        chosen_by += [RULES, *self._cleaning()]
         digest = hashlib.sha256(json.dumps(chosen_by).encode()).hexdigest()[:8]
         self.text.pairs_folder = self.text.folder / f"pairs-{self.select}-{digest}"
 
@@ -198,9 +196,6 @@ class Distillation:
                 corpora[split] = [corpus(split, split)]
         corpora["train"] += self.more_text
         settings |= {**corpora, "bleu_tokenize": self.config.data.sacrebleu_tokenizer()}
-        if rate := self.config.training.learning_rate:
-            width = flags.get("hidden_dim") or PRESETS[one_of("preset", flags["preset"], PRESETS)]["hidden_dim"]
-            settings["learning_rate"] = rate * self.config.model.hidden_dim / width
         return settings
 
     def _real_pairs(self):

@@ -127,7 +127,7 @@ def test_distill_translates_selects_and_trains_a_student(golden, text, tmp_path,
     run, teacher = Run(tmp_path / "run"), Run(golden.run_dir)
     config, old = run.config(), teacher.config()
     assert (config.model.num_layers, config.model.num_decoder_layers) == (2, 1)
-    assert config.training.learning_rate == old.training.learning_rate  # The same width.
+    assert config.training.learning_rate is None and old.training.learning_rate == 0.003
     assert config.training.warmup_ratio == old.training.warmup_ratio and config.training.epochs == 2
     assert config.search.num_beams == old.search.num_beams
     assert (config.training.teacher, config.training.teacher_weight) == (str(golden.run_dir), 0.3)

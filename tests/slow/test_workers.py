@@ -4,7 +4,6 @@ Apart from tests/test_distribution.py, so that the two, which wait much, run at 
 """
 
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -41,7 +40,8 @@ def launch(*flags):
 def test_a_killed_worker_ends_the_others_and_all_go_on_later(tmp_path, files):
     """kill -9 of the second worker: the first says so and stops; resumed by both, it is as if nothing had happened."""
     killed, straight = tmp_path / "killed", tmp_path / "straight"
-    with launch(*files, *FLAGS, "--epochs", 4000, "--run-dir", killed) as process:
+    epochs = 100  # It must not end before it is killed. All have as many, because the learning rate depends on them.
+    with launch(*files, *FLAGS, "--epochs", epochs, "--run-dir", killed) as process:
         deadline = time.monotonic() + 300
         while not list(killed.glob("checkpoints/epoch-*.npz")) and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -52,10 +52,8 @@ def test_a_killed_worker_ends_the_others_and_all_go_on_later(tmp_path, files):
     assert "another worker is gone or out of reach" in output
     assert f"--run-dir {killed} --resume" in output
     assert "retracing" not in output
-    done = max(int(re.findall(r"\d+", path.stem)[-1]) for path in killed.glob("checkpoints/epoch-*.npz"))
-    epochs = done + 2
     resume = "--strategy", "multi_worker", "--run-dir", killed, "--resume", "--no-export"
-    with launch(*resume, "--epochs", epochs) as process:
+    with launch(*resume) as process:
         output = process.stdout.read()
     assert process.returncode == 0, output[-3000:]
     assert "[0] resuming: " in output
@@ -69,7 +67,7 @@ def test_a_killed_worker_ends_the_others_and_all_go_on_later(tmp_path, files):
 
 
 def test_the_training_script_runs_on_two_devices_and_resumes(tmp_path, files):
-    """Checkpoints, averaged weights, scores and the export of a model whose variables have two copies."""
+    """Checkpoints, scores and the export of a model whose variables have two copies."""
     code = (
         "import sys, tensorflow as tf, train_keras\n"
         "cpu = tf.config.list_physical_devices('CPU')[0]\n"

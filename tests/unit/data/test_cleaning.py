@@ -44,6 +44,22 @@ def test_reasons(source, target, reason):
 
 
 @pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("zh", "指定是否显示图柄。"),
+        ("ja", "ファイルのコピーをひらきますか？"),  # With a prolonged vowel, ー.
+        ("ko", "파일을 열지 여부를 지정합니다."),
+    ],
+)
+def test_a_character_that_is_a_syllable_or_a_word_says_more_than_a_letter(language, text):
+    """Each says as much as the longest English text here that stays."""
+    weight = 3 if language == "zh" else 2
+    letters = len(text) + sum((weight - 1) * c.isalpha() for c in text)
+    for count, reason in ((3 * letters + 20, None), (3 * letters + 21, "with sides of very different lengths")):
+        assert Cleaner("en", language).reason(1, "open " * (count // 5) + "!" * (count % 5), text) == reason
+
+
+@pytest.mark.parametrize(
     ("language", "text", "good"),
     [
         ("ja", "東京は大きい都市です。", True),

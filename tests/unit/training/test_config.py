@@ -101,6 +101,8 @@ def test_wider_models_learn_in_smaller_steps(preset):
     rate = RunConfig.make({"preset": preset}).peak_learning_rate()
     assert rate * PRESETS[preset]["hidden_dim"] == pytest.approx(0.0025 * PRESETS["tiny"]["hidden_dim"])
     assert RunConfig.make({"preset": preset, "hidden_dim": 64}).peak_learning_rate() == pytest.approx(0.005)
+    tuned = RunConfig.make({"init_from": "run"}, init=RunConfig.make({"preset": preset}))
+    assert tuned.peak_learning_rate() == pytest.approx(rate / 5)
     assert RunConfig.make({"preset": preset, "learning_rate": 0.5}).peak_learning_rate() == 0.5
 
 

@@ -1,6 +1,8 @@
 """Schedule, optimizer, and compiled models in files."""
 
+import dataclasses
 import math
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -11,21 +13,18 @@ from keras_transformer.models.distributed_fit import DistributedFit
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.training import checkpoints
 from keras_transformer.training.callbacks import TimeLeft
+from keras_transformer.training.config import RunConfig
+from keras_transformer.training.fit import compiled_model
 from keras_transformer.training.losses import LabelSmoothedCrossEntropy
 from keras_transformer.training.metrics import Perplexity, TokenAccuracy
-from keras_transformer.training.schedules import (
-    InverseSquareRootSchedule,
-    make_optimizer,
-    make_schedule,
-    paper_learning_rate,
-)
+from keras_transformer.training.schedules import InverseSquareRootSchedule, make_optimizer, make_schedule
 
 B, T, V = 3, 5, 11
 
 
 def test_schedule_is_the_papers_equation_and_peaks_at_warmup_steps():
     hidden_dim, warmup_steps = 512, 40
-    schedule = InverseSquareRootSchedule(paper_learning_rate(hidden_dim, warmup_steps), warmup_steps)
+    schedule = InverseSquareRootSchedule((hidden_dim * warmup_steps) ** -0.5, warmup_steps)
     rates = [float(schedule(iterations)) for iterations in range(200)]
     paper = [hidden_dim**-0.5 * min(step**-0.5, step * warmup_steps**-1.5) for step in range(1, 201)]
     np.testing.assert_allclose(rates, paper, rtol=1e-5)
@@ -38,8 +37,21 @@ def test_the_schedule_of_a_run_is_a_ramp_and_half_a_cosine(steps, ratio):
     schedule, warmup = make_schedule(0.3, steps, ratio), max(1, round(ratio * steps))
     ramp = [0.3 / warmup + (0.3 - 0.3 / warmup) * i / warmup for i in range(warmup)]
     fall = [0.15 * (1 + math.cos(math.pi * i / max(1, steps - warmup))) for i in range(steps - warmup)]
-    np.testing.assert_allclose([float(schedule(i)) for i in range(steps)], ramp + fall, rtol=1e-4, atol=1e-7)
-    assert (ramp[0] > 0 and float(schedule(10 * steps)) == pytest.approx(0, abs=1e-7)) or steps == warmup
+    rates = [float(schedule(i)) for i in range(steps)]
+    np.testing.assert_allclose(rates, ramp + fall, rtol=1e-4, atol=1e-7)
+    assert min(rates) > 0
+    if fall:
+        assert float(schedule(steps)) == pytest.approx(0, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("settings", "peak"), [({}, 0.04), ({"init_from": "run"}, 0.008), ({"learning_rate": 0.1}, 0.1)], ids=str
+)
+def test_the_schedule_of_a_compiled_model_ends_with_its_last_epoch(settings, peak):
+    config = RunConfig.make({"epochs": 3, "hidden_dim": 8, "num_heads": 2, "num_layers": 1, "warmup_ratio": 0.5})
+    config = dataclasses.replace(config, training=dataclasses.replace(config.training, **settings))
+    model = compiled_model(config, [SimpleNamespace(vocabulary_size=V)], steps_per_epoch=20)
+    assert model.optimizer._learning_rate.get_config() == make_schedule(peak, 60, 0.5).get_config()
 
 
 @pytest.mark.parametrize("peak", [None, 0.0, -1e-3, float("nan")])
