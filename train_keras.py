@@ -33,7 +33,6 @@ def train(run, config, resume=False, export=True):
     # Heavy imports come after the flags are parsed, so that --help and mistyped flags are answered at once.
     import keras
 
-    from keras_transformer.training.callbacks import BLEUCallback
     from keras_transformer.training.distribution import agree, barrier, distribute, is_chief, worker_errors
     from keras_transformer.training.fit import begin, check_sizes, checkpoint_of, compiled_model, fit
     from keras_transformer.training.prepare import batches_of, read_text
@@ -60,8 +59,11 @@ def train(run, config, resume=False, export=True):
     if chief and recipe.init_from and not any(done):  # An untrained model has a BLEU of 0, and takes a minute for it.
         # Saved now: a resumed run cannot measure it again.
         run.save_scores(scores_of_tests(translator, text.corpus, config, "before training"))
-    bleu = BLEUCallback(lambda: agree(strategy, scores(translator, text.corpus.validation, config)["bleu"]))
-    callbacks = [bleu] if recipe.monitor == "val_bleu" else []
+
+    def add_bleu(_, logs):
+        logs["val_bleu"] = agree(strategy, scores(translator, text.corpus.validation, config)["bleu"])
+
+    callbacks = [keras.callbacks.LambdaCallback(on_epoch_end=add_bleu)] if recipe.monitor == "val_bleu" else []
     with worker_errors(strategy, command(run)):
         over = checkpoint.reason_to_stop()  # For a resumed run that was already finished.
         if over and chief:

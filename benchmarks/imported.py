@@ -1,7 +1,7 @@
 """Public models, made here: what importing costs, and that an imported model translates as the original does.
 
     python benchmarks/imported.py train FOLDER --data-dir MULTI30K --minutes 12
-    python benchmarks/imported.py train FOLDER --text train.en train.de --minutes 120
+    python benchmarks/imported.py train FOLDER --text train.en train.de --minutes 120 --learning-rate 1e-3
     python benchmarks/imported.py translate FOLDER --source FILE --output FILE
     python benchmarks/imported.py random FOLDER
     python benchmarks/imported.py compare FOLDER RUN --source FILE --reference FILE
@@ -349,6 +349,7 @@ def main():
                 "--text", nargs=2, metavar="FILE", help="of `train`: source and target (default: Multi30k)"
             )
             one.add_argument("--minutes", type=float, default=12)
+            one.add_argument("--learning-rate", type=float, default=3e-3, help="peak (default: 0.003)")
             one.add_argument("--nllb", action="store_true", help="of `random`: of NLLB's form and size")
         else:
             one.add_argument("--source", required=True, help="text to translate")

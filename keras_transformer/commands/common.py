@@ -27,23 +27,14 @@ def load(arguments: argparse.Namespace) -> "Translator":
         settings["target_language"] = language
     if glossary := flags.get("glossary"):
         settings["glossary"] = Glossary.load(glossary)
-    with _without("matplotlib.pyplot"):  # Where Matplotlib is installed, Keras imports it: half a second for nothing.
-        from keras_transformer.translation.translator import Translator
-
-    return Translator.load([arguments.run, *flags.get("ensemble", ())], **settings)
-
-
-@contextlib.contextmanager
-def _without(module):
-    """A context in which an import of a module that is not loaded fails, as if it was not installed."""
-    if module in sys.modules:
-        yield
-        return
-    sys.modules[module] = None  # Python's way to say so.
+    # Where Matplotlib is installed, Keras imports it: half a second for nothing. `None` is Python's way to prevent it.
+    sys.modules.setdefault("matplotlib.pyplot", None)
     try:
-        yield
+        from keras_transformer.translation.translator import Translator
     finally:
-        del sys.modules[module]
+        if sys.modules["matplotlib.pyplot"] is None:
+            del sys.modules["matplotlib.pyplot"]
+    return Translator.load([arguments.run, *flags.get("ensemble", ())], **settings)
 
 
 def check_outputs(outputs: Iterable[str | None], inputs: Iterable[str | None], runs: Iterable[str] = ()) -> None:

@@ -217,7 +217,10 @@ def clean_files(text, cleaner, outputs, workers=1, progress=None):
     cleaner.find_duplicates(text.lines)
     lines, kept, left_out = enumerate(text.lines, 1), 0, {}
     with contextlib.ExitStack() as stack:
-        files = [stack.enter_context(_text_file(path)) for path in outputs]
+        files = []
+        for path in outputs:
+            file, packed = stack.enter_context(output_file(path, "wb")), str(path).endswith(".gz")
+            files.append(stack.enter_context(gzip.GzipFile(fileobj=file, mode="wb", mtime=0)) if packed else file)
         judged = stack.enter_context(in_background(functools.partial(_judged, cleaner), workers))
         for block, reasons in judged(iter(lambda: list(islice(lines, LINES_PER_BLOCK)), [])):
             for (_, pair), reason in zip(block, reasons, strict=True):
@@ -235,16 +238,6 @@ def clean_files(text, cleaner, outputs, workers=1, progress=None):
 
 def _judged(cleaner, block):
     return block, [cleaner.reason(number, *pair) for number, pair in block]
-
-
-@contextlib.contextmanager
-def _text_file(path):
-    with output_file(path, "wb") as file:
-        if not str(path).endswith(".gz"):
-            yield file
-            return
-        with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) as packed:
-            yield packed
 
 
 def _without_region(language):

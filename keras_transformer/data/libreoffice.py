@@ -143,7 +143,8 @@ def _split(source_pages, target_pages, messages, cleaner, codes):
 
     marked = [{}, {}]  # Messages to train and to test with: by the pair without marks, the first one with marks.
     for english, pair in messages:
-        marked[_drawn_as_a_part(english)].setdefault(tuple(split_accelerator(side)[0] for side in pair), pair)
+        is_test = int.from_bytes(_drawn(english)[:4]) < TEST_MESSAGES * 2**32
+        marked[is_test].setdefault(tuple(split_accelerator(side)[0] for side in pair), pair)
     test_sentences, test_messages = clean(sentences_of(test)), clean(marked[True])
     pages = [tuple("\n\n".join(side) for side in zip(*pairs, strict=True)) for name in test if (pairs := texts[name])]
     held_out = [*test_sentences, *test_messages, *(pair for name in test for pair in texts[name])]
@@ -226,11 +227,6 @@ def _messages(catalogs):
 
 def _drawn(name):
     return hashlib.sha256(name.encode()).digest()
-
-
-def _drawn_as_a_part(english):
-    """Whether a message is one to test with."""
-    return int.from_bytes(_drawn(english)[:4]) < TEST_MESSAGES * 2**32
 
 
 # Packages.

@@ -1,27 +1,11 @@
-"""Callbacks of `model.fit`: BLEU after each epoch, and the time that is left."""
+"""A callback of `model.fit`: the time that is left."""
 
 import logging
 import time
-from collections.abc import Callable
 
 import keras
 
 logger = logging.getLogger(__name__)
-
-
-class BLEUCallback(keras.callbacks.Callback):
-    """Adds `val_bleu` to the logs of every epoch.
-
-    Args:
-        score: a function without arguments that translates the validation set and returns its BLEU.
-    """
-
-    def __init__(self, score: Callable[[], float]):
-        super().__init__()
-        self.score = score
-
-    def on_epoch_end(self, epoch, logs=None):
-        logs["val_bleu"] = self.score()
 
 
 class TimeLeft(keras.callbacks.Callback):

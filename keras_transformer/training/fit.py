@@ -97,16 +97,9 @@ def begin(
 def checkpoint_of(run: Run, config: RunConfig, strategy: Any) -> RunCheckpoint:
     """The callback that keeps the newest and the best weights of a run."""
     recipe = config.training
-    return RunCheckpoint(
-        run,
-        recipe.monitor,
-        recipe.patience,
-        recipe.max_minutes,
-        every_steps=recipe.checkpoint_steps,
-        every_minutes=recipe.checkpoint_minutes,
-        write=is_chief(strategy),
-        agree=lambda value: agree(strategy, value),
-    )
+    stops = recipe.monitor, recipe.patience, recipe.max_minutes
+    saves = recipe.checkpoint_steps, recipe.checkpoint_minutes
+    return RunCheckpoint(run, *stops, *saves, write=is_chief(strategy), agree=lambda value: agree(strategy, value))
 
 
 def fit(

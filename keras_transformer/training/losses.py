@@ -176,13 +176,9 @@ def pick(logits, labels):
     return ops.where(known, ops.squeeze(ops.take_along_axis(logits, indices[:, None], axis=1), axis=1), np.nan)
 
 
-def largest_logit(logits):
-    return ops.max(logits, axis=-1, keepdims=True)
-
-
 def softmax_parts(logits):
     """exp(z - max z) (M, V), its sums (M,), and log(sum(exp(z))) (M,)."""
-    largest = largest_logit(logits)
+    largest = ops.max(logits, axis=-1, keepdims=True)
     exponentials = ops.exp(logits - largest)
     total = ops.sum(exponentials, axis=-1)
     return exponentials, total, ops.squeeze(largest, axis=-1) + ops.log(total)

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_transformer.layers.base import Tensor
-from keras_transformer.training.losses import flat, largest_logit, pick, softmax_parts
+from keras_transformer.training.losses import flat, pick, softmax_parts
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -47,5 +47,5 @@ class TokenAccuracy(keras.metrics.Mean):
     def update_state(self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None) -> None:
         logits, labels, weights = flat(y_true, y_pred, sample_weight)
         # The loss needs the largest logit anyway. Keras' argmax would read all logits six times.
-        hits = pick(logits, labels) >= ops.squeeze(largest_logit(logits), axis=-1)
+        hits = pick(logits, labels) >= ops.squeeze(ops.max(logits, axis=-1, keepdims=True), axis=-1)
         super().update_state(ops.cast(hits, "float32"), sample_weight=weights)

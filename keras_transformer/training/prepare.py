@@ -167,13 +167,8 @@ def parts(corpus, train, general, data):
 def variation(corpus: Corpus, tokenizers: Sequence[Tokenizer], config: RunConfig) -> Variation:
     """What differs between passes: subword segmentations, and words that become placeholders."""
     recipe = config.training
-    variation = Variation(
-        (tokenizers[0], tokenizers[-1]),
-        config.data.max_length,
-        recipe.subword_sampling,
-        recipe.subword_sampling_passes,
-        recipe.placeholder_share,
-    )
+    draws = recipe.subword_sampling, recipe.subword_sampling_passes, recipe.placeholder_share
+    variation = Variation((tokenizers[0], tokenizers[-1]), config.data.max_length, *draws)
     if variation.share:
         for direction in {text.direction: None for text in corpus.train}:
             texts = [text for text in corpus.train if text.direction == direction]

@@ -62,17 +62,6 @@ def add_confidence(translator: Any, sentences: Sequence, results: Sequence) -> l
     return [[translation._replace(confidence=next(confidences)) for translation in row] for row in results]
 
 
-def check_calibrated(translator):
-    """Raises a ValueError if a translator has no calibration."""
-    if not translator.calibration:
-        raise ValueError(
-            "Confidences need a calibration: how often words of a certain probability are right. Received: a "
-            "translator without one. Call `keras_transformer.translation.learning.calibrate(translator, sources, "
-            "references)` with some hundred sentences, or `python -m keras_transformer score RUN --calibrate --source "
-            "FILE --reference FILE` for a run."
-        )
-
-
 def learn_shortlist(
     translator: Any, sources: Sequence[str], targets: Sequence[str], target_language: str | Sequence[str] | None = None
 ) -> Shortlist:

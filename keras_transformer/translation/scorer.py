@@ -40,7 +40,7 @@ class Scorer:
         sentences = self.codec.encode(sources, target_language)
         target_ids = self.codec.encode_targets(targets, sentences)
         results = []
-        rows = self.log_probs([sentence.ids for sentence in sentences], target_ids)
+        rows = self._forward(self._log_probs, [sentence.ids for sentence in sentences], target_ids)
         for sentence, ids, row in zip(sentences, target_ids, rows, strict=True):
             pieces, row = self.codec.pieces(ids, sentence.parts), row[: len(ids)]
             results.append(TargetScore(float(row.sum()), pieces, row.tolist(), sentence.truncated))
@@ -96,7 +96,7 @@ class Scorer:
         """For each `Translation` its words with their log probabilities; see `confidence.word_log_probs`."""
         places = [i for i, translation in enumerate(translations) if translation.token_ids]
         target_ids = [translations[i].token_ids for i in places]
-        rows = self.log_probs([sentences[i].ids for i in places], target_ids)
+        rows = self._forward(self._log_probs, [sentences[i].ids for i in places], target_ids)
         results = [[] for _ in translations]
         for i, row in zip(places, rows, strict=True):
             translation = translations[i]
@@ -104,10 +104,6 @@ class Scorer:
             spans = token_spans(self.codec.target_tokenizer, ids, translation.text, translation.parts)
             results[i] = word_log_probs(translation.text, spans, row.tolist())
         return results
-
-    def log_probs(self, source_ids, target_ids):
-        """The log probability of each token of each target, padded: one array per pair."""
-        return self._forward(self._log_probs, source_ids, target_ids)
 
     def _log_probs_of_a_batch(self, inputs):
         logits = self.model({name: inputs[name] for name in ("encoder_token_ids", "decoder_token_ids")})

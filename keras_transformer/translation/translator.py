@@ -19,7 +19,7 @@ from keras_transformer.training.run import Run
 from keras_transformer.translation import documents
 from keras_transformer.translation.batched_search import BatchedSearch
 from keras_transformer.translation.codec import Codec, check_texts
-from keras_transformer.translation.learning import add_confidence, check_calibrated, check_shortlist
+from keras_transformer.translation.learning import add_confidence, check_shortlist
 from keras_transformer.translation.results import TargetScore, TextTranslation
 from keras_transformer.translation.scorer import Scorer
 from keras_transformer.translation.text_search import TextSearch
@@ -168,8 +168,13 @@ class Translator:
         settings = self.settings.replace(**settings)
         check_shortlist(settings, self.shortlist)
         texts = check_texts("texts", texts)
-        if return_confidence:
-            check_calibrated(self)
+        if return_confidence and not self.calibration:
+            raise ValueError(
+                "Confidences need a calibration: how often words of a certain probability are right. Received: a "
+                "translator without one. Call `keras_transformer.translation.learning.calibrate(translator, sources, "
+                "references)` with some hundred sentences, or `python -m keras_transformer score RUN --calibrate "
+                "--source FILE --reference FILE` for a run."
+            )
         settings.check_num_hypotheses(num_hypotheses)
         if prefixes is not None:
             if isinstance(prefixes, str) or len(prefixes) != len(texts):
