@@ -77,8 +77,8 @@ def test_the_target_language_decides(two_way, sides):
     assert list(translator.stream(mixed, chunk_size=2, target_language=languages)) == translator.translate(
         mixed, target_language=languages
     )
-    scores = [translator.score(german[:1], english[:1], target_language=one)[0].log_prob for one in ("en", "de")]
-    assert scores[0] > scores[1] + 1
+    right, wrong = (translator.score(german, english, target_language=language) for language in ("en", "de"))
+    assert all(one.log_prob > other.log_prob for one, other in zip(right, wrong, strict=True))
     with pytest.raises(ValueError, match=r"a list with one per text. Received: 1 languages for 2 texts"):
         translator.translate(["a", "b"], target_language=["de"])
     with pytest.raises(ValueError, match=r"Received: 'fr'. The model has: de, en"):
