@@ -17,7 +17,7 @@ PRESETS = {
 # text, where hypotheses are too short, a length penalty of 1 is up to 0.5 BLEU better than 0.6.
 _SMALL = {"subword_sampling": 0.5, "tokens_per_batch": 1024, "num_beams": 5, "length_penalty": 1.0}
 RECIPES = {
-    "phrasebook": {"epochs": 10, "dropout": 0.1, "tokens_per_batch": 2048},
+    "phrasebook": {"epochs": 10, "dropout": 0.1, "tokens_per_batch": 1024},
     "multi30k": {"vocabulary_size": 5000, "epochs": 25, "dropout": 0.15, **_SMALL},
     "libreoffice": {"vocabulary_size": 8000, "epochs": 12, "dropout": 0.1, "clean": True, **_SMALL},
     "none": {},
