@@ -91,11 +91,11 @@ def train(arguments):
     lengths = [len(ids) for ids in encoded["labels"]]
     optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
     shuffle, began, step = random.Random(0), time.monotonic(), 0
-    total, peak, warmup = 60 * arguments.minutes, 3e-3, 400
+    total, peak, warmup = 60 * arguments.minutes, arguments.learning_rate, 400
     model.train()
     while (spent := time.monotonic() - began) < total:
         order = sorted(range(len(pairs)), key=lambda i: lengths[i] + shuffle.random())
-        batches = [order[i : i + 128] for i in range(0, len(order), 128)]
+        batches = [order[i : i + 64] for i in range(0, len(order), 64)]
         shuffle.shuffle(batches)
         for batch in batches:
             spent = time.monotonic() - began

@@ -104,7 +104,7 @@ training:
     scheduling: "warmupinversesquareroot"
     learning_rate: 0.0025
     learning_rate_min: 0.00000001
-    learning_rate_warmup: 1000
+    learning_rate_warmup: 400
     clip_grad_norm: 1.0
     loss: "crossentropy"
     label_smoothing: 0.1
@@ -112,8 +112,8 @@ training:
     batch_size: 1024
     batch_type: "token"
     epochs: 1000
-    validation_freq: 2000
-    logging_freq: 100
+    validation_freq: 850
+    logging_freq: 50
     early_stopping_metric: "bleu"
     keep_best_ckpts: 1
     shuffle: True
