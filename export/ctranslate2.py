@@ -14,12 +14,20 @@ from keras_transformer.files import new_folder
 from keras_transformer.layers.embeddings import positional_encoding
 from keras_transformer.text.special_ids import END_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID
 from keras_transformer.text.tokenizer import save_tokenizers
+from keras_transformer.translation.readme import write_readme
 from keras_transformer.translation.translator import Translator
 
 # CTranslate2 reads a table of positions, so the longest sequence must be fixed here for sinusoidal positions.
 NUM_POSITIONS = 2048
 # Added to the logits of tokens that no translation may have; half precision cannot represent -1e9.
 IMPOSSIBLE = -1e4
+_USE = """\
+    import ctranslate2
+    from sentencepiece import SentencePieceProcessor
+
+    source = SentencePieceProcessor("source_tokenizer.spm")  # Or tokenizer.spm for both.
+    ctranslate2.Translator(".").translate_batch([source.encode("One sentence.", out_type=str)])
+"""
 QUANTIZATIONS = ("float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16", "int8_bfloat16")
 # CTranslate2's names of activations.
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH", "swish": "SWISH", "tanh": "Tanh", "sigmoid": "Sigmoid"}
@@ -60,6 +68,9 @@ def export_ctranslate2(
     with new_folder(path, overwrite) as temporary:
         spec.save(str(temporary))
         save_tokenizers(temporary, translator.codec.tokenizers)
+        write_readme(
+            temporary, translator.run, translator.model.count_params(), translator.codec.max_source_length, _USE
+        )
     return Path(path)
 
 

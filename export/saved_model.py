@@ -51,9 +51,16 @@ from keras_transformer.files import full_disk_named, new_folder, write_json
 from keras_transformer.text.special_ids import END_TOKEN_ID
 from keras_transformer.text.tokenizer import save_tokenizers
 from keras_transformer.translation.compiled import BATCH_SIZES
+from keras_transformer.translation.readme import write_readme
 from keras_transformer.translation.translator import Translator
 
 PACKAGES = ("tensorflow", "tensorflow-text", "keras")
+_USE = """\
+This is the folder of one version. In the folder above it, start TensorFlow Serving:
+
+    docker run --env-file VERSION/serving.env -p 8501:8501 -v "$PWD:/models/my" -e MODEL_NAME=my tensorflow/serving
+    curl -d '{"signature_name": "translate", "instances": ["One sentence."]}' localhost:8501/v1/models/my:predict
+"""
 
 
 def export_saved_model(
@@ -104,6 +111,14 @@ def export_saved_model(
             with full_disk_named(final):
                 tf.saved_model.save(module, str(temporary), signatures=signatures)
         _write_warmup(temporary / "assets.extra", path.name, warmup_requests(translator, jit_compile))
+        write_readme(
+            temporary,
+            translator.run,
+            translator.model.count_params(),
+            translator.codec.max_source_length,
+            _USE.replace("VERSION", final.name),
+            functions,
+        )
         write_json(temporary / "metadata.json", _metadata(translator, settings, num_hypotheses, jit_compile))
         environment = server_environment(translator.model.decoder_embedding.hidden_dim)
         lines = "".join(f"{name}={value}\n" for name, value in environment.items())

@@ -75,6 +75,7 @@ from keras_transformer.text.special_ids import (
     shifted_right,
 )
 from keras_transformer.text.tokenizer import save_tokenizers
+from keras_transformer.translation.readme import write_readme
 from keras_transformer.translation.translator import Translator
 
 PACKAGES = ("tensorflow", "keras")
@@ -83,6 +84,11 @@ QUANTIZATIONS = ("none", "float16", "int8", "int8-per-channel")
 BYTES_PER_TOKEN = 16
 # In place of -1e9 where all numbers of a tensor share one scale: e^-100 is as good as zero.
 _MASKED = -100
+_USE = """\
+    python -m keras_transformer.export.run_tflite translator.tflite "One sentence."
+
+`run_tflite.py` is one file that needs `ai-edge-litert` and NumPy alone. Copy it, or a translator of `examples/device`.
+"""
 
 
 def export_tflite(
@@ -132,6 +138,7 @@ def export_tflite(
         content = json.dumps(metadata, indent=2) + "\n"
         (temporary / "translator.json").write_text(content, encoding="utf-8")
         functions = device_functions(translator, settings, source_length, target_length, graph_tokenizers)
+        write_readme(temporary, translator.run, translator.model.count_params(), source_length, _USE, functions)
         file = convert(translator.model, functions, quantize)
         (temporary / "translator.tflite").write_bytes(_with_metadata(file, content))
         facts[SHARE] = verify_tflite(temporary, translator)

@@ -10,7 +10,9 @@ import errno
 import hashlib
 import io
 import json
+import logging
 import os
+import re
 import shutil
 import stat
 from collections.abc import Callable, Iterator
@@ -22,8 +24,13 @@ try:
 except ImportError:  # Windows, where nothing is locked.
     fcntl = None
 
+logger = logging.getLogger(__name__)
+
 # A file in every folder that `new_folder` wrote: the names of its files and their SHA-256, and facts about the folder.
 MANIFEST = "export.json"
+README = "README.md"
+# The last line of a README. With another hash, somebody changed it.
+_MARK = re.compile(r"<!-- Written by keras_transformer: ([0-9a-f]{12}) -->\n\Z")
 # Paths of files that this process already has open: they are written to, not replaced.
 _OPEN_FILES = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
 
@@ -170,6 +177,27 @@ def write_json(path: str | Path, content: Any) -> None:
     """Writes a JSON file; a reader sees either the old or the new content."""
     with output_file(path) as file:
         file.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def save_readme(folder: Path, text: str) -> None:
+    """Writes the README of a folder, with a mark. One that somebody changed stays."""
+    path = folder / README
+    if path.exists() and not is_generated(path):
+        logger.info(f"{path} was changed by hand, and stays as it is.")
+        return
+    with output_file(path) as file:
+        file.write(f"{text}<!-- Written by keras_transformer: {_digest(text)} -->\n")
+
+
+def is_generated(path: Path) -> bool:
+    """Whether a README is as `save_readme` wrote it."""
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    mark = _MARK.search(text)
+    return bool(mark) and mark[1] == _digest(text[: mark.start()])
+
+
+def _digest(text):
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 @contextlib.contextmanager
@@ -354,7 +382,7 @@ def _changes(folder, manifest):
     for name, digest in manifest["files"].items():
         if not (folder / name).is_file():
             yield name, "is missing"
-        elif sha256(folder / name) != digest:
+        elif Path(name).name != README and sha256(folder / name) != digest:  # People complete a README.
             yield name, "has changed"
 
 

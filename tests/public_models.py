@@ -2,9 +2,11 @@
 
 import json
 
+import keras
 import numpy as np
 from sentencepiece_models import joint_tokens, trained
 
+from keras_transformer.transfer import importing
 from keras_transformer.transfer.importing import vocabulary
 from keras_transformer.translation.translator import Translator
 
@@ -215,3 +217,16 @@ def translator_of(imported, **settings):
         target_language=data.target_language,
         **{**vars(imported.config.search), "max_length_ratio": 99.0, "max_target_length": 23, **settings},
     )
+
+
+def assert_saved_as_built(imported, folder):
+    """Keras alone loads the file; its weights and settings are those of the model that is built in memory."""
+    run = importing.write(imported, folder)
+    loaded = keras.saving.load_model(run.model_file, compile=False)
+    expected = {**imported.model.get_config(), "name": loaded.name}
+    assert loaded.get_config() == expected
+    for weight, other in zip(loaded.weights, imported.model.weights, strict=True):
+        assert weight.dtype == "float32" and weight.path.split("/")[1:] == other.path.split("/")[1:]
+        np.testing.assert_array_equal(weight, other)
+    assert imported.num_weights() == loaded.count_params()
+    return run

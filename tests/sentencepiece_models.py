@@ -71,7 +71,7 @@ def assert_same_ids(name, count):
         for model, tags in zip(models, ("read", None), strict=True)
     ]
     original = importing.Original({}, None, (tokens, tokens), tuple((x, "") for x in spm), (1, 1), (0, 0), None, {}, 99)
-    imported = importing.Imported(None, tokenizers, None, (space, space), original)
+    imported = importing.Imported(original, tokenizers, (space, space))
     for side, tokenizer in enumerate(tokenizers):
         strings = [">>deu<< A tag."] * (side == 0) + [*importing.HOSTILE]
         strings += texts(side)[: count - len(strings)]

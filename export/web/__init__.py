@@ -84,7 +84,7 @@ def export_web(
             _, shares[name] = export_tflite(translator, temporary / folder, quantize, **options)
             size = (temporary / folder / "translator.tflite").stat().st_size
             models.append({"name": name, "folder": folder, "bytes": size})
-        content = {"name": translator.run.folder.name if translator.run else "untitled", "models": models}
+        content = {"name": translator.run.name if translator.run else "untitled", "models": models}
         (temporary / "models.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
         _complete_service_worker(temporary / SERVICE_WORKER, models[0]["folder"])
     return path, shares
@@ -94,7 +94,7 @@ def _complete_service_worker(file, first_model):
     """Writes into the service worker of a page which files it keeps, and a hash of all files: the version."""
     digests = hashes(file.parent)
     kept = [name for name in digests if name.startswith(f"{first_model}/") or not name.startswith("models/")]
-    names = ["./", *(name for name in kept if Path(name).name not in (MANIFEST, file.name))]
+    names = ["./", *(name for name in kept if Path(name).name not in (MANIFEST, "README.md", file.name))]
     version = hashlib.sha256(json.dumps(digests).encode()).hexdigest()
     constants = f"const VERSION = {json.dumps(version)};\nconst FILES = {json.dumps(names)};\n\n"
     file.write_text(constants + file.read_text(encoding="utf-8"), encoding="utf-8")

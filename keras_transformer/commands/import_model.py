@@ -11,7 +11,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     flag = parser.add_argument
     help = "opus-mt: any Marian model; m2m-100 or nllb: models of many languages"
     flag("family", choices=tuple(FAMILIES), metavar="FAMILY", help=help)
-    flag("folder", help="folder of transformers (config.json, ...) or of a Marian release (decoder.yml, ...)")
+    help = (
+        "OWNER/NAME or OWNER/NAME@REVISION at the Hugging Face hub; or a folder of transformers (config.json, ...) or "
+    )
+    flag("model", help=help + "of a Marian release (decoder.yml, ...)")
     for side, what in (("source", "the language of all sources"), ("target", "the language to translate into")):
         flag(f"--{side}-language", metavar="CODE", help=f"for m2m-100 and nllb: {what}, such as en or eng_Latn")
     flag("--run-dir", required=True, metavar="DIR", help="run folder to write, such as runs/opus-en-de")
@@ -41,10 +44,10 @@ def run(arguments: argparse.Namespace) -> int:
             "--source-language and --target-language are for m2m-100 and nllb: an OPUS-MT model has its languages, or "
             f"tags in its sources. Received: {' and '.join(languages.values())}."
         )
-    imported = importing.read(arguments.family, arguments.folder, trim, corpus, **languages)
+    imported = importing.read(arguments.family, arguments.model, trim, corpus, **languages)
     print("\n".join(importing.report(imported)), flush=True)
     if trim:
-        whole = importing.read(arguments.family, arguments.folder, **languages)
+        whole = importing.read(arguments.family, imported.folder, **languages)
         print("\n".join(importing.trim_report(whole, imported, corpus[0])), flush=True)
     importing.write(imported, run, arguments.overwrite)
     print(f"Run folder: {run}\nTo translate with it:")

@@ -173,6 +173,22 @@ def load_corpus(data: Any) -> Corpus:
     return corpus
 
 
+# What the data sets are, and the licences of their texts; None where it is not clear.
+_ORIGINS = {
+    "phrasebook": ("the phrasebook of keras_transformer, sentences that a grammar generates: a self-test", "mit"),
+    "libreoffice": ("the help and the messages of LibreOffice, as Debian packages them", "mpl-2.0"),
+    "multi30k": ("Multi30k, captions of photographs", None),
+}
+
+
+def origins(data: Any) -> list[dict]:
+    """What the training text of a `DataConfig` is, dicts with "name" and "license"; None if that is not known."""
+    found = [_ORIGINS[data.dataset]] if data.dataset in _ORIGINS and not data.train else []
+    # Names alone: where the files lie is nobody's business.
+    found += [(text["name"] or Path(text["source"]).name, None) for text in (*data.train, *data.general)]
+    return [{"name": name, "license": license} for name, license in found]
+
+
 def one_test_set(data, target_language):
     """The corpus' first test text in a target language; its first one if none is in it."""
     tests = load_corpus(data).test

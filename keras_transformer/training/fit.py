@@ -2,6 +2,7 @@
 
 import logging
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -12,7 +13,6 @@ from keras_transformer.data.batches import TokenBatches
 from keras_transformer.files import full_disk_named
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.text.tokenizer import Tokenizer
-from keras_transformer.training.callbacks import TimeLeft
 from keras_transformer.training.checkpoints import RunCheckpoint, save_model
 from keras_transformer.training.config import RunConfig
 from keras_transformer.training.distribution import agree, is_chief
@@ -162,3 +162,38 @@ def logs(run, model, chief):
         if log.csv_file:  # If `fit` fails, Keras calls no callback, and the file would stay open.
             with suppress(OSError):
                 log.csv_file.close()
+
+
+class TimeLeft(keras.callbacks.Callback):
+    """Logs between epochs how long the remaining epochs will take, at the speed of the finished ones.
+
+    Args:
+        minutes: after which a time limit ends the training. Defaults to None, no limit.
+    """
+
+    def __init__(self, minutes: float | None = None):
+        super().__init__()
+        self.minutes = minutes
+
+    def on_train_begin(self, logs=None):
+        self._began, self._epochs_done = time.monotonic(), 0
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if self._epochs_done:
+            left = self.params["epochs"] - epoch
+            passed = time.monotonic() - self._began
+            seconds = left * passed / self._epochs_done
+            text = f"{left} epoch{'s' if left > 1 else ''} to go, about {_duration(seconds)}"
+            if self.minutes and (until_limit := 60 * self.minutes - passed) < seconds:
+                text += f"; the time limit ends training in about {_duration(until_limit)}, when the epoch is finished"
+            logger.info(text)
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._epochs_done += 1
+
+
+def _duration(seconds):
+    minutes = round(seconds / 60)
+    if seconds < 100:
+        return f"{round(seconds)} s"
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"

@@ -2,6 +2,7 @@
 
 ::
 
+    README.md                         for people: what the model is, its data, scores and limits
     config.json, versions.json        settings; packages, and checksums of the texts
     tokenizer.spm                     or source_tokenizer.spm and target_tokenizer.spm
     model.keras                       the best model
@@ -25,7 +26,19 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from keras_transformer.files import MANIFEST, FileError, foreign_files, locked, output_file, remove, write_json
+from keras_transformer import hub
+from keras_transformer.data.corpora import origins
+from keras_transformer.files import (
+    MANIFEST,
+    README,
+    FileError,
+    foreign_files,
+    is_generated,
+    locked,
+    output_file,
+    remove,
+    write_json,
+)
 from keras_transformer.text.tokenizer import TOKENIZER_NAMES, Tokenizer, load_tokenizers, save_tokenizers
 from keras_transformer.training.config import SECTIONS, ConfigError, RunConfig, read_json
 
@@ -36,6 +49,9 @@ SETTING_UP = ".setting-up"  # Where a new run is written before it takes the pla
 _FILES = {"config.json", "versions.json", "log.csv", "scores.json", "confidence.json", "shortlist.npz"}
 _FILES |= {"model.keras", "explorer.html"}
 _FOLDERS = {"checkpoints", "tensorboard", "export", "report", SETTING_UP}
+# What translating needs of a published run.
+_USED = ("config.json", "versions.json", "model.keras", "scores.json", "confidence.json", "shortlist.npz")
+_USED += tuple(f"{name}.*" for name in TOKENIZER_NAMES)
 NUM_CHECKPOINTS = 2
 # Version of what training steps depend on: batches, cleaning, the learning rate. A resumed run must have begun with it.
 BATCHES = 3
@@ -48,16 +64,32 @@ class Run:
         folder: its path.
 
     Attributes:
+        name: its name, for people; that of the folder.
         folder: its path, a `Path`; and below it `config_file`, `model_file` (the best model), `log_file` (CSV, metrics
             of every epoch), `shortlist_file`, `explorer_file`, `report_folder` and `tensorboard_folder`.
     """
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
+        self.name = self.folder.resolve().name
         self.config_file, self.model_file = self.folder / "config.json", self.folder / "model.keras"
         self.log_file, self.shortlist_file = self.folder / "log.csv", self.folder / "shortlist.npz"
         self.explorer_file, self.report_folder = self.folder / "explorer.html", self.folder / "report"
         self.tensorboard_folder = self.folder / "tensorboard"
+
+    @classmethod
+    def of(cls, name: str | Path) -> "Run":
+        """The run of a folder; or of a name, `hf://OWNER/NAME`, in the hub's cache, to read only."""
+        if not str(name).startswith(hub.PREFIX):
+            return cls(name)
+        run = cls(hub.downloaded(str(name), _USED))
+        if not run.model_file.is_file():
+            raise FileNotFoundError(
+                f"{name} must be a published run. Received: a repository without {run.model_file.name}. If it is a "
+                "model of transformers, import it: python -m keras_transformer import FAMILY OWNER/NAME --run-dir DIR."
+            )
+        run.name = str(name).removeprefix(hub.PREFIX).split("/")[1].split("@")[0]  # The folder's is that of a commit.
+        return run
 
     def __str__(self):
         return str(self.folder)
@@ -121,6 +153,13 @@ class Run:
             for_vocabulary: whether only its tokenizers are wanted, which a run has from its beginning. Defaults to
                 False.
         """
+        if self.folder.parts[:1] == ("hf:",):
+            name, _, revision = "/".join(self.folder.parts[1:]).partition("@")
+            version = f" --revision {revision}" if revision else ""
+            raise FileNotFoundError(
+                "A command needs the folder of a run. Received: the name of a published one. Download it with "
+                f"`hf download {name}{version} --local-dir runs/{name.split('/')[-1]}`, and give that folder."
+            )
         for file in (self.config_file,) if for_vocabulary else (self.config_file, self.model_file):
             if not file.is_file():
                 raise FileNotFoundError(
@@ -143,6 +182,14 @@ class Run:
     def checkpoints(self) -> list[Path]:
         """The files of its checkpoints, the newest first."""
         return sorted((self.folder / "checkpoints").glob("epoch-*.npz"), key=lambda path: path.stem, reverse=True)
+
+    def versions(self) -> dict:
+        """The content of versions.json, a dictionary; empty without the file."""
+        return _read(self.folder / "versions.json")
+
+    def made_from(self) -> list[dict]:
+        """The models and texts that it was made from, dicts with "name" and "license" or None, if that is not known."""
+        return self.versions().get("made from", [{"name": self.name, "license": None}])
 
     def scores(self) -> dict:
         """The content of scores.json, a dictionary; empty without the file."""
@@ -214,17 +261,20 @@ class Run:
         for new in sorted(folder.iterdir(), key=lambda path: path.name == self.config_file.name):
             new.replace(self.folder / new.name)
 
-    def write(self, config: RunConfig, tokenizers: Sequence[Tokenizer], checksums: dict) -> None:
-        """Writes the tokenizers, the versions with checksums by name, and the settings."""
+    def write(self, config: RunConfig, tokenizers: Sequence[Tokenizer], facts: dict) -> None:
+        """Writes the tokenizers, the versions with further facts such as checksums, and the settings."""
         save_tokenizers(self.folder, tokenizers)
         versions = {"python": platform.python_version(), **{name: metadata.version(name) for name in PACKAGES}}
         versions["batches"] = BATCHES
-        write_json(self.folder / "versions.json", {**versions, **checksums})
+        others = filter(None, (config.training.init_from, config.training.layers_from, config.training.teacher))
+        made_from = [part for other in map(Run, others) for part in other.made_from()] + origins(config.data)
+        versions["made from"] = [part for i, part in enumerate(made_from) if part not in made_from[:i]]
+        write_json(self.folder / "versions.json", {**versions, **facts})
         write_json(self.config_file, config.to_dict())
 
     def check_text(self, corpus: Any) -> None:
         """Raises a ConfigError unless a resumed run has the text that it began with."""
-        begun_with = _read(self.folder / "versions.json")
+        begun_with = self.versions()
         if begun_with.get("batches") != BATCHES:
             raise ConfigError(
                 f"The run in {self} was begun with another version of this package, which trains differently: it "
@@ -348,6 +398,8 @@ class Run:
 
 
 def _is_own(path):
+    if path.name == README:
+        return is_generated(path)
     return path.name in _FILES or path.stem in TOKENIZER_NAMES or path.name.startswith(".writing-")
 
 

@@ -103,15 +103,17 @@ class Translator:
         """The translator of a run folder, as `train_keras.py` writes it.
 
         Args:
-            folder: the run folder. Or a list of several with the same vocabulary, whose models translate together as an
-                `Ensemble`; everything else is taken from the first.
+            folder: the run folder; or the name of a run that somebody published at the Hugging Face hub,
+                `hf://OWNER/NAME` or `hf://OWNER/NAME@REVISION`, which is downloaded. Or a list of several with the same
+                vocabulary, whose models translate together as an `Ensemble`; everything else is taken from the first.
             **kwargs: arguments of `Translator`, which replace the run's own settings.
 
         Raises:
             FileNotFoundError: the folder is not a run folder, or has no model yet.
+            FileError: a published run could not be downloaded.
             ValueError: a file of the run is damaged, or the vocabularies of several runs differ; the message names it.
         """
-        run, *others = runs = [Run(path) for path in (folder if isinstance(folder, list | tuple) else [folder])]
+        run, *others = runs = [Run.of(path) for path in (folder if isinstance(folder, list | tuple) else [folder])]
         for each in runs:
             each.check_trained()
         for other in others:

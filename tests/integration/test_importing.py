@@ -2,13 +2,18 @@
 against CTranslate2's own converter.
 """
 
+import io
 import json
 import re
 import shutil
+import zipfile
+from collections import Counter
 
+import h5py
+import hub
 import numpy as np
 import pytest
-from public_models import marian_folder, transformers_folder
+from public_models import assert_saved_as_built, marian_folder, transformers_folder
 from sentencepiece_models import KINDS, assert_same_ids, joint_tokens, texts, trained
 
 from keras_transformer.__main__ import main
@@ -186,7 +191,7 @@ def test_scores_and_translations_of_a_marian_release_are_those_of_ctranslate2(va
     weights = imported.model.get_weights()
     model = type(imported.model).from_config({**config, "max_wavelength": 10000.0, "layer_norm_epsilon": 1e-5})
     model.set_weights(weights)
-    imported = imported._replace(model=model)
+    vars(imported)["model"] = model
     translator = translator_of(imported, allow_unknown=True, max_length_ratio=99.0, max_target_length=22)
     theirs = ctranslate2.Translator(str(tmp_path / "converted"))
     processor = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "model" / "source.spm"))
@@ -254,7 +259,7 @@ def test_a_run_of_unknown_characters_that_the_list_has_is_one_token():
     tokenizer = SentencePieceTokenizer(vocabulary.rewritten(models[0], space))
     original = importing.Original({}, None, (tokens,), ((trained(0), ""),), (1,), (0,), None, {}, 99)
     texts = ["The cat is in 中国.", "中国", "中", "a catx"]
-    assert importing.different_ids(importing.Imported(None, [tokenizer], None, [space], original), texts) == [[]]
+    assert importing.different_ids(importing.Imported(original, [tokenizer], [space]), texts) == [[]]
     assert "中国" in tokenizer.pieces(tokenizer.tokenize(texts[:1])[0])
     assert tokenizer.graph_tokenize(texts).to_list() == tokenizer.tokenize(texts)
 
@@ -397,8 +402,30 @@ def write(name, content):
     return lambda folder: (folder / name).write_bytes(content)
 
 
+def test_a_model_is_imported_by_its_name(tmp_path, monkeypatch, capsys):
+    """Only the files that are needed are downloaded; the run knows its origin and its licence."""
+    transformers_folder(tmp_path / "model")
+    files = {path.name: path.read_bytes() for path in (tmp_path / "model").iterdir()}
+    files |= {"tf_model.h5": b"x", "README.md": b"---\nlanguage: en\nlicense: apache-2.0\n---\nText, license: mit\n"}
+    run = tmp_path / "run"
+    with hub.running() as server:
+        hub.use(monkeypatch, server.url, tmp_path / "cache")
+        server.repositories["Helsinki-NLP/opus-mt-en-de"] = files
+        name = "Helsinki-NLP/opus-mt-en-de@v1"
+        assert main(["import", "opus-mt", name, "--run-dir", str(run)]) == 0
+        assert "tf_model.h5" not in dict(server.ranges)
+        commit = server.commit("Helsinki-NLP/opus-mt-en-de")
+    versions = json.loads((run / "versions.json").read_text())
+    origin = {"name": f"Helsinki-NLP/opus-mt-en-de@{commit}", "license": "apache-2.0"}
+    assert versions["made from"] == [origin]
+    text = (run / "README.md").read_text()
+    assert "# run\n" in text and 'license: "apache-2.0"' in text and f"- {origin['name']} (apache-2.0)" in text
+    expected = translator_of(importing.read("opus-mt", tmp_path / "model")).translate(SOURCES)
+    assert Translator.load(run).translate(SOURCES) == expected
+
+
 BROKEN = {
-    "no folder": (shutil.rmtree, r"is not a folder\. Download"),
+    "no folder": (shutil.rmtree, "A model must be a folder, or the name that it has at the hub"),
     "another family": (change_json("config.json", model_type="t5"), r"model_type must be 'marian'\. Received: t5"),
     "embedding norm": (change_json("config.json", normalize_embedding=True), "normalize_embedding must be false"),
     "learned": (change_json("config.json", static_position_embeddings=False), "positions must be sinusoidal"),
@@ -486,8 +513,38 @@ def test_a_folder_that_cannot_be_imported_is_one_clear_line(name, whole, tmp_pat
     shutil.copytree(whole, folder)
     change(folder)
     with pytest.raises((ModelImportError, TokenizerError), match=message) as raised:
-        importing.read("opus-mt", folder)
+        importing.write(importing.read("opus-mt", folder), tmp_path / "run")
     assert "\n" not in str(raised.value)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("variant", [*MARIAN.values(), {"learned": True}])
+def test_a_marian_release_is_saved_as_it_is_built(tmp_path, variant):
+    marian_folder(tmp_path / "model", **variant)
+    assert_saved_as_built(importing.read("opus-mt", tmp_path / "model"), tmp_path / "run")
+
+
+def test_a_model_with_two_vocabularies_is_saved_as_it_is_built(tmp_path):
+    transformers_folder(tmp_path / "model", separate=True)
+    assert_saved_as_built(importing.read("opus-mt", tmp_path / "model"), tmp_path / "run")
+    transformers_folder(tmp_path / "whole")
+    assert_saved_as_built(importing.read("opus-mt", tmp_path / "whole", trim=True), tmp_path / "trimmed")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_a_model_is_stored_as_the_original_stores_it(tmp_path, dtype):
+    transformers_folder(tmp_path / "model", dtype=dtype)
+    run = assert_saved_as_built(importing.read("opus-mt", tmp_path / "model"), tmp_path / "run")
+    stored = Counter()
+
+    def visit(_, item):
+        if hasattr(item, "shape"):
+            stored[item.attrs.get("dtype", item.dtype.name)] += 1
+
+    with zipfile.ZipFile(run.model_file) as archive, h5py.File(io.BytesIO(archive.read("model.weights.h5"))) as file:
+        file.visititems(visit)
+    others = {name: count for name, count in stored.items() if name not in (dtype, "uint32", "int64")}
+    assert others in ({}, {"float32": 1}) and stored[dtype] > 50  # The bias also says what is never written.
 
 
 MARIAN_BROKEN = {

@@ -6,7 +6,7 @@ import shutil
 import keras
 import numpy as np
 import pytest
-from public_models import LANGUAGES, NLLB, SOURCES, m2m_100_folder, translator_of
+from public_models import LANGUAGES, NLLB, SOURCES, assert_saved_as_built, m2m_100_folder, translator_of
 
 from keras_transformer.__main__ import main
 from keras_transformer.data.encoding import encode_pairs
@@ -63,6 +63,10 @@ def generated(model, tokenizer, language, forbidden, **settings):
             **settings,
         )
     return [row[1:] for row in found.sequences.tolist()], found.get("sequences_scores")
+
+
+def test_the_model_is_saved_as_it_is_built(imported, tmp_path):
+    assert_saved_as_built(imported, tmp_path / "run")
 
 
 @pytest.mark.parametrize(("family", "beams"), [("m2m-100", (1, 4)), ("nllb", (1,))])

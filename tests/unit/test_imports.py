@@ -15,11 +15,24 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "keras_transformer"
 
 # The floors of the house, the lowest first: a folder imports from itself and from those before it.
-FLOORS = ("files", "settings", "layers", "text", "models", "search", "data", "training", "translation", "transfer")
+FLOORS = (
+    "files",
+    "hub",
+    "settings",
+    "layers",
+    "text",
+    "models",
+    "search",
+    "data",
+    "training",
+    "translation",
+    "transfer",
+)
 FLOORS += ("pictures", "commands")
 # What each may load beyond the standard library, NumPy and Keras.
 LIBRARIES = {
     "files": set(),
+    "hub": {"huggingface_hub"},
     "settings": set(),
     "layers": {"tensorflow"},  # Keras has no gather that is one operation of a graph.
     "text": {"regex", "sentencepiece", "google", "tensorflow", "tensorflow_text", "keras_nlp"},
@@ -28,7 +41,7 @@ LIBRARIES = {
     "data": {"regex", "lingua", "tensorflow"},
     "training": {"tensorflow", "sacrebleu"},
     "translation": {"sacrebleu", "tensorflow", "jax"},
-    "transfer": {"sacrebleu", "sentencepiece", "google", "safetensors", "torch", "yaml"},
+    "transfer": {"sacrebleu", "sentencepiece", "google", "safetensors", "torch", "yaml", "h5py"},
     "pictures": {"matplotlib"},
     "commands": {"tqdm", "apache_beam", "train_keras"},
 }

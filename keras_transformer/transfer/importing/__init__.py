@@ -1,19 +1,28 @@
-"""Public models become runs: `python -m keras_transformer import FAMILY FOLDER --run-dir RUN`.
+"""Public models become runs: `python -m keras_transformer import FAMILY MODEL --run-dir RUN`.
 
 Each family of models is a module with a function `read(folder)`, which returns an `Original`: the model in the words of
 this package. What follows is the same for all families: one id space (`vocabulary`), the `Transformer` and its weights,
 and the run folder.
 """
 
-import hashlib
+import dataclasses
+import functools
 import importlib
+import io
+import json
+import math
+import re
+import tempfile
 import time
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from keras_transformer import hub
+from keras_transformer.files import output_path
 from keras_transformer.search.settings import LENGTH_MARGIN, SearchSettings
 from keras_transformer.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from keras_transformer.text.special_ids import END_TOKEN_ID
@@ -22,6 +31,16 @@ from keras_transformer.training.run import Run
 from keras_transformer.training.sections import DataConfig, ModelConfig, TokenizerConfig
 from keras_transformer.transfer import FAMILIES
 from keras_transformer.transfer.importing import vocabulary
+from keras_transformer.translation.readme import write_readme
+
+# What a model needs of its repository at the hub, and the kinds of weights, the best one first.
+FILES = ("config.json", "generation_config.json", "tokenizer_config.json", "vocab.json", "target_vocab.json")
+FILES += ("source.spm", "target.spm", "sentencepiece.bpe.model", "tokenizer.json", "README.md")
+FILES += ("tokenization_*.py",)  # Never executed: a model that has one is refused.
+WEIGHTS = (
+    ("model.safetensors", "model.safetensors.index.json", "model-*.safetensors"),
+    ("pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*.bin"),
+)
 
 
 class ModelImportError(ValueError):
@@ -33,7 +52,7 @@ class Original(NamedTuple):
 
     Attributes:
         architecture: arguments of `Transformer` without the sizes of vocabularies.
-        weights: `Weights`; None in what `keras_transformer.transfer.importing.read` returns, whose model has them.
+        weights: `Weights`.
         tokens: the tokens of source and target by id, two lists; the same list twice for one vocabulary.
         models: the SentencePiece files of source and target, two pairs of bytes and a name for messages.
         unknown, end: ids in these lists, of source and target.
@@ -49,7 +68,7 @@ class Original(NamedTuple):
     """
 
     architecture: dict[str, Any]
-    weights: "Weights | None"
+    weights: "Weights"
     tokens: tuple
     models: tuple
     unknown: tuple
@@ -64,7 +83,7 @@ class Original(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """The weights of a model, NumPy arrays. The matrix of a dense layer has the shape (inputs, outputs).
+    """The weights of a model, each a `reading.Lazy`. The matrix of a dense layer has the shape (inputs, outputs).
 
     Attributes:
         embeddings: (V, D) of encoder and decoder; the same array twice if they are tied.
@@ -78,26 +97,133 @@ class Weights(NamedTuple):
     """
 
     embeddings: tuple
-    output_kernel: np.ndarray | None
-    output_bias: np.ndarray | None
-    positions: np.ndarray | None
+    output_kernel: Any
+    output_bias: Any
+    positions: Any
     blocks: tuple
     norms: tuple | None
 
 
-class Imported(NamedTuple):
-    """What `read` makes of a folder: the `Transformer`, and for source and target a tokenizer and an `IdSpace`."""
+@dataclasses.dataclass(frozen=True)
+class Imported:
+    """What `read` makes of a model.
 
-    model: Any
-    tokenizers: tuple[SentencePieceTokenizer, ...]
-    config: RunConfig
-    spaces: tuple[vocabulary.IdSpace, ...]
+    Attributes:
+        original: the `Original`.
+        tokenizers, spaces: for source and target a tokenizer and an `IdSpace`.
+        config: the `RunConfig`.
+        folder: that of the original.
+        origin: a dict with its "name" and its "license" or None.
+        model: the `Transformer`, which is built when it is asked for: `write` does without.
+    """
+
     original: Original
+    tokenizers: Sequence[SentencePieceTokenizer]
+    spaces: Sequence[vocabulary.IdSpace]
+    config: RunConfig | None = None
+    folder: Path | None = None
+    origin: dict[str, Any] | None = None
+
+    @functools.cached_property
+    def model(self) -> Any:
+        from keras_transformer.models.transformer import Transformer
+
+        model = Transformer(*(len(space.pieces) for space in self.spaces), **self.original.architecture)
+        for path, array in self.weights():
+            _variable(model, path).assign(np.asarray(array(), "float32"))
+        return model
+
+    def num_weights(self) -> int:
+        """The number of weights."""
+        return sum(math.prod(array.shape) for _, array in self.weights())
+
+    def weights(self) -> Iterator[tuple[str, Any]]:
+        """For each variable of the `Transformer` its path, such as "encoder_blocks.0.self_attention_norm.gamma", and
+        its value, a `reading.Lazy`.
+        """
+        from keras_transformer.transfer.importing.reading import Lazy
+
+        weights, tied = self.original.weights, self.original.architecture["tie_embeddings"] == "all"
+        for side, space, matrix in zip(("encoder", "decoder"), self.spaces, weights.embeddings, strict=True):
+            if side == "encoder" or not tied:
+                yield f"{side}_embedding.token_embedding.embeddings", _taken(space, matrix)
+            if weights.positions is not None and (side == "encoder" or not tied):
+                yield f"{side}_embedding.position_table", weights.positions
+        if weights.output_kernel is not None:
+            kernel = _taken(self.spaces[1], weights.output_kernel).T
+            yield "decoder_embedding.token_embedding.reverse_embeddings", kernel
+        bias, space, counts = weights.output_bias, self.spaces[1], self.original.start_counts
+        yield "decoder_embedding.bias", Lazy((len(space.rows),), lambda: space.bias(bias and bias(), counts))
+        for side, blocks in zip(("encoder", "decoder"), weights.blocks, strict=True):
+            for number, arrays in enumerate(blocks):
+                yield from _of_block(f"{side}_blocks.{number}", arrays)
+        if weights.norms is not None:
+            for side, norm in zip(("encoder", "decoder"), weights.norms, strict=True):
+                yield from _of_norm(f"{side}_norm", norm)
+
+    def save_model(self, path: Path) -> None:
+        """Writes the model as a `.keras` file, weight by weight, as the original stores them: also in half precision.
+
+        A small model with as many blocks shows where each weight belongs: its own weights are their numbers.
+        """
+        import h5py
+
+        from keras_transformer.models.transformer import Transformer
+
+        architecture, arrays = self.original.architecture, list(self.weights())
+        sizes = {"hidden_dim": 2 * architecture["num_heads"], "intermediate_dim": 1, "source_language_token_id": None}
+        sizes["max_length"] = 1 if architecture.get("max_length") else None
+        small = Transformer(4, 4, **{**architecture, **sizes}, dtype="float32")
+        for number, (name, _) in enumerate(arrays):
+            variable = _variable(small, name)
+            variable.assign(np.full(variable.shape, number + 0.5))  # Whole numbers may be those of other variables.
+        with output_path(path) as temporary, tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            weights = Path(folder, "model.weights.h5")
+            small.save(Path(folder, "small.keras"))
+            with zipfile.ZipFile(Path(folder, "small.keras")) as archive:
+                files = {name: archive.read(name) for name in archive.namelist()}
+            with h5py.File(io.BytesIO(files.pop(weights.name))) as layout, h5py.File(weights, "w") as new:
+                left = {number + 0.5: array for number, (_, array) in enumerate(arrays)}
+                layout.visititems(functools.partial(_copy, new, left))
+            assert not left, f"Keras does not save {arrays[int(min(left))][0]}."
+            config = json.loads(files["config.json"])
+            config["config"] |= {name: value for name, value in architecture.items() if name in sizes}
+            names = "vocabulary_size", "target_vocabulary_size"
+            config["config"] |= dict(zip(names, (len(space.pieces) for space in self.spaces), strict=True))
+            files["config.json"] = json.dumps(config).encode()
+            with zipfile.ZipFile(temporary, "w") as archive:
+                for name, content in files.items():
+                    archive.writestr(name, content)
+                archive.write(weights, weights.name)
+
+
+def _copy(new, left, name, item):
+    """Copies a group or an array of the file of a small model; what is `left` takes the place of its number."""
+    if not hasattr(item, "shape"):
+        new.require_group(name).attrs.update(item.attrs)
+        return
+    array = left.pop(float(item[()].flat[0]), functools.partial(item.__getitem__, ()))()
+    dataset = new.create_dataset(name, data=array)
+    if array.dtype.name == "bfloat16":  # As Keras writes it; HDF5 does not know it.
+        dataset.attrs["dtype"] = "bfloat16"
+
+
+def _variable(model, path):
+    """The variable of a model at a path, such as "encoder_blocks.0.self_attention_norm.gamma"."""
+    for name in path.split("."):
+        model = model[int(name)] if name.isdigit() else getattr(model, name)
+    return model
+
+
+def _taken(space, matrix):
+    from keras_transformer.transfer.importing.reading import Lazy
+
+    return Lazy((len(space.rows), *matrix.shape[1:]), lambda: space.take(matrix()))
 
 
 def read(
     family: str,
-    folder: Path | str,
+    model: Path | str,
     trim: bool = False,
     corpus: Sequence[Sequence[str] | None] = (None, None),
     **languages: str | None,
@@ -106,7 +232,8 @@ def read(
 
     Args:
         family: one of `keras_transformer.transfer.FAMILIES`.
-        folder: the folder of the model's files.
+        model: the folder of the model's files; or its name at the Hugging Face hub, `OWNER/NAME` or
+            `OWNER/NAME@REVISION`, whose files are downloaded.
         trim: whether source and target get vocabularies of their own, with only the pieces that their SentencePiece
             file produces. Defaults to False: all ids of the original.
         corpus: texts of source and target, two lists of strings or None. With `trim`, only pieces that occur in them
@@ -115,10 +242,11 @@ def read(
 
     Raises:
         ModelImportError: the folder is not a model of this family, is damaged, or cannot be expressed.
+        FileError: the model could not be downloaded.
     """
     if family not in FAMILIES:
         raise ModelImportError(f"`family` must be one of {tuple(FAMILIES)}. Received: {family!r}.")
-    folder = _checked_folder(Path(folder))
+    folder = _folder_of(model)
     module = importlib.import_module(f"keras_transformer.transfer.importing.{FAMILIES[family]}")
     original = module.read(folder, **languages)
     parsed = [vocabulary.parse(*model) for model in original.models]
@@ -139,17 +267,30 @@ def read(
     if original.source_tag:
         token_id = spaces[0].pieces.index(original.source_tag)
         original = original._replace(architecture={**original.architecture, "source_language_token_id": token_id})
-    config, model = _config(original, tokenizers, separate=trim or not joint), _model(original, spaces)
-    return Imported(model, tokenizers, config, spaces, original._replace(weights=None))
+    config = _config(original, tokenizers, separate=trim or not joint)
+    return Imported(original, tokenizers, spaces, config, folder, _origin(str(model), folder))
 
 
-def _checked_folder(folder):
+def _origin(model, folder):
+    """The name of a model, with its commit if it came from the hub, and the licence in its README.md."""
+    is_of_hub = folder != Path(model)
+    name = f"{model.removeprefix(hub.PREFIX).split('@')[0]}@{folder.name}" if is_of_hub else folder.resolve().name
+    readme = folder / "README.md"
+    text = readme.read_text(encoding="utf-8", errors="replace") if readme.is_file() else ""
+    found = re.match(r"---\n(?:.*\n)*?license:[ \t]*((?:\n[ \t]*-)?.*(?:\n[ \t]*-.*)*)", text.partition("\n---")[0])
+    licenses = re.findall(r"[a-z][\w.-]+", found[1]) if found else []
+    return {"name": name, "license": licenses[0] if len(licenses) == 1 else None}
+
+
+def _folder_of(model):
+    folder = Path(model)
     if not folder.is_dir():
-        name = folder if len(folder.parts) == 2 else Path("OWNER/NAME")  # Of a model at Hugging Face.
-        raise ModelImportError(
-            f"{folder} is not a folder. Download all files of the model into one folder: "
-            f"hf download {name} --local-dir {name.name}"
-        )
+        if folder.exists() or not hub.is_name(str(model)):
+            raise ModelImportError(
+                "A model must be a folder, or the name that it has at the hub, such as Helsinki-NLP/opus-mt-en-de. "
+                f"Received: {model}, which is neither. Check the path."
+            )
+        return hub.downloaded(str(model), FILES, *WEIGHTS)
     if (folder / "snapshots").is_dir() and not (folder / "config.json").is_file():
         inside = sorted(map(str, (folder / "snapshots").iterdir()))
         raise ModelImportError(
@@ -167,14 +308,12 @@ def write(imported: Imported, run: Run | Path | str, overwrite: bool = False) ->
         FileError: the folder is not a run, or contains other files.
     """
     run = run if isinstance(run, Run) else Run(run)
-    import keras
-
-    sha256 = hashlib.sha256()
-    for weight in imported.model.weights:
-        sha256.update(keras.ops.convert_to_numpy(weight).tobytes())
     with run.claimed(overwrite), run.set_up(is_chief=True, barrier=lambda: None) as prepared:
-        prepared.write(imported.config, imported.tokenizers, {"imported weights": sha256.hexdigest()})
-        imported.model.save(prepared.model_file)
+        prepared.write(imported.config, imported.tokenizers, {"made from": [imported.origin]})
+        imported.save_model(prepared.model_file)
+        length = imported.config.data.max_length
+        prepared.name = run.name
+        write_readme(prepared.folder, prepared, imported.num_weights(), length)
     return run
 
 
@@ -198,57 +337,35 @@ def _config(original, tokenizers, separate):
     )
 
 
-def _model(original, spaces):
-    """The `Transformer` with the original's weights."""
-    from keras_transformer.models.transformer import Transformer
-
-    source, target = spaces
-    weights = original.weights
-    model = Transformer(len(source.pieces), len(target.pieces), **original.architecture)
-    layers = model.encoder_embedding, model.decoder_embedding
-    for layer, space, matrix in zip(layers, spaces, weights.embeddings, strict=True):
-        layer.token_embedding.embeddings.assign(space.take(matrix))
-        if weights.positions is not None:
-            layer.position_table.assign(weights.positions)
-    decoder = model.decoder_embedding
-    if not decoder.tie_weights:
-        decoder.token_embedding.reverse_embeddings.assign(target.take(weights.output_kernel).T)
-    decoder.bias.assign(target.bias(weights.output_bias, original.start_counts))
-    for blocks, arrays in zip((model.encoder_blocks, model.decoder_blocks), weights.blocks, strict=True):
-        for block, array in zip(blocks, arrays, strict=True):
-            _set_block(block, array)
-    if weights.norms is not None:
-        for layer, norm in zip((model.encoder_norm, model.decoder_norm), weights.norms, strict=True):
-            _set_norm(layer, norm)
-    return model
-
-
-def _set_block(block, arrays):
+def _of_block(name, arrays):
     *query_key_value, output = arrays["self_attention"]
-    _set_dense(block.self_attention.query_key_value_dense, *query_key_value)
-    _set_dense(block.self_attention.output_dense, output)
+    yield from _of_dense(f"{name}.self_attention.query_key_value_dense", *query_key_value)
+    yield from _of_dense(f"{name}.self_attention.output_dense", output)
     if "cross_attention" in arrays:
         query, key, value, output = arrays["cross_attention"]
-        _set_dense(block.cross_attention.query_dense, query)
-        _set_dense(block.cross_attention.key_value_dense, key, value)
-        _set_dense(block.cross_attention.output_dense, output)
+        yield from _of_dense(f"{name}.cross_attention.query_dense", query)
+        yield from _of_dense(f"{name}.cross_attention.key_value_dense", key, value)
+        yield from _of_dense(f"{name}.cross_attention.output_dense", output)
     intermediate, output = arrays["feed_forward"]
-    _set_dense(block.feed_forward.intermediate_dense, intermediate)
-    _set_dense(block.feed_forward.output_dense, output)
-    for name in (name for name in arrays if name.endswith("_norm")):
-        _set_norm(getattr(block, name), arrays[name])
+    yield from _of_dense(f"{name}.feed_forward.intermediate_dense", intermediate)
+    yield from _of_dense(f"{name}.feed_forward.output_dense", output)
+    for norm in (norm for norm in arrays if norm.endswith("_norm")):
+        yield from _of_norm(f"{name}.{norm}", arrays[norm])
 
 
-def _set_dense(layer, *pairs):
+def _of_dense(name, *pairs):
     """Matrices (D, n) and biases (n,), side by side."""
-    layer.kernel.assign(np.concatenate([matrix for matrix, _ in pairs], axis=1))
-    layer.bias.assign(np.concatenate([bias for _, bias in pairs]))
+    from keras_transformer.transfer.importing.reading import joined
+
+    matrices, biases = zip(*pairs, strict=True)
+    yield f"{name}.kernel", joined(matrices, axis=1)
+    yield f"{name}.bias", joined(biases)
 
 
-def _set_norm(layer, pair):
+def _of_norm(name, pair):
     gain, bias = pair
-    layer.gamma.assign(gain)
-    layer.beta.assign(bias)
+    yield f"{name}.gamma", gain
+    yield f"{name}.beta", bias
 
 
 def different_ids(imported: Imported, texts: Sequence[str]) -> list[list[str]]:
@@ -315,13 +432,13 @@ def samples() -> list[str]:
 
 def report(imported: Imported) -> list[str]:
     """Lines about an imported model: what it is, and whether its tokenizers give the ids of the original."""
-    model, config = imported.model, imported.config.model
+    config, (source, target) = imported.config.model, (len(space.pieces) for space in imported.spaces)
     norm = "pre-norm" if config.normalize_first else "post-norm"
     lines = [
-        f"model: {len(model.encoder_blocks)} + {len(model.decoder_blocks)} blocks of {norm}, width {config.hidden_dim} "
+        f"model: {config.num_layers} + {config.num_decoder_layers} blocks of {norm}, width {config.hidden_dim} "
         f"and {config.intermediate_dim}, {config.num_heads} heads, {config.activation}, "
-        f"{model.count_params():,} weights",
-        f"vocabulary: {model.vocabulary_size:,} ids of the source, {model.target_vocabulary_size:,} of the target, "
+        f"{imported.num_weights():,} weights",
+        f"vocabulary: {source:,} ids of the source, {target:,} of the target, "
         f"SentencePiece {imported.tokenizers[0].kind}",
     ]
     tags = [piece for piece in imported.spaces[0].pieces if vocabulary.LANGUAGE_TAG.fullmatch(piece)]
@@ -363,10 +480,10 @@ def trim_report(whole: Imported, trimmed: Imported, texts: Sequence[str] | None 
     from keras_transformer.translation.translator import Translator
 
     translators, sizes = [], []
-    for model, tokenizers, config, *_ in (whole, trimmed):
-        settings = {"max_source_length": 128, "jit_compile": False, **vars(config.search)}
-        translators.append(Translator(model, *tokenizers, **settings))
-        sizes.append(model.count_params() * 4 / 1e6)
+    for one in (whole, trimmed):
+        settings = {"max_source_length": 128, "jit_compile": False, **vars(one.config.search)}
+        translators.append(Translator(one.model, *one.tokenizers, **settings))
+        sizes.append(one.num_weights() * 4 / 1e6)
     steps = [1000 * _step_seconds(translator) for translator in translators]
     if texts is None:
         tokenizer = trimmed.tokenizers[0]

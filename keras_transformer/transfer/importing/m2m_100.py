@@ -68,7 +68,7 @@ def read(folder: Path, source_language: str | None = None, target_language: str 
             "that this one was fine-tuned from."
         )
     weights = _weights(Arrays(folder, transformers_weights(folder)), config)
-    size = len(weights.embeddings[0])
+    size = weights.embeddings[0].shape[0]
     if len(tokens) > size:
         raise unfit(folder, f"it must have at most {size:,} tokens, the rows of the embedding", f"{len(tokens):,}")
     # Rows without a token get one that no text has.

@@ -8,6 +8,8 @@ translation services for the World" (Tiedemann and Thottingal, 2020).
 - Marian: decoder.yml, which names the model (.npz) and the vocabularies (.yml, or .spm), source.spm and target.spm.
 """
 
+import functools
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,7 @@ from keras_transformer.transfer.importing.reading import (
     MAX_LENGTH_RATIO,
     SIDES,
     Arrays,
+    Lazy,
     activation,
     by_id,
     check_tokenizer,
@@ -80,8 +83,8 @@ def _read_transformers(folder):
     if tied:  # One matrix has several names, of which the file has one.
         names = [EMBEDDING, EMBEDDING] if joint else [names[0], (names[1][0], "lm_head.weight", names[1][1])]
     source, target = (arrays.take(*alternatives, shape=(None, width)) for alternatives in names)
-    shared = (tied and joint) or np.array_equal(source, target)
-    size = len(target)
+    shared = (tied and joint) or (source.shape == target.shape and np.array_equal(source(), target()))
+    size = target.shape[0]
     weights = Weights(
         embeddings=(source, source if shared else target),
         output_kernel=None if tied else arrays.take("lm_head.weight", shape=(size, width)),
@@ -92,14 +95,14 @@ def _read_transformers(folder):
     )
     arrays.check_all_used(*EMBEDDING, *(f"model.{side}.embed_positions.weight" for side in SIDES))
     if shared or joint:
-        tokens = (read_vocabulary(folder / "vocab.json", min(len(source), size)),) * 2
+        tokens = (read_vocabulary(folder / "vocab.json", min(source.shape[0], size)),) * 2
     else:
         if not (folder / "target_vocab.json").is_file():
             raise ModelImportError(
                 f"{folder} has no target_vocab.json: with share_encoder_decoder_embeddings=false, source and target "
                 "have vocabularies of their own. Download it; or copy vocab.json to it, if both have the same tokens."
             )
-        files = {"vocab.json": len(source), "target_vocab.json": size}
+        files = {"vocab.json": source.shape[0], "target_vocab.json": size}
         tokens = tuple(read_vocabulary(folder / name, rows) for name, rows in files.items())
     return Original(
         architecture={**transformers_architecture(folder, config), "tie_embeddings": _ties(shared, tied)},
@@ -138,12 +141,12 @@ def _read_marian(folder):
     shared = weights.embeddings[0] is weights.embeddings[1]
     tokens = [_marian_vocabulary(path) for path in dict.fromkeys(vocabularies)]
     for vocabulary, matrix in zip((tokens[0], tokens[-1]), weights.embeddings, strict=True):
-        if len(vocabulary) > len(matrix):
+        if len(vocabulary) > matrix.shape[0]:
             raise unfit(folder, "the vocabulary must have as many tokens as the embedding has rows", len(vocabulary))
     if not shared and len(tokens) == 1:
         tokens.append(list(tokens[0]))
     tokens = tokens[0], tokens[-1]
-    max_length = None if weights.positions is None else len(weights.positions)
+    max_length = None if weights.positions is None else weights.positions.shape[0]
     search = {
         "num_beams": decoder.get("beam-size", 6),
         "length_penalty": decoder.get("normalize", 0.0),
@@ -217,7 +220,7 @@ def _marian_architecture(model, config):
 def _marian_weights(arrays, architecture):
     size, pre_norm = architecture["hidden_dim"], architecture["normalize_first"]
     embeddings = tuple(arrays.take(f"{side}_Wemb", "Wemb", shape=(None, size)) for side in SIDES)
-    written = len(embeddings[1])
+    written = embeddings[1].shape[0]
     kernel = arrays.take("decoder_ff_logit_out_Wt", shape=(written, size), optional=True)
     if kernel is None:
         kernel = arrays.take("decoder_ff_logit_out_W", shape=(size, written), optional=True)
@@ -257,7 +260,7 @@ _MARIAN = {
 
 def _marian_config(model, arrays):
     """The options that the model was trained with, which Marian stores in it."""
-    text = bytes(arrays.take("special:model.yml").astype("uint8")).rstrip(b"\0")
+    text = bytes(arrays.take("special:model.yml")().astype("uint8")).rstrip(b"\0")
     config = checked(model, _parsed_yaml(model, text), _MARIAN_SIZES, _MARIAN_DEFAULTS)
     if config.get("transformer-decoder-autoreg") == "rnn":
         cell = f"a recurrent one (transformer-decoder-autoreg: rnn, dec-cell: {config.get('dec-cell')})"
@@ -319,8 +322,23 @@ def _marian_vocabulary(path):
 
 
 def _read_npz(path):
-    with np.load(path, allow_pickle=False) as file:
-        return dict(file)
+    """The arrays of a .npz file; each is read when it is needed."""
+
+    def read(name, path):
+        with np.load(path, allow_pickle=False) as file:
+            return file[name]
+
+    arrays = {}
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.namelist():
+            with archive.open(member) as file:
+                header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+                shape, _, dtype = header[np.lib.format.read_magic(file)](file)
+            if dtype.hasobject:
+                raise ValueError("it holds objects of Python, whose reading may execute code")
+            name = member.removesuffix(".npy")
+            arrays[name] = Lazy(shape, functools.partial(loaded, path, functools.partial(read, name)))
+    return arrays
 
 
 def _read_yaml(path, strings=False):

@@ -3,11 +3,12 @@
 Reading executes nothing: safetensors, `torch.load(weights_only=True)`, NumPy without pickle, YAML without tags.
 """
 
+import functools
 import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -213,8 +214,8 @@ def checked_search(path: Path, settings: dict[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def transformers_weights(folder: Path) -> dict[str, np.ndarray]:
-    """The weights by name, NumPy arrays; large models have them in several files."""
+def transformers_weights(folder: Path) -> "dict[str, Lazy]":
+    """The weights by name; large models have them in several files."""
     for name, read in (("model.safetensors", _safetensors), ("pytorch_model.bin", _pickled_tensors)):
         index = folder / f"{name}.index.json"
         if (folder / name).is_file():  # Like transformers: an index beside it is of an older save.
@@ -238,10 +239,23 @@ def transformers_weights(folder: Path) -> dict[str, np.ndarray]:
 
 def _safetensors(file):
     try:
-        from safetensors.numpy import load_file
+        from safetensors import safe_open
     except ImportError as error:
         raise missing_package("safetensors") from error
-    return loaded(file, load_file)
+
+    def shapes(file):
+        with safe_open(file, "numpy") as opened:
+            return {name: tuple(opened.get_slice(name).get_shape()) for name in opened.keys()}  # noqa: SIM118
+
+    def read(name, file):
+        # Opened for each array: what was read of a mapped file takes memory until it is closed.
+        with safe_open(file, "numpy") as opened:
+            return opened.get_tensor(name)
+
+    return {
+        name: Lazy(shape, functools.partial(loaded, file, functools.partial(read, name)))
+        for name, shape in loaded(file, shapes).items()
+    }
 
 
 def _pickled_tensors(file):
@@ -252,10 +266,22 @@ def _pickled_tensors(file):
             f"{file.name} is a file of PyTorch. Install it: pip install torch. Or save the model with transformers as "
             "model.safetensors."
         ) from error
-    state = loaded(file, lambda file: torch.load(file, map_location="cpu", weights_only=True))
+
+    def load(file):
+        settings = {"map_location": "cpu", "weights_only": True}
+        try:
+            return torch.load(file, mmap=True, **settings)
+        except RuntimeError:  # Files of PyTorch before 1.6 cannot be mapped.
+            return torch.load(file, **settings)
+
+    def read(tensor):
+        tensor = tensor.detach()
+        return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+
+    state = loaded(file, load)
     if not isinstance(state, dict) or not all(isinstance(x, torch.Tensor) for x in state.values()):
         raise unfit(file, "it must hold tensors by name", type(state).__name__)
-    return {name: tensor.detach().float().numpy() for name, tensor in state.items()}
+    return {name: Lazy(tuple(tensor.shape), functools.partial(read, tensor)) for name, tensor in state.items()}
 
 
 def _transformers_block(arrays, name, width, intermediate):
@@ -278,7 +304,7 @@ def _transformers_block(arrays, name, width, intermediate):
     return block
 
 
-def transformers_norm(arrays: "Arrays", name: str, width: int) -> list[np.ndarray]:
+def transformers_norm(arrays: "Arrays", name: str, width: int) -> "list[Lazy]":
     """Gain and bias of a normalisation."""
     return [arrays.take(f"{name}.{part}", shape=(width,)) for part in ("weight", "bias")]
 
@@ -286,53 +312,77 @@ def transformers_norm(arrays: "Arrays", name: str, width: int) -> list[np.ndarra
 # Weights, vocabularies and files
 
 
+class Lazy(NamedTuple):
+    """An array that is read when it is needed: `lazy()`. Large models need not fit into memory."""
+
+    shape: tuple[int, ...]
+    read: Callable[[], np.ndarray]
+
+    def __call__(self) -> np.ndarray:
+        return self.read()
+
+    @property
+    def T(self) -> "Lazy":  # noqa: N802
+        return Lazy(self.shape[::-1], lambda: self.read().T)
+
+
+def joined(arrays: Sequence[Lazy], axis: int = 0) -> Lazy:
+    """Arrays side by side, as `np.concatenate`."""
+    shape = list(arrays[0].shape)
+    shape[axis] = sum(array.shape[axis] for array in arrays)
+    return Lazy(tuple(shape), lambda: np.concatenate([array() for array in arrays], axis=axis))
+
+
 class Arrays:
     """The arrays of a file of weights, by name; it knows which were taken."""
 
-    def __init__(self, folder: Path, arrays: dict[str, np.ndarray]):
+    def __init__(self, folder: Path, arrays: dict[str, Lazy]):
         self.folder, self.arrays, self.taken = folder, arrays, {}
 
     def take(self, *names: str, shape: tuple[int | None, ...] | None = None, optional: bool = False) -> Any:
-        """The first of the named arrays that exists, float32; the same object if it is taken twice.
+        """The first of the named arrays that exists, a `Lazy`; the same object if it is taken twice.
 
         Args:
             *names: names of arrays.
             shape: what it must have, with None for any size; a first dimension of 1 more is removed. Defaults to any.
             optional: whether to return None if it is missing. Defaults to False.
         """
-        for name in names:
-            if name in self.arrays:
-                array = np.asarray(self.arrays.pop(name))  # Large models fit into memory once, not twice.
-                floats = array.dtype.kind == "f" or array.dtype.name == "bfloat16"
-                self.taken[name] = array.astype("float32") if floats else array
-            if name in self.taken:
-                return self._shaped(name, shape)
-        if optional:
+        name = next((name for name in names if name in self.arrays), None)
+        if name is None and optional:
             return None
-        received = ", ".join([*self.taken, *self.arrays][:3])
-        raise ModelImportError(
-            f"The weights in {self.folder} lack {names[0]}: the file is damaged, or of another model. "
-            f"Received: {received}, ..."
-        )
+        if name is None:
+            raise ModelImportError(
+                f"The weights in {self.folder} lack {names[0]}: the file is damaged, or of another model. "
+                f"Received: {', '.join([*self.arrays][:3])}, ..."
+            )
+        if name not in self.taken:
+            self.taken[name] = self._checked(name, shape)
+        return self.taken[name]
 
-    def _shaped(self, name, shape):
-        array = self.taken[name]
-        if array.size and np.isnan(array.max()):
-            raise ModelImportError(f"The weights in {self.folder} must be numbers. {name} holds NaN: it is damaged.")
-        if shape is None:
-            return array
-        if array.shape[:1] == (1,) and array.ndim == len(shape) + 1:
-            array = self.taken[name] = array[0]
-        if array.ndim != len(shape) or any(size not in (n, None) for n, size in zip(array.shape, shape, strict=True)):
+    def _checked(self, name, shape):
+        """Its shape is checked now, and its numbers when they are read."""
+        array, found = self.arrays[name], self.arrays[name].shape
+        is_longer = shape is not None and found[:1] == (1,) and len(found) == len(shape) + 1
+        found = found[1:] if is_longer else found
+        if shape and (len(found) != len(shape) or any(b not in (a, None) for a, b in zip(found, shape, strict=True))):
             raise ModelImportError(
                 f"The weights in {self.folder} do not fit its sizes: {name} must have the shape {shape}. "
-                f"Received: {array.shape}. The file is damaged, or of another model."
+                f"Received: {found}. The file is damaged, or of another model."
             )
-        return array
+
+        def read():
+            values = array()
+            if values.size and np.isnan(values.max()):
+                raise ModelImportError(
+                    f"The weights in {self.folder} must be numbers. {name} holds NaN: it is damaged."
+                )
+            return values[0] if is_longer else values
+
+        return Lazy(found, read)
 
     def check_all_used(self, *known: str) -> None:
         """Raises a ModelImportError if there are arrays that were not taken, except the known ones."""
-        left = sorted(set(self.arrays) - set(known))
+        left = sorted(self.arrays.keys() - self.taken.keys() - set(known))
         if left:
             more = f" and {len(left) - 3} more" if len(left) > 3 else ""
             raise ModelImportError(

@@ -56,7 +56,7 @@ class IdSpace(NamedTuple):
 
     def take(self, matrix: np.ndarray) -> np.ndarray:
         """The rows (V, ...) of an original matrix in the order of the ids."""
-        taken = np.asarray(matrix, "float32")[self.rows]
+        taken = matrix[self.rows]
         taken[self.rows < 0] = 0
         return taken
 
@@ -83,7 +83,8 @@ def id_space(tokens: Sequence[str], unknown: int, end: int, start: int | None, m
     known = set(tokens)
     missing = dict.fromkeys(piece for model in models for piece in _produced(model) if piece not in known)
     rows = [-1, unknown, -1 if start is None else start, end, *others, *[unknown] * len(missing)]
-    pieces = [*SPECIAL, *(_unique(tokens[i], known | missing.keys()) for i in others), *missing]
+    taken = known | missing.keys()
+    pieces = [*SPECIAL, *(_unique(tokens[i], taken) for i in others), *missing]
     written = np.ones(len(rows), bool)
     written[[PAD_TOKEN_ID, START_TOKEN_ID]] = False
     written[len(rows) - len(missing) :] = False

@@ -83,6 +83,7 @@ def test_an_export_with_other_weights_has_a_folder_of_its_own(tmp_path):
         ({"config.json": None, "thesis.txt": "mine"}, r"no training wrote .*thesis\.txt"),
         ({"config.json": None, "export/tflite/notes.txt": "mine"}, r"no training wrote .*export/tflite/notes\.txt"),
         ({"config.json": None, "mine/a": "mine"}, "no training wrote .*mine"),
+        ({"config.json": None, "README.md": "mine"}, r"no training wrote .*README\.md"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, dict) else None,
 )

@@ -12,9 +12,8 @@ from arrays import seed_weights
 from keras_transformer.models.distributed_fit import DistributedFit
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.training import checkpoints
-from keras_transformer.training.callbacks import TimeLeft
 from keras_transformer.training.config import RunConfig
-from keras_transformer.training.fit import compiled_model
+from keras_transformer.training.fit import TimeLeft, compiled_model
 from keras_transformer.training.losses import LabelSmoothedCrossEntropy
 from keras_transformer.training.metrics import Perplexity, TokenAccuracy
 from keras_transformer.training.schedules import InverseSquareRootSchedule, make_optimizer, make_schedule
