@@ -21,6 +21,9 @@ from keras_transformer.text.accelerators import split_accelerator, with_accelera
         ("my_file.txt is open", ("my_file.txt is open", "")),
         ("about ~5 lines", ("about ~5 lines", "")),
         ("%s_name", ("%s_name", "")),
+        ("10 ~cm", ("10 cm", "~c")),
+        ("Rounded to the decimals of To_currency. Or not.", ("Rounded to the decimals of To_currency. Or not.", "")),
+        ("_Rounded. Or not.", ("Rounded. Or not.", "_R")),
         ("", ("", "")),
     ],
 )
@@ -40,6 +43,8 @@ def test_the_mark_is_taken_out(text, expected):
         ("열기", "_O", "열기(_O)"),
         ("打开...", "_o", "打开(_O)..."),
         ("Открыть", "_O", "_Открыть"),
+        ("10 cm", "_c", "10 _cm"),
+        ("10 cm weit", "_c", "10 cm _weit"),
         ("", "_O", ""),
         ("Öffnen", "", "Öffnen"),
     ],
