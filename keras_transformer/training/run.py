@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer import hub
-from keras_transformer.data.corpora import origins
 from keras_transformer.files import (
     MANIFEST,
     README,
@@ -263,6 +262,8 @@ class Run:
 
     def write(self, config: RunConfig, tokenizers: Sequence[Tokenizer], facts: dict) -> None:
         """Writes the tokenizers, the versions with further facts such as checksums, and the settings."""
+        from keras_transformer.data.corpora import origins  # It loads NumPy.
+
         save_tokenizers(self.folder, tokenizers)
         versions = {"python": platform.python_version(), **{name: metadata.version(name) for name in PACKAGES}}
         versions["batches"] = BATCHES

@@ -42,7 +42,7 @@ def said(stderr):
 def test_a_run_folder_holds_everything(finished):
     names = {path.name for path in finished.iterdir()}
     assert names - {"confidence.json"} == {  # Without a wrong word in the validation text, nothing is calibrated.
-        "checkpoints", "config.json", "export", "log.csv", "model.keras", "scores.json", "tensorboard",
+        "README.md", "checkpoints", "config.json", "export", "log.csv", "model.keras", "scores.json", "tensorboard",
         "tokenizer.spm", "versions.json",
     }  # fmt: skip
     scores = json.loads((finished / "scores.json").read_text())
@@ -416,8 +416,8 @@ def test_a_run_folder_that_exists_is_never_overwritten_by_itself(golden, tmp_pat
 def test_overwrite_leaves_nothing_of_the_old_run(small):
     # confidence.json is there if the model has learned any word.
     assert {path.name for path in small.run_dir.iterdir()} - {"confidence.json"} == {
-        "checkpoints", "config.json", "log.csv", "model.keras", "scores.json", "tensorboard", "tokenizer.spm",
-        "versions.json",
+        "README.md", "checkpoints", "config.json", "log.csv", "model.keras", "scores.json", "tensorboard",
+        "tokenizer.spm", "versions.json",
     }  # fmt: skip
     names = sorted(path.name for path in (small.run_dir / "checkpoints").iterdir())
     assert names == ["epoch-00001.npz", "epoch-00002.npz"]

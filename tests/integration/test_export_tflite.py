@@ -313,7 +313,12 @@ def test_what_lies_beside_the_file_says_what_it_needs(golden, exported):
     assert (metadata["source_length"], metadata["target_length"], metadata["quantize"]) == (LENGTH, TARGET, "none")
     assert (metadata["start_token_id"], metadata["end_token_id"], metadata["pad_token_id"]) == (2, 3, 0)
     assert (metadata["length_margin"], metadata["no_hypothesis_score"]) == (LENGTH_MARGIN, NO_HYPOTHESIS)
-    assert sorted(file.name for file in exported.iterdir()) == [MANIFEST, "translator.json", "translator.tflite"]
+    assert sorted(file.name for file in exported.iterdir()) == [
+        "README.md",
+        MANIFEST,
+        "translator.json",
+        "translator.tflite",
+    ]
 
 
 def changed(**values):
