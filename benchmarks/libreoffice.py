@@ -84,7 +84,7 @@ fp16: False
 random_seed: 0
 data:
     train: "{folder}/train"
-    dev: "{folder}/val"
+    dev: "{folder}/few"
     test: "{folder}/test"
     dataset_type: "plain"
     src: &side
@@ -112,7 +112,7 @@ training:
     batch_size: 1024
     batch_type: "token"
     epochs: 1000
-    validation_freq: 850
+    validation_freq: 500
     logging_freq: 50
     early_stopping_metric: "bleu"
     keep_best_ckpts: 1
@@ -152,7 +152,9 @@ def write(folder, corpus, data):
         cleaner = Cleaner.of(data)
         cleaner.find_duplicates(text.lines)
         pairs += [pair for number, pair in enumerate(text.lines, 1) if cleaner.reason(number, *pair) is None]
-    for name, rows in (("train", pairs), ("val", corpus.validation[0].pairs), ("test", corpus.test[0].pairs)):
+    validation = corpus.validation[0].pairs
+    splits = {"train": pairs, "val": validation, "few": validation[:60], "test": corpus.test[0].pairs}
+    for name, rows in splits.items():
         for code, side in zip(codes, zip(*rows, strict=True), strict=True):
             (folder / f"{name}.{code}").write_text("".join(f"{line}\n" for line in side), encoding="utf-8")
     lines = itertools.chain.from_iterable(pairs)
