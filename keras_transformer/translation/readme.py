@@ -63,7 +63,9 @@ def _text(run, num_weights, max_length, use, functions):
         if licenses
         else "Not known. State here what its training data permit."
     )
-    of_languages = f" ({', '.join(languages)})" if languages else ""
+    is_one_way = len(languages) == 2 and len(config.data.all_directions()) < 2
+    of_languages = f" {'from' if is_one_way else 'between'} {(' to ' if is_one_way else ', ').join(languages)}"
+    of_languages = of_languages if languages else ""
     parts = {
         "Data": "\n".join(data) or "Not known.",
         "Scores": _scores(scores),
@@ -102,7 +104,7 @@ def _scores(scores):
         [
             name,
             *(f"{row[metric]:.1f} ± {row[f'{metric}_interval']:.1f}" for metric in ("bleu", "chrf")),
-            f"`{row['bleu_signature']}`",
+            "`{}`".format(row["bleu_signature"].replace("|", r"\|")),
         ]
         for name, row in after.get("texts", {"test": after}).items()
         if "bleu_interval" in row

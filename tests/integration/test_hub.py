@@ -18,7 +18,7 @@ from keras_transformer.translation.readme import write_readme
 
 pytest.importorskip("huggingface_hub")
 TEXTS = ["The cat is on the table.", "My sister buys a red coat."]
-SCORES = {"bleu": 31.4, "bleu_interval": 1.2, "bleu_signature": "tok:13a", "chrf": 55.5, "chrf_interval": 0.9}
+SCORES = {"bleu": 31.4, "bleu_interval": 1.2, "bleu_signature": "nrefs:1|tok:13a", "chrf": 55.5, "chrf_interval": 0.9}
 
 
 def facts_of(folder):
@@ -46,9 +46,9 @@ def test_the_readme_of_a_run_says_what_it_is(golden, tmp_path, messages):
     facts, text = facts_of(run.folder)
     fixed = {"library_name": "keras", "pipeline_tag": "translation", "tags": ["keras_transformer"]}
     assert facts == {"language": ["en", "de"], "license": "mit", **fixed}
-    assert "# my-run\n" in text and "1,234 weights that translates (en, de), made" in text
+    assert "# my-run\n" in text and "1,234 weights that translates from en to de, made" in text
     assert "- the phrasebook of keras_transformer" in text and "(mit)" in text
-    assert "| pages | 31.4 ± 1.2 | 55.5 ± 0.9 | `tok:13a` |" in text
+    assert "| pages | 31.4 ± 1.2 | 55.5 ± 0.9 | `nrefs:1\\|tok:13a` |" in text
     assert "56 tokens" in text and "## Signatures" not in text
 
     changed = (run.folder / "README.md").read_text() + "My own licence.\n"
