@@ -97,7 +97,7 @@ def _explained(error, repository, revision):
     from huggingface_hub import constants, errors
 
     endpoint, cache = constants.ENDPOINT, constants.HF_HUB_CACHE
-    received = " ".join(str(error).split()).rstrip(".")[:200]
+    received = str(error).strip().partition("\n")[0].rstrip(".")[:200]
     if isinstance(error, errors.RevisionNotFoundError):
         return FileError(
             f"The revision must be a branch, a tag or a commit of {repository}. Received: {revision}. Leave it out for "

@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     help = (
         "OWNER/NAME or OWNER/NAME@REVISION at the Hugging Face hub; or a folder of transformers (config.json, ...) or "
     )
-    flag("model", help=help + "of a Marian release (decoder.yml, ...)")
+    flag("model", metavar="MODEL", help=help + "of a Marian release (decoder.yml, ...)")
     for side, what in (("source", "the language of all sources"), ("target", "the language to translate into")):
         flag(f"--{side}-language", metavar="CODE", help=f"for m2m-100 and nllb: {what}, such as en or eng_Latn")
     flag("--run-dir", required=True, metavar="DIR", help="run folder to write, such as runs/opus-en-de")
