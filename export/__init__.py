@@ -1,6 +1,8 @@
 """Exports of a trained translator for other runtimes."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from keras_transformer.files import FileError
 
@@ -35,3 +37,20 @@ def check_exportable(translator: "Translator", settings: "SearchSettings") -> No
     from keras_transformer.translation.learning import check_shortlist  # With Keras, which `run_tflite` does without.
 
     check_shortlist(settings, translator.shortlist)
+
+
+def describe(
+    folder: Path,
+    translator: "Translator",
+    use: str,
+    functions: Mapping[str, Any] | None = None,
+    max_length: int | None = None,
+) -> None:
+    """Writes the README of an export; see `keras_transformer.translation.readme.write_readme`.
+
+    `max_length` defaults to the translator's.
+    """
+    from keras_transformer.translation.readme import write_readme
+
+    max_length = max_length or translator.codec.max_source_length
+    write_readme(folder, translator.run, translator.model.count_params(), max_length, use, functions)

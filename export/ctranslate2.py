@@ -9,12 +9,11 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from keras_transformer.export import ExportError, check_exportable
+from keras_transformer.export import ExportError, check_exportable, describe
 from keras_transformer.files import new_folder
 from keras_transformer.layers.embeddings import positional_encoding
 from keras_transformer.text.special_ids import END_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID
 from keras_transformer.text.tokenizer import save_tokenizers
-from keras_transformer.translation.readme import write_readme
 from keras_transformer.translation.translator import Translator
 
 # CTranslate2 reads a table of positions, so the longest sequence must be fixed here for sinusoidal positions.
@@ -68,9 +67,7 @@ def export_ctranslate2(
     with new_folder(path, overwrite) as temporary:
         spec.save(str(temporary))
         save_tokenizers(temporary, translator.codec.tokenizers)
-        write_readme(
-            temporary, translator.run, translator.model.count_params(), translator.codec.max_source_length, _USE
-        )
+        describe(temporary, translator, _USE)
     return Path(path)
 
 

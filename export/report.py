@@ -85,7 +85,7 @@ def write_report(
             ]
             measurements = _measured(forms, list(measured.values()), data.sacrebleu_tokenizer)
             for run, measurement in zip(measured, measurements, strict=True):
-                name = " + ".join(Run(member).folder.name for member in run.split(","))
+                name = " + ".join(Run(member).name for member in run.split(","))
                 rows[run].append({"run": name, "form": form, **measurement})
                 print(_line(rows[run][-1]), flush=True)
         seeds = of_seeds(rows)

@@ -43,7 +43,7 @@ import numpy as np
 import tensorflow as tf
 
 import keras_transformer
-from keras_transformer.export import check_exportable
+from keras_transformer.export import check_exportable, describe
 from keras_transformer.export.serving import server_environment
 from keras_transformer.export.signatures import servable, xla_lengths
 from keras_transformer.export.verify import sentences, verify_saved_model
@@ -51,7 +51,6 @@ from keras_transformer.files import full_disk_named, new_folder, write_json
 from keras_transformer.text.special_ids import END_TOKEN_ID
 from keras_transformer.text.tokenizer import save_tokenizers
 from keras_transformer.translation.compiled import BATCH_SIZES
-from keras_transformer.translation.readme import write_readme
 from keras_transformer.translation.translator import Translator
 
 PACKAGES = ("tensorflow", "tensorflow-text", "keras")
@@ -111,14 +110,7 @@ def export_saved_model(
             with full_disk_named(final):
                 tf.saved_model.save(module, str(temporary), signatures=signatures)
         _write_warmup(temporary / "assets.extra", path.name, warmup_requests(translator, jit_compile))
-        write_readme(
-            temporary,
-            translator.run,
-            translator.model.count_params(),
-            translator.codec.max_source_length,
-            _USE.replace("VERSION", final.name),
-            functions,
-        )
+        describe(temporary, translator, _USE.replace("VERSION", final.name), functions)
         write_json(temporary / "metadata.json", _metadata(translator, settings, num_hypotheses, jit_compile))
         environment = server_environment(translator.model.decoder_embedding.hidden_dim)
         lines = "".join(f"{name}={value}\n" for name, value in environment.items())

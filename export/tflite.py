@@ -49,7 +49,7 @@ from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
 import keras_transformer
-from keras_transformer.export import ExportError, check_exportable
+from keras_transformer.export import ExportError, check_exportable, describe
 from keras_transformer.export.run_tflite import check_litert
 from keras_transformer.export.signatures import graph_functions, mask_empty_inputs
 from keras_transformer.export.tokenizer_graph import GraphTokenizer
@@ -75,7 +75,6 @@ from keras_transformer.text.special_ids import (
     shifted_right,
 )
 from keras_transformer.text.tokenizer import save_tokenizers
-from keras_transformer.translation.readme import write_readme
 from keras_transformer.translation.translator import Translator
 
 PACKAGES = ("tensorflow", "keras")
@@ -138,7 +137,7 @@ def export_tflite(
         content = json.dumps(metadata, indent=2) + "\n"
         (temporary / "translator.json").write_text(content, encoding="utf-8")
         functions = device_functions(translator, settings, source_length, target_length, graph_tokenizers)
-        write_readme(temporary, translator.run, translator.model.count_params(), source_length, _USE, functions)
+        describe(temporary, translator, _USE, functions, source_length)
         file = convert(translator.model, functions, quantize)
         (temporary / "translator.tflite").write_bytes(_with_metadata(file, content))
         facts[SHARE] = verify_tflite(temporary, translator)

@@ -41,7 +41,8 @@ def downloaded(name: str, files: Sequence[str], *alternatives: Sequence[str]) ->
             be reached; a file does not match the hub's checksum; the disk is full.
         ImportError: huggingface_hub is not installed.
     """
-    if not is_name(name):
+    match = _NAME.fullmatch(name.removeprefix(PREFIX))
+    if not match:
         raise FileError(
             "A model of the hub must be named OWNER/NAME, or OWNER/NAME@REVISION for a branch, tag or commit. "
             f"Received: {name!r}. Copy the name from the page of the model."
@@ -50,7 +51,7 @@ def downloaded(name: str, files: Sequence[str], *alternatives: Sequence[str]) ->
         from huggingface_hub import snapshot_download
     except ImportError as error:
         raise ImportError("huggingface_hub is not installed. Try: pip install huggingface_hub") from error
-    repository, revision = _NAME.fullmatch(name.removeprefix(PREFIX)).groups()
+    repository, revision = match.groups()
     commit = revision
     for alternative in alternatives or [()]:
         patterns = [*files, *alternative]

@@ -8,7 +8,7 @@ from trainings import phrases
 
 from keras_transformer.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from keras_transformer.transfer import importing
-from keras_transformer.transfer.importing import vocabulary
+from keras_transformer.transfer.importing import report, vocabulary
 from keras_transformer.translation.batched_search import pad
 
 KINDS = ["unigram", "bpe", "unigram, bytes", "bpe, bytes"]
@@ -73,14 +73,14 @@ def assert_same_ids(name, count):
     original = importing.Original({}, None, (tokens, tokens), tuple((x, "") for x in spm), (1, 1), (0, 0), None, {}, 99)
     imported = importing.Imported(original, tokenizers, (space, space))
     for side, tokenizer in enumerate(tokenizers):
-        strings = [">>deu<< A tag."] * (side == 0) + [*importing.HOSTILE]
+        strings = [">>deu<< A tag."] * (side == 0) + [*report.HOSTILE]
         strings += texts(side)[: count - len(strings)]
         assert len(strings) == count
-        different = importing.different_ids(imported, strings)[side]
+        different = report.different_ids(imported, strings)[side]
         # The original reads several unknown characters in a row as one unknown token, even if its list has them, and
         # it splits off a tag at the beginning alone.
-        runs = [text for text in importing.HOSTILE if text.startswith(("UPPER", "3.14", "xxx"))]
-        assert set(different) <= {*runs, *importing.HOSTILE[-2:]}, different
+        runs = [text for text in report.HOSTILE if text.startswith(("UPPER", "3.14", "xxx"))]
+        assert set(different) <= {*runs, *report.HOSTILE[-2:]}, different
         ids = tokenizer.tokenize(strings)
         assert tokenizer.graph_tokenize(strings).to_list() == ids
         rows = ids[::50] + [[5, i, 6] for i in range(4, tokenizer.vocabulary_size, 7)]

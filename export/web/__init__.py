@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from keras_transformer.export import ExportError
 from keras_transformer.export.run_tflite import check_litert
-from keras_transformer.files import MANIFEST, FileError, cache_folder, cached_folder, hashes, new_folder
+from keras_transformer.files import MANIFEST, README, FileError, cache_folder, cached_folder, hashes, new_folder
 
 if TYPE_CHECKING:  # A page is built without Keras.
     from keras_transformer.translation.translator import Translator
@@ -94,7 +94,7 @@ def _complete_service_worker(file, first_model):
     """Writes into the service worker of a page which files it keeps, and a hash of all files: the version."""
     digests = hashes(file.parent)
     kept = [name for name in digests if name.startswith(f"{first_model}/") or not name.startswith("models/")]
-    names = ["./", *(name for name in kept if Path(name).name not in (MANIFEST, "README.md", file.name))]
+    names = ["./", *(name for name in kept if Path(name).name not in (MANIFEST, README, file.name))]
     version = hashlib.sha256(json.dumps(digests).encode()).hexdigest()
     constants = f"const VERSION = {json.dumps(version)};\nconst FILES = {json.dumps(names)};\n\n"
     file.write_text(constants + file.read_text(encoding="utf-8"), encoding="utf-8")

@@ -36,6 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     corpus = tuple(read_lines(name) if name else None for name in names)
     trim = arguments.trim_vocabulary or any(names)
     from keras_transformer.transfer import importing
+    from keras_transformer.transfer.importing import report
 
     names = "source_language", "target_language"
     languages = {name: getattr(arguments, name) for name in names if getattr(arguments, name)}
@@ -45,10 +46,10 @@ def run(arguments: argparse.Namespace) -> int:
             f"tags in its sources. Received: {' and '.join(languages.values())}."
         )
     imported = importing.read(arguments.family, arguments.model, trim, corpus, **languages)
-    print("\n".join(importing.report(imported)), flush=True)
+    print("\n".join(report.report(imported)), flush=True)
     if trim:
         whole = importing.read(arguments.family, imported.folder, **languages)
-        print("\n".join(importing.trim_report(whole, imported, corpus[0])), flush=True)
+        print("\n".join(report.trim_report(whole, imported, corpus[0])), flush=True)
     importing.write(imported, run, arguments.overwrite)
     print(f"Run folder: {run}\nTo translate with it:")
     print(f"  python -m keras_transformer translate {shlex.quote(str(run))} --input FILE")

@@ -76,20 +76,6 @@ class Run:
         self.explorer_file, self.report_folder = self.folder / "explorer.html", self.folder / "report"
         self.tensorboard_folder = self.folder / "tensorboard"
 
-    @classmethod
-    def of(cls, name: str | Path) -> "Run":
-        """The run of a folder; or of a name, `hf://OWNER/NAME`, in the hub's cache, to read only."""
-        if not str(name).startswith(hub.PREFIX):
-            return cls(name)
-        run = cls(hub.downloaded(str(name), _USED))
-        if not run.model_file.is_file():
-            raise FileNotFoundError(
-                f"{name} must be a published run. Received: a repository without {run.model_file.name}. If it is a "
-                "model of transformers, import it: python -m keras_transformer import FAMILY OWNER/NAME --run-dir DIR."
-            )
-        run.name = str(name).removeprefix(hub.PREFIX).split("/")[1].split("@")[0]  # The folder's is that of a commit.
-        return run
-
     def __str__(self):
         return str(self.folder)
 
@@ -396,6 +382,20 @@ class Run:
                 is_own = _is_own(path)
             foreign += [] if is_own else [path]
         return foreign
+
+
+def run_of(name: str | Path) -> Run:
+    """The `Run` of a folder; or of a name, `hf://OWNER/NAME`, in the hub's cache, to read only."""
+    if not str(name).startswith(hub.PREFIX):
+        return Run(name)
+    run = Run(hub.downloaded(str(name), _USED))
+    if not run.model_file.is_file():
+        raise FileNotFoundError(
+            f"{name} must be a published run. Received: a repository without {run.model_file.name}. If it is a "
+            "model of transformers, import it: python -m keras_transformer import FAMILY OWNER/NAME --run-dir DIR."
+        )
+    run.name = str(name).removeprefix(hub.PREFIX).split("/")[1].split("@")[0]  # The folder's is that of a commit.
+    return run
 
 
 def _is_own(path):

@@ -15,7 +15,7 @@ from keras_transformer.settings import one_of
 from keras_transformer.text import markup
 from keras_transformer.text.glossary import Glossary
 from keras_transformer.text.tokenizer import Tokenizer
-from keras_transformer.training.run import Run
+from keras_transformer.training.run import run_of
 from keras_transformer.translation import documents
 from keras_transformer.translation.batched_search import BatchedSearch
 from keras_transformer.translation.codec import Codec, check_texts
@@ -113,7 +113,7 @@ class Translator:
             FileError: a published run could not be downloaded.
             ValueError: a file of the run is damaged, or the vocabularies of several runs differ; the message names it.
         """
-        run, *others = runs = [Run.of(path) for path in (folder if isinstance(folder, list | tuple) else [folder])]
+        run, *others = runs = [run_of(path) for path in (folder if isinstance(folder, list | tuple) else [folder])]
         for each in runs:
             each.check_trained()
         for other in others:

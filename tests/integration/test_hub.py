@@ -1,4 +1,4 @@
-"""Runs and exports say in a README what they are; a run that somebody publishes is loaded by its name."""
+"""Every run and every export has a README that describes it. A published run can be loaded by its name."""
 
 import json
 import re

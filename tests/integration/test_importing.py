@@ -22,7 +22,7 @@ from keras_transformer.text.sentencepiece_tokenizer import SentencePieceTokenize
 from keras_transformer.text.special_ids import END_TOKEN_ID, START_TOKEN_ID, shifted_right
 from keras_transformer.text.tokenizer import TokenizerError
 from keras_transformer.transfer import importing
-from keras_transformer.transfer.importing import ModelImportError, vocabulary
+from keras_transformer.transfer.importing import ModelImportError, report, vocabulary
 from keras_transformer.transfer.importing.reading import EMBEDDING
 from keras_transformer.translation.batched_search import pad
 from keras_transformer.translation.translator import Translator
@@ -161,7 +161,7 @@ def test_lengths_of_translations_are_those_of_generate_with_its_own_settings(nam
             lengths.add(len(row))
     assert lengths >= {10, 11} if name == "lengths" else lengths >= {8, 9}
     assert imported.config.data.max_length == model.config.max_position_embeddings == 128
-    (line,) = [line for line in importing.report(imported) if line.startswith("lengths: ")]
+    (line,) = [line for line in report.report(imported) if line.startswith("lengths: ")]
     assert line.startswith("lengths: the first 128 tokens of a source are read; ")
     assert line.endswith(f"3.0 tokens per source token and 16 more, but at most {generation.get('max_new_tokens', 11)}")
 
@@ -259,7 +259,7 @@ def test_a_run_of_unknown_characters_that_the_list_has_is_one_token():
     tokenizer = SentencePieceTokenizer(vocabulary.rewritten(models[0], space))
     original = importing.Original({}, None, (tokens,), ((trained(0), ""),), (1,), (0,), None, {}, 99)
     texts = ["The cat is in 中国.", "中国", "中", "a catx"]
-    assert importing.different_ids(importing.Imported(original, [tokenizer], [space]), texts) == [[]]
+    assert report.different_ids(importing.Imported(original, [tokenizer], [space]), texts) == [[]]
     assert "中国" in tokenizer.pieces(tokenizer.tokenize(texts[:1])[0])
     assert tokenizer.graph_tokenize(texts).to_list() == tokenizer.tokenize(texts)
 
@@ -286,11 +286,11 @@ def test_language_tags_are_read_at_the_beginning_of_a_source(symbols, tmp_path):
     source, target = imported.tokenizers
     with_tag, without = source.tokenize([">>nld<< The cat is here.", "The cat is here."])
     assert source.pieces(with_tag[:1]) == ["▁>>nld<<"] and with_tag[1:] == without
-    assert importing.different_ids(imported, [">>nld<< The cat is here."])[0] == []
+    assert report.different_ids(imported, [">>nld<< The cat is here."])[0] == []
     assert list(source.languages) == ["deu", "nld"] and [*source.tag("nld"), *without] == with_tag
     assert source.hidden_languages == {}  # Texts may contain them.
     assert len(target.tokenize([">>nld<< Hallo"])[0]) > 2
-    assert any(line.startswith("language tags") and ">>deu<<, >>nld<<" in line for line in importing.report(imported))
+    assert any(line.startswith("language tags") and ">>deu<<, >>nld<<" in line for line in report.report(imported))
 
 
 def test_pieces_that_the_list_lacks_have_the_weights_of_the_unknown_token_and_are_never_written(tmp_path):
@@ -303,7 +303,7 @@ def test_pieces_that_the_list_lacks_have_the_weights_of_the_unknown_token_and_ar
     space = imported.spaces[0]
     (place,) = [i for i, piece in enumerate(space.pieces) if piece == "▁the"]
     assert space.rows[place] == tokens.index("<unk>") and not space.written[place]
-    assert importing.different_ids(imported, ["The cat is on the table."])[0] == []
+    assert report.different_ids(imported, ["The cat is on the table."])[0] == []
     embeddings = np.asarray(imported.model.encoder_embedding.token_embedding.embeddings)
     np.testing.assert_array_equal(embeddings[place], embeddings[1])
     bias = np.asarray(imported.model.decoder_embedding.bias)
@@ -326,7 +326,7 @@ def test_trimming_keeps_what_each_side_can_have(tmp_path):
     smaller = importing.read("opus-mt", tmp_path / "model", trim=True, corpus=(english, german))
     assert len(smaller.spaces[1].pieces) < len(target.pieces)
     assert smaller.tokenizers[1].detokenize(smaller.tokenizers[1].tokenize(german)) == german
-    lines = importing.trim_report(whole, smaller, english, count=5)
+    lines = report.trim_report(whole, smaller, english, count=5)
     assert re.search(r"source 9\d\d -> \d+ ids, target 9\d\d -> \d+; .* MB; a step of greedy search .* ms", lines[0])
     assert re.search(r"translations of 5 sentences, greedy: \d+% are the same; BLEU .* \d", lines[1])
 
@@ -581,7 +581,7 @@ def test_settings_that_are_not_carried_over_are_named(whole, tmp_path):
     changes = {**without_effect, "early_stopping": True, "bad_words_ids": [[5]], "forced_bos_token_id": 0}
     change_json("generation_config.json", **changes, begin_suppress_tokens=[7])(tmp_path / "model")
     imported = importing.read("opus-mt", tmp_path / "model")
-    notes = {line for line in importing.report(imported) if line.startswith("note: ")}
+    notes = {line for line in report.report(imported) if line.startswith("note: ")}
     values = {"early_stopping": True, "bad_words_ids": [[5]], "forced_bos_token_id": 0, "begin_suppress_tokens": [7]}
     expected = {f"note: {name} is not carried over: {value}." for name, value in values.items()}
     assert notes > expected

@@ -8,6 +8,7 @@ from sentencepiece_models import texts
 from keras_transformer.__main__ import main
 from keras_transformer.text.special_ids import END_TOKEN_ID
 from keras_transformer.transfer import importing
+from keras_transformer.transfer.importing import report
 from keras_transformer.translation.learning import learn_shortlist
 from keras_transformer.translation.translator import Translator
 
@@ -42,9 +43,9 @@ def test_ids_are_those_of_transformers(family, tmp_path):
     languages = NLLB if family == "nllb" else LANGUAGES
     _, tokenizer = m2m_100_folder(tmp_path / "model", nllb=family == "nllb")
     imported = importing.read(family, tmp_path / "model", **languages)
-    strings = [*texts(0)[:2490], *texts(1)[:2490], *importing.HOSTILE]
+    strings = [*texts(0)[:2490], *texts(1)[:2490], *report.HOSTILE]
     assert len(strings) > 5000
-    assert importing.different_ids(imported, strings) == [[], []]
+    assert report.different_ids(imported, strings) == [[], []]
     ours = imported.tokenizers[0].tokenize(strings)
     assert imported.tokenizers[0].graph_tokenize(strings).to_list() == ours
     theirs = tokenizer(strings).input_ids
@@ -55,7 +56,7 @@ def test_ids_are_those_of_transformers(family, tmp_path):
         if imported.spaces[0].rows[our].tolist() != their[1:-1]
     ]
     # The tokenizer of NLLB that is made here does not normalise characters; the real one does, as SentencePiece.
-    assert set(different) <= set(importing.HOSTILE) and len(different) < (7 if family == "m2m-100" else 12)
+    assert set(different) <= set(report.HOSTILE) and len(different) < (7 if family == "m2m-100" else 12)
 
 
 def test_a_shortlist_has_the_tags(original):

@@ -10,7 +10,7 @@ from keras_transformer import hub
 from keras_transformer.files import FileError
 
 pytest.importorskip("huggingface_hub")
-LARGE = 25_000_000  # huggingface_hub keeps what it has in pieces of 10 MB.
+LARGE = 25_000_000  # More than two of the 10 MB pieces in which huggingface_hub writes a download.
 
 
 @pytest.fixture

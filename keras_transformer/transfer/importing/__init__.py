@@ -13,7 +13,6 @@ import json
 import math
 import re
 import tempfile
-import time
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,14 +22,14 @@ import numpy as np
 
 from keras_transformer import hub
 from keras_transformer.files import output_path
-from keras_transformer.search.settings import LENGTH_MARGIN, SearchSettings
+from keras_transformer.search.settings import SearchSettings
 from keras_transformer.text.sentencepiece_tokenizer import SentencePieceTokenizer
-from keras_transformer.text.special_ids import END_TOKEN_ID
 from keras_transformer.training.config import RunConfig
 from keras_transformer.training.run import Run
 from keras_transformer.training.sections import DataConfig, ModelConfig, TokenizerConfig
 from keras_transformer.transfer import FAMILIES
 from keras_transformer.transfer.importing import vocabulary
+from keras_transformer.transfer.importing.arrays import Lazy, ModelImportError, joined
 from keras_transformer.translation.readme import write_readme
 
 # What a model needs of its repository at the hub, and the kinds of weights, the best one first.
@@ -41,10 +40,6 @@ WEIGHTS = (
     ("model.safetensors", "model.safetensors.index.json", "model-*.safetensors"),
     ("pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*.bin"),
 )
-
-
-class ModelImportError(ValueError):
-    """A folder that is not a model of its family, or a model that this package cannot express."""
 
 
 class Original(NamedTuple):
@@ -83,7 +78,7 @@ class Original(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """The weights of a model, each a `reading.Lazy`. The matrix of a dense layer has the shape (inputs, outputs).
+    """The weights of a model, each a `Lazy`. The matrix of a dense layer has the shape (inputs, outputs).
 
     Attributes:
         embeddings: (V, D) of encoder and decoder; the same array twice if they are tied.
@@ -139,10 +134,8 @@ class Imported:
 
     def weights(self) -> Iterator[tuple[str, Any]]:
         """For each variable of the `Transformer` its path, such as "encoder_blocks.0.self_attention_norm.gamma", and
-        its value, a `reading.Lazy`.
+        its value, a `Lazy`.
         """
-        from keras_transformer.transfer.importing.reading import Lazy
-
         weights, tied = self.original.weights, self.original.architecture["tie_embeddings"] == "all"
         for side, space, matrix in zip(("encoder", "decoder"), self.spaces, weights.embeddings, strict=True):
             if side == "encoder" or not tied:
@@ -216,8 +209,6 @@ def _variable(model, path):
 
 
 def _taken(space, matrix):
-    from keras_transformer.transfer.importing.reading import Lazy
-
     return Lazy((len(space.rows), *matrix.shape[1:]), lambda: space.take(matrix()))
 
 
@@ -355,8 +346,6 @@ def _of_block(name, arrays):
 
 def _of_dense(name, *pairs):
     """Matrices (D, n) and biases (n,), side by side."""
-    from keras_transformer.transfer.importing.reading import joined
-
     matrices, biases = zip(*pairs, strict=True)
     yield f"{name}.kernel", joined(matrices, axis=1)
     yield f"{name}.bias", joined(biases)
@@ -366,147 +355,3 @@ def _of_norm(name, pair):
     gain, bias = pair
     yield f"{name}.gamma", gain
     yield f"{name}.beta", bias
-
-
-def different_ids(imported: Imported, texts: Sequence[str]) -> list[list[str]]:
-    """The texts of which the tokenizers do not give the ids of the original.
-
-    The original splits off a language tag, encodes the rest with SentencePiece, and looks the pieces up in its list; a
-    piece that it does not find is the unknown token. Returns a list of texts for each of source and target.
-    """
-    import sentencepiece
-
-    original, different = imported.original, []
-    for side, (model, _) in enumerate(original.models):
-        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        has_tags = side == 0 and not original.source_tag
-        ids = {token: i for i, token in enumerate(original.tokens[side])}
-        different.append([])
-        for text, row in zip(texts, imported.tokenizers[side].tokenize(texts), strict=True):
-            tag, rest = _split_tag(text) if has_tags else ([], text)
-            pieces = tag + processor.encode(rest, out_type=str)
-            expected = [ids.get(piece, original.unknown[side]) for piece in pieces]
-            if expected != imported.spaces[side].rows[row].tolist():
-                different[side].append(text)
-    return different
-
-
-def _split_tag(text):
-    tag, end, rest = text.partition("<<")
-    return ([tag + end], rest) if end and tag.startswith(">>") else ([], text)
-
-
-# Sentences whose ids are compared with those of the original: besides sentences of the phrasebook, what people and
-# programs type.
-HOSTILE = (
-    "",
-    " ",
-    "  two  spaces ",
-    "a\tb\nc",
-    "UPPER CASE, Mixed-Case_and_underscores",
-    "3.14 1,000,000 50% -7 ½ №5 ²",
-    "https://example.org/a?b=c&d=e#f me@example.org",
-    "„Hallo“, “hello”, «bonjour» ‘hi’ … – —",
-    "naïve café Ærøskøbing Łódź İstanbul ǅ",
-    "ﬁ ﬂ ① Ｆｕｌｌ ｗｉｄｔｈ",
-    "e\u0301 u\u0308 a\u200bb\u00adc\ufeff",
-    "日本語のテキスト 中文 한국어",
-    "Привет, мир! Γειά σου שלום مرحبا नमस्ते",
-    "😀 👩‍👩‍👧 🇩🇪",
-    "<s> </s> <unk> <pad> ▁ ▁▁",
-    "{placeholder} %s <b>bold</b> &amp; [1]",
-    "x" * 300,
-    "!?!?!?...",
-    "\U0001d54f \x7f \x01",
-    ">>deu<< A tag.",
-    "not at >>deu<< the beginning",
-)
-
-
-def samples() -> list[str]:
-    """Sentences of two languages and hostile strings."""
-    from keras_transformer.data.phrasebook import phrasebook
-
-    return [*(text for pair in phrasebook()["test"][:200] for text in pair), *HOSTILE]
-
-
-def report(imported: Imported) -> list[str]:
-    """Lines about an imported model: what it is, and whether its tokenizers give the ids of the original."""
-    config, (source, target) = imported.config.model, (len(space.pieces) for space in imported.spaces)
-    norm = "pre-norm" if config.normalize_first else "post-norm"
-    lines = [
-        f"model: {config.num_layers} + {config.num_decoder_layers} blocks of {norm}, width {config.hidden_dim} "
-        f"and {config.intermediate_dim}, {config.num_heads} heads, {config.activation}, "
-        f"{imported.num_weights():,} weights",
-        f"vocabulary: {source:,} ids of the source, {target:,} of the target, "
-        f"SentencePiece {imported.tokenizers[0].kind}",
-    ]
-    tags = [piece for piece in imported.spaces[0].pieces if vocabulary.LANGUAGE_TAG.fullmatch(piece)]
-    if tags:
-        more = f" and {len(tags) - 5} more" if len(tags) > 5 else ""
-        where = "into which it translates" if imported.original.source_tag else "at the beginning of a source"
-        lines.append(f"language tags, {where}: {', '.join(tags[:5])}{more}")
-    texts = samples()
-    for side, different in zip(("source", "target"), different_ids(imported, texts), strict=True):
-        same = f"{len(texts) - len(different)} of {len(texts)} sample sentences as in the original"
-        others = "; not " + ", ".join(repr(text[:40]) for text in different[:3]) if different else ""
-        lines.append(f"ids of the {side}: {same}{others}")
-    settings, data = imported.config.search, imported.config.data
-    penalty = f"length_penalty={settings.length_penalty} ({settings.length_penalty_type})"
-    limit = f", but at most {settings.max_target_length:,}" if settings.max_target_length else ""
-    lines += [
-        f"search: num_beams={settings.num_beams}, {penalty}",
-        f"lengths: the first {data.max_length:,} tokens of a source are read; a translation has at most "
-        f"{settings.max_length_ratio} tokens per source token and {LENGTH_MARGIN} more{limit}",
-    ]
-    notes = list(imported.original.notes)
-    if not all(imported.original.languages):
-        notes.append(
-            f"the folder does not name both languages: the run says {data.source_language}-{data.target_language}, "
-            "which decides how texts are split into sentences. Change both in the config.json of the run."
-        )
-    return lines + [f"note: {note}" for note in notes]
-
-
-def trim_report(whole: Imported, trimmed: Imported, texts: Sequence[str] | None = None, count: int = 100) -> list[str]:
-    """Lines about what a smaller vocabulary takes off: ids, size, the time of a step, and the translations.
-
-    Args:
-        whole, trimmed: `Imported`, without and with `trim`.
-        texts: sources to translate with both. Defaults to sentences made of random tokens.
-        count: the largest number of them. Defaults to 100.
-    """
-    from keras_transformer.translation.evaluation import corpus_scores
-    from keras_transformer.translation.translator import Translator
-
-    translators, sizes = [], []
-    for one in (whole, trimmed):
-        settings = {"max_source_length": 128, "jit_compile": False, **vars(one.config.search)}
-        translators.append(Translator(one.model, *one.tokenizers, **settings))
-        sizes.append(one.num_weights() * 4 / 1e6)
-    steps = [1000 * _step_seconds(translator) for translator in translators]
-    if texts is None:
-        tokenizer = trimmed.tokenizers[0]
-        ids = np.random.default_rng(0).integers(END_TOKEN_ID + 1, tokenizer.vocabulary_size, (count, 8))
-        texts = tokenizer.detokenize(ids)
-    texts = [text for text in texts if text.strip()][:count]
-    before, after = (translator.translate(texts, num_beams=1, max_target_length=64) for translator in translators)
-    same = np.mean([a == b for a, b in zip(before, after, strict=True)])
-    return [
-        f"trimmed: source {whole.model.vocabulary_size:,} -> {trimmed.model.vocabulary_size:,} ids, target "
-        f"{whole.model.target_vocabulary_size:,} -> {trimmed.model.target_vocabulary_size:,}; "
-        f"{sizes[0]:,.1f} -> {sizes[1]:,.1f} MB; a step of greedy search {steps[0]:.1f} -> {steps[1]:.1f} ms",
-        f"translations of {len(texts)} sentences, greedy: {same:.0%} are the same; "
-        f"BLEU against those of the whole vocabulary {corpus_scores(after, before).bleu:.1f}",
-    ]
-
-
-def _step_seconds(translator, length=32):
-    """Seconds of a step of greedy search for one short sentence, without XLA."""
-    settings = {"num_beams": 1, "min_length": length, "max_target_length": length, "max_length_ratio": float(length)}
-    times = []
-    for _ in range(4):  # The first one builds the graph.
-        began = time.perf_counter()
-        translator.translate(["a"], **settings)
-        times.append(time.perf_counter() - began)
-    return min(times[1:]) / length

@@ -11,10 +11,10 @@ language.
 from pathlib import Path
 
 from keras_transformer.transfer.importing import ModelImportError, Original, Weights
+from keras_transformer.transfer.importing.arrays import Arrays
 from keras_transformer.transfer.importing.reading import (
     EMBEDDING,
     SIDES,
-    Arrays,
     by_id,
     check_tokenizer,
     index_of,

@@ -15,12 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from keras_transformer.transfer.importing import ModelImportError, Original, Weights
+from keras_transformer.transfer.importing.arrays import Arrays, Lazy
 from keras_transformer.transfer.importing.reading import (
     EMBEDDING,
     MAX_LENGTH_RATIO,
     SIDES,
-    Arrays,
-    Lazy,
     activation,
     by_id,
     check_tokenizer,

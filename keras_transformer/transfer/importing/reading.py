@@ -8,13 +8,11 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from keras_transformer.search.settings import SearchSettings
 from keras_transformer.settings import ConfigError, Rule
-from keras_transformer.transfer.importing import ModelImportError
+from keras_transformer.transfer.importing.arrays import Arrays, Lazy, ModelImportError
 
 SIDES = ("encoder", "decoder")
 # transformers' defaults of the settings that an older config.json may lack, and what it must have.
@@ -126,7 +124,7 @@ def transformers_architecture(folder: Path, config: dict[str, Any]) -> dict[str,
     }
 
 
-def transformers_blocks(arrays: "Arrays", config: dict[str, Any]) -> tuple[list[dict], ...]:
+def transformers_blocks(arrays: Arrays, config: dict[str, Any]) -> tuple[list[dict], ...]:
     """The blocks of encoder and decoder, as `Weights` has them."""
     sizes = config["d_model"], config["encoder_ffn_dim"]
     return tuple(
@@ -214,7 +212,7 @@ def checked_search(path: Path, settings: dict[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def transformers_weights(folder: Path) -> "dict[str, Lazy]":
+def transformers_weights(folder: Path) -> dict[str, Lazy]:
     """The weights by name; large models have them in several files."""
     for name, read in (("model.safetensors", _safetensors), ("pytorch_model.bin", _pickled_tensors)):
         index = folder / f"{name}.index.json"
@@ -304,91 +302,12 @@ def _transformers_block(arrays, name, width, intermediate):
     return block
 
 
-def transformers_norm(arrays: "Arrays", name: str, width: int) -> "list[Lazy]":
+def transformers_norm(arrays: Arrays, name: str, width: int) -> list[Lazy]:
     """Gain and bias of a normalisation."""
     return [arrays.take(f"{name}.{part}", shape=(width,)) for part in ("weight", "bias")]
 
 
 # Weights, vocabularies and files
-
-
-class Lazy(NamedTuple):
-    """An array that is read when it is needed: `lazy()`. Large models need not fit into memory."""
-
-    shape: tuple[int, ...]
-    read: Callable[[], np.ndarray]
-
-    def __call__(self) -> np.ndarray:
-        return self.read()
-
-    @property
-    def T(self) -> "Lazy":  # noqa: N802
-        return Lazy(self.shape[::-1], lambda: self.read().T)
-
-
-def joined(arrays: Sequence[Lazy], axis: int = 0) -> Lazy:
-    """Arrays side by side, as `np.concatenate`."""
-    shape = list(arrays[0].shape)
-    shape[axis] = sum(array.shape[axis] for array in arrays)
-    return Lazy(tuple(shape), lambda: np.concatenate([array() for array in arrays], axis=axis))
-
-
-class Arrays:
-    """The arrays of a file of weights, by name; it knows which were taken."""
-
-    def __init__(self, folder: Path, arrays: dict[str, Lazy]):
-        self.folder, self.arrays, self.taken = folder, arrays, {}
-
-    def take(self, *names: str, shape: tuple[int | None, ...] | None = None, optional: bool = False) -> Any:
-        """The first of the named arrays that exists, a `Lazy`; the same object if it is taken twice.
-
-        Args:
-            *names: names of arrays.
-            shape: what it must have, with None for any size; a first dimension of 1 more is removed. Defaults to any.
-            optional: whether to return None if it is missing. Defaults to False.
-        """
-        name = next((name for name in names if name in self.arrays), None)
-        if name is None and optional:
-            return None
-        if name is None:
-            raise ModelImportError(
-                f"The weights in {self.folder} lack {names[0]}: the file is damaged, or of another model. "
-                f"Received: {', '.join([*self.arrays][:3])}, ..."
-            )
-        if name not in self.taken:
-            self.taken[name] = self._checked(name, shape)
-        return self.taken[name]
-
-    def _checked(self, name, shape):
-        """Its shape is checked now, and its numbers when they are read."""
-        array, found = self.arrays[name], self.arrays[name].shape
-        is_longer = shape is not None and found[:1] == (1,) and len(found) == len(shape) + 1
-        found = found[1:] if is_longer else found
-        if shape and (len(found) != len(shape) or any(b not in (a, None) for a, b in zip(found, shape, strict=True))):
-            raise ModelImportError(
-                f"The weights in {self.folder} do not fit its sizes: {name} must have the shape {shape}. "
-                f"Received: {found}. The file is damaged, or of another model."
-            )
-
-        def read():
-            values = array()
-            if values.size and np.isnan(values.max()):
-                raise ModelImportError(
-                    f"The weights in {self.folder} must be numbers. {name} holds NaN: it is damaged."
-                )
-            return values[0] if is_longer else values
-
-        return Lazy(found, read)
-
-    def check_all_used(self, *known: str) -> None:
-        """Raises a ModelImportError if there are arrays that were not taken, except the known ones."""
-        left = sorted(self.arrays.keys() - self.taken.keys() - set(known))
-        if left:
-            more = f" and {len(left) - 3} more" if len(left) > 3 else ""
-            raise ModelImportError(
-                f"The model in {self.folder} has weights that this package has no place for: {', '.join(left[:3])}"
-                f"{more}. It is of another architecture."
-            )
 
 
 def activation(file: Path, name: str) -> str:
