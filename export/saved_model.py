@@ -14,7 +14,7 @@ Signatures; B is the number of sentences and may be any number, also 0:
 | `translate_document` | `text` string (B,) | `translation` string (B,): whole texts, sentence by sentence |
 | `translate_nbest` | `text` string (B,) | `hypotheses` string (B, K), `scores` float32 (B, K), best first |
 | `translate_ids` | `token_ids` int32 (B, S) | `translation_ids` int32 (B, L), `score`, `length`, `truncated` |
-| `tokenize` | `text` string (B,) | `token_ids` int32 (B, S) |
+| `tokenize` | `text` string (B,) | `token_ids` int32 (B, S), `truncated` bool (B,) |
 | `detokenize` | `token_ids` int32 (B, S) | `text` string (B,) |
 | `score` | `source`, `target` string (B,) | `log_prob` float32 (B,), `token_log_probs` float32 (B, T) |
 
@@ -115,6 +115,7 @@ def export_saved_model(
         environment = server_environment(translator.model.decoder_embedding.hidden_dim)
         lines = "".join(f"{name}={value}\n" for name, value in environment.items())
         (temporary / "serving.env").write_text(lines, encoding="utf-8")
+        del module, functions, signatures  # Their output kernel and graphs need not be in memory beside the session's.
         verify_saved_model(temporary, translator)
     return final
 

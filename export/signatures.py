@@ -111,8 +111,9 @@ class Signatures:
         return {"translation_ids": translation_ids, **outputs}
 
     def tokenize(self, text: tf.Tensor, target_language: tf.Tensor | None = None) -> Outputs:
-        token_ids, _ = _ended(self.codec.encode(text, target_language).ids)
-        return {"token_ids": token_ids[:-1]}
+        sentences = self.codec.encode(text, target_language)
+        token_ids, _ = _ended(sentences.ids)
+        return {"token_ids": token_ids[:-1], "truncated": sentences.truncated}
 
     def detokenize(self, token_ids: tf.Tensor) -> Outputs:
         tokenizer = self.codec.codec.target_tokenizer

@@ -214,7 +214,7 @@ class GraphTokenizer:
         """
         trie, count = self.pieces, text.shape[0]
         longest = max(4, trie.depth)
-        units, scores = tf.constant(trie.units), tf.constant(self.scores)
+        units = tf.constant(trie.units)
         lengths = tf.gather(_LENGTHS, text)
         # With each byte, the length of the character that ends there, or 0.
         text += 256 * sum(n * _int(_earlier(lengths, n - 1) == n) for n in (1, 2, 3, 4))
@@ -228,7 +228,7 @@ class GraphTokenizer:
             ends = label == VALUE
             piece = tf.where(ends, piece, self.unknown_id)
             score = tf.where(taken == ended, self.unknown_score, _NEVER)
-            sums = tf.where(ends, tf.gather(scores, piece), score) + best
+            sums = tf.where(ends, _exactly(self.scores, piece), score) + best
             slot = tf.argmax(sums, output_type=tf.int32)
             row = tf.gather(piece * 256 + taken, [slot])
             chosen = tf.tensor_scatter_nd_update(chosen, [[place]], row)
@@ -269,7 +269,7 @@ class GraphTokenizer:
             """What symbols become together, or 0; and its score."""
             slot = tf.clip_by_value(tf.gather(pairs.begins, left) + right, 0, len(pairs.lefts) - 1)
             symbol = _int(tf.gather(pairs.merged, slot)) * _int(_int(tf.gather(pairs.lefts, slot)) == left)
-            return symbol, tf.gather(self.scores_of_symbols, symbol)
+            return symbol, _exactly(self.scores_of_symbols, symbol)
 
         def body(symbols, after, before, joints, values, *leaves):
             left = tf.argmax(values, output_type=tf.int32)
@@ -389,6 +389,11 @@ def _later(values, count):
 def _earlier(values, count, first=0):
     """The values that are `count` places earlier (N,), after `first`."""
     return tf.pad(tf.slice(values, [0], [values.shape[0] - count]), [[count, 0]], constant_values=first)
+
+
+def _exactly(table, rows):
+    """Rows of a table of float32. It is stored as integers, because the converter rounds large tables of floats."""
+    return tf.bitcast(tf.gather(tf.constant(table.view(np.int32)), rows), tf.float32)
 
 
 def _split(values, bits):

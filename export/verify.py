@@ -38,6 +38,9 @@ ODD = (
     *("a {b} 5 kg a https://x.org/a?b a ⟦1⟧ %s".encode(), b"{a}{b}{c}{d}{e}{f}{g}{h} a {i}", b"word " * 300 + b"{x}"),
     *(b"caf\xe9 \xff\xfe", b"word " * 3000, b"x" * 20_000),
 )
+# The most that is searched, in source tokens times weights of the model, the shortest sources first: all sources for a
+# tiny model, and about eight for one of OPUS-MT's size, which with random weights would take minutes for all.
+SEARCHED = 3e9
 # In `export.json` of TFLite files: the share of sentences that they translated as Python at the export. Quantised files
 # round differently on other processors, so later the share may be this much lower.
 SHARE, MARGIN = "equal_translations", 0.1
@@ -101,20 +104,30 @@ def verify_saved_model(path: Path | str, translator: Translator) -> int:
         raise ExportError(f"{path} is not an exported SavedModel: it has no metadata.json. Pass its version folder.")
     metadata = json.loads(metadata_file.read_text(encoding="utf-8"))
     settings = _search_settings(metadata)
+    codec = translator.codec
+    languages = translator.source_language, codec.target_language
+    translator = _without_xla(translator, settings, codec.max_source_length, *languages)
     texts = sentences(translator)
-    strings = [text.decode("utf-8", errors="replace") for text in texts]
     with ServedModel(path) as served:
         refused = sorted(name for name in served.operations if "Xla" in name)
         if refused and not metadata.get("jit_compile"):
             raise ExportError(f"A stock TensorFlow Serving refuses operations of the graph: {', '.join(refused)}.")
-        problems = [
-            *_problems_with_signatures(served, translator, texts, strings, settings, metadata["num_hypotheses"]),
+        lengths, problems = _read_alike(served, translator, texts)
+        searched = _affordable(lengths, translator.model.count_params())
+        strings = [*map(_decoded, searched)]
+        problems += [
+            *_problems_without_search(served, translator, [_decoded(x) for x in lengths if x not in searched]),
+            *_problems_with_signatures(served, translator, searched, strings, settings, metadata["num_hypotheses"]),
             *_problems_with_documents(served, translator, strings),
-            *_problems_with_languages(served, translator, texts, strings, settings),
+            *_problems_with_languages(served, translator, searched, strings, settings),
         ]
     if problems:
         raise ExportError(f"{path} does not give the translator's answers:\n  " + "\n  ".join(problems))
     return len(texts)
+
+
+def _decoded(text):
+    return text.decode("utf-8", errors="replace")
 
 
 def _problems_with_signatures(served, translator, texts, strings, settings, num_hypotheses):
@@ -131,7 +144,6 @@ def _problems_with_signatures(served, translator, texts, strings, settings, num_
         "translate": {"text": texts},
         "translate_nbest": {"text": texts},
         "translate_ids": {"token_ids": pad(ids)},
-        "tokenize": {"text": texts},
         "detokenize": {"token_ids": pad([translation.token_ids for translation in best])},
         "score": {"source": texts, "target": targets},
     }
@@ -146,19 +158,53 @@ def _problems_with_signatures(served, translator, texts, strings, settings, num_
         wanted = [translation.score for translation in nbest[i]]
         scores = [score for score in answers["translate_nbest"]["scores"] if score > NO_HYPOTHESIS]
         same_scores = len(wanted) == len(scores) and all(map(close, wanted, scores))
-        tokens = answers["tokenize"]["token_ids"]
         source = protect(text, translator.codec.num_placeholders).text
         back = restored(answers["detokenize"]["text"].decode(), best[i].parts, source=source)
         for name, right, answer, same in (
             ("translate", best[i], answers["translate"], same_score["translate"]),
             ("translate_ids", best[i], answers["translate_ids"], untranslated or same_score["translate_ids"]),
             ("translate_nbest", wanted, answers["translate_nbest"], same_scores),
-            ("tokenize", ids[i], tokens, tokens[tokens != PAD_TOKEN_ID].tolist() == ids[i]),
             ("detokenize", translations[i], back, untranslated or translations[i] == back),
             ("score", log_probs[i], answers["score"], close(log_probs[i], answers["score"]["log_prob"])),
         ):
             if not same:
                 yield f"`{name}` of {text[:60]!r}: {str(right)[:300]} became {str(answer)[:300]}"
+
+
+def _read_alike(served, translator, texts):
+    """The number of tokens of each text that the graph reads as Python does, and the problems with the others."""
+    answers, lengths, problems = served("tokenize", text=texts), {}, []
+    encoded = translator.codec.encode([*map(_decoded, texts)])
+    for text, wanted, row, truncated in zip(texts, encoded, answers["token_ids"], answers["truncated"], strict=True):
+        ids = row[row != PAD_TOKEN_ID].tolist()
+        # Not UTF-8, so no Python string is equal: it only has to be answered.
+        if text != _decoded(text).encode() or (ids, truncated) == (wanted.ids, wanted.truncated):
+            lengths[text] = len(ids)
+        # Else the same pieces in another order, such as "0", "00" and "00", "0": their probability is the same, and
+        # versions of SentencePiece, which round the sum of the logarithms, choose differently.
+        elif sorted(ids) != sorted(wanted.ids) or truncated != wanted.truncated:
+            wanted = wanted.ids, wanted.truncated
+            problems.append(f"`tokenize` of {text[:60]!r}: {str(wanted)[:300]} became {str((ids, truncated))[:300]}")
+    return lengths, problems
+
+
+def _affordable(lengths, num_weights):
+    """The shortest of the texts, as many as `SEARCHED` allows, in their order."""
+    by_length = sorted(lengths, key=lengths.get)
+    sums = itertools.accumulate(lengths[text] for text in by_length)
+    chosen = {text for text, tokens in zip(by_length, sums, strict=True) if tokens * num_weights <= SEARCHED}
+    return [text for text in lengths if text in chosen or text == by_length[0]]
+
+
+def _problems_without_search(served, translator, texts):
+    """Whether sources make a target as probable as in Python."""
+    if not texts:
+        return
+    targets = [plain(text)[:20] for text in texts]
+    found = served("score", source=texts, target=targets)["log_prob"]
+    for text, right, answer in zip(texts, translator.score(texts, targets), found, strict=True):
+        if not close(right.log_prob, answer):
+            yield f"`score` of {text[:60]!r}: {right.log_prob} became {answer}"
 
 
 def _search_settings(metadata):
@@ -217,13 +263,15 @@ def verify_tflite(folder: Path | str, translator: Translator) -> float:
         raise ExportError(str(error)) from error
     reference = tflite_reference(translator, exported.settings)
     texts = sentences(reference)
-    strings = [text.decode("utf-8", errors="replace") for text in texts]
+    strings = [*map(_decoded, texts)]
     ids = reference.codec.source_ids(strings)
     text_to_text = all(isinstance(tokenizer, SentencePieceTokenizer) for tokenizer in reference.codec.tokenizers)
     if text_to_text:
         wrong = list(_problems_with_tokenizers(exported, reference, strings))
         if wrong:
             raise ExportError(f"{folder} does not have the translator's tokenizers:\n  " + "\n  ".join(wrong))
+    searched = _affordable(dict(enumerate(map(len, ids))), reference.model.count_params())
+    texts, strings, ids = ([column[i] for i in searched] for column in (texts, strings, ids))
     problems, count, total = [], 0, 0
     for num_beams in sorted({1, reference.settings.num_beams}):
         expected = reference.translate(strings, num_beams=num_beams, return_scores=True)
@@ -269,15 +317,21 @@ def tflite_bleu(
 
 def tflite_reference(translator: Translator, settings: dict[str, Any]) -> Translator:
     """The translator with the lengths and the search of a `translator.json`."""
+    languages = settings["source_language"], settings["target_language"]
+    return _without_xla(translator, _search_settings(settings), settings["source_length"], *languages)
+
+
+def _without_xla(translator, settings, source_length, source_language, target_language):
+    """The translator with other settings. It does not compile: too few texts are compared."""
     reference = Translator(
         translator.model,
         translator.source_tokenizer,
         translator.target_tokenizer,
-        max_source_length=settings["source_length"],
+        max_source_length=source_length,
         jit_compile=False,
-        source_language=settings["source_language"],
-        target_language=settings["target_language"],
-        **vars(_search_settings(settings)),
+        source_language=source_language,
+        target_language=target_language,
+        **vars(settings),
     )
     reference.shortlist = translator.shortlist
     return reference

@@ -14,6 +14,7 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.files import output_path
+from keras_transformer.layers.private import sublayers
 from keras_transformer.settings import MONITORS, one_of
 from keras_transformer.training.run import Run
 
@@ -32,8 +33,6 @@ class RunCheckpoint(keras.callbacks.Callback):
         patience: stop after this many epochs without a better model. Defaults to None, never.
         max_minutes: stop at the end of the epoch in which this time is reached. Defaults to None, never.
         every_steps: save a checkpoint also every this many steps of an epoch. Defaults to None, never.
-        every_minutes: save a checkpoint also when this many minutes have passed since the last. Defaults to None,
-            never.
         write: whether to write files. With several workers, only one does. Defaults to True.
         agree: a function that makes one number from the numbers of several workers, which must stop together. Defaults
             to None, for one worker.
@@ -46,13 +45,11 @@ class RunCheckpoint(keras.callbacks.Callback):
         patience: int | None = None,
         max_minutes: float | None = None,
         every_steps: int | None = None,
-        every_minutes: float | None = None,
         write: bool = True,
         agree: Callable | None = None,
     ):
         super().__init__()
-        self.every_steps, self.every_minutes = every_steps, every_minutes
-        self.write, self.agree = write, agree or (lambda value: value)
+        self.every_steps, self.write, self.agree = every_steps, write, agree or (lambda value: value)
         one_of("monitor", monitor, MONITORS)
         self.run, self.monitor = run, monitor
         self.patience, self.max_minutes = patience, max_minutes
@@ -89,30 +86,26 @@ class RunCheckpoint(keras.callbacks.Callback):
         return 0, 0
 
     def on_train_begin(self, logs=None):
-        self._saved = time.monotonic()
-        self._began = self._saved - 60 * self.state["minutes"]
+        self._began = time.monotonic() - 60 * self.state["minutes"]
 
     def on_epoch_begin(self, epoch, logs=None):
         self._first_step = self.state["step"]
 
     def on_train_batch_end(self, batch, logs=None):
-        now, step = time.monotonic(), self._first_step + batch + 1
+        step = self._first_step + batch + 1
         if self._first_step and batch == 0 and self._metrics:
             # Keras resets the metrics when an epoch begins, and makes them in its first step. All of them are sums.
             self._sync()
             for variable, value in zip(self.model.metrics_variables, self._metrics, strict=True):
                 variable.assign_add(value)
-        if not self.write or not (
-            (self.every_steps and step % self.every_steps == 0)
-            or (self.every_minutes and now - self._saved >= 60 * self.every_minutes)
-        ):
+        if not self.write or not self.every_steps or step % self.every_steps:
             return
         if batch + 1 == self.params["steps"]:  # The epoch's own checkpoint follows. A resumed epoch needs a step.
             return
         if not np.isfinite(logs["loss"]):  # The weights are useless.
             return
         self._sync()
-        self.state |= {"step": step, "minutes": (now - self._began) / 60}
+        self.state |= {"step": step, "minutes": (time.monotonic() - self._began) / 60}
         self._save_checkpoint()
 
     def on_epoch_end(self, epoch, logs=None):
@@ -162,7 +155,6 @@ class RunCheckpoint(keras.callbacks.Callback):
             arrays.update({f"metric/{i:04d}": to_numpy(variable) for i, variable in metrics})
         arrays["state"] = np.frombuffer(json.dumps(self.state).encode(), "uint8")
         self.run.save_checkpoint(self.state["epoch"], self.state["step"], lambda file: np.savez(file, **arrays))
-        self._saved = time.monotonic()
 
 
 def _variables(model):
@@ -183,7 +175,7 @@ def save_model(model: keras.Model, path: str | Path, plain: Any = None) -> None:
     """Writes a `.keras` file under a temporary name, then renames it.
 
     It saves an uncompiled copy of the model. Otherwise Keras would also save the optimizer, and the file would have
-    three times the size.
+    three times the size. Low-rank updates are added to their matrices.
 
     Args:
         model: a model with `get_config`.
@@ -194,7 +186,17 @@ def save_model(model: keras.Model, path: str | Path, plain: Any = None) -> None:
         The copy.
     """
     plain = plain or type(model).from_config(model.get_config())
-    plain.set_weights([to_numpy(variable) for variable in model.weights])
+    updated = {id(layer.weights[0]): layer for layer in sublayers(model) if getattr(layer, "lora_enabled", False)}
+    for weight, trained in zip(plain.weights, own_weights(model), strict=True):
+        if layer := updated.get(id(trained)):
+            weight.assign(layer.embeddings if isinstance(layer, keras.layers.Embedding) else layer.kernel)
+        else:
+            weight.assign(to_numpy(trained))
     with output_path(path) as temporary:
         plain.save(temporary)
     return plain
+
+
+def own_weights(model: keras.Model) -> list:
+    """The weights of a model without its low-rank updates, in the order of the model's weights."""
+    return [weight for weight in model.weights if not weight.name.startswith("lora_")]

@@ -55,6 +55,7 @@ DEPENDENT = {
     "encoder_layers": "layers_from",
     "decoder_layers": "layers_from",
     "teacher_weight": "teacher",
+    "lora_rank": "init_from",
 }
 
 
@@ -254,7 +255,8 @@ class RunConfig:
         directions, a batch has fewer pairs of each, so its gradient is noisier: with the rate of one direction, a model
         of six did not learn to read its source.
         """
-        rate = FINE_TUNING_RATE if self.training.init_from else PEAK_RATE
+        whole = self.training.init_from and not self.training.lora_rank  # Updates begin with 0, as new weights do.
+        rate = FINE_TUNING_RATE if whole else PEAK_RATE
         rate /= self.model.hidden_dim * max(1, len(self.data.all_directions()) / 2)
         return self.training.learning_rate or rate
 
@@ -394,7 +396,7 @@ def _flat(path, content):
     flat = {}
     for key, value in content.items():
         flat |= value if key in SECTIONS and isinstance(value, dict) else {key: value}
-    flat = {_RENAMED.get(key, key): value for key, value in flat.items()}
+    flat = {_RENAMED.get(key, key): value for key, value in flat.items() if key != "checkpoint_minutes"}  # Gone.
     for name in (*OWN_FILES, "general", "general_test"):  # Older runs have settings for each side.
         sides = [flat.pop(f"{name}_{side}", None) for side in ("source", "target")]
         if all(sides):

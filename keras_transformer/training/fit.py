@@ -11,9 +11,10 @@ import keras
 
 from keras_transformer.data.batches import TokenBatches
 from keras_transformer.files import full_disk_named
+from keras_transformer.layers.private import sublayers
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.text.tokenizer import Tokenizer
-from keras_transformer.training.checkpoints import RunCheckpoint, save_model
+from keras_transformer.training.checkpoints import RunCheckpoint, own_weights, save_model
 from keras_transformer.training.config import RunConfig
 from keras_transformer.training.distribution import agree, is_chief
 from keras_transformer.training.initialization import add_teacher, copy_weights
@@ -43,6 +44,8 @@ def compiled_model(config: RunConfig, tokenizers: Sequence[Tokenizer], steps_per
     for part in filter(None, recipe.freeze.split(",")):
         for layer in layers_of(model, part):
             layer.trainable = False
+    if recipe.lora_rank:
+        add_low_rank_updates(model, recipe.lora_rank)
     schedule = make_schedule(config.peak_learning_rate(), recipe.epochs * steps_per_epoch, recipe.warmup_ratio)
     model.compile(
         optimizer=make_optimizer(schedule, recipe.clip_norm),
@@ -54,6 +57,21 @@ def compiled_model(config: RunConfig, tokenizers: Sequence[Tokenizer], steps_per
     if recipe.teacher:
         add_teacher(model, Run(recipe.teacher).model(), recipe.teacher_weight)
     return model
+
+
+def add_low_rank_updates(model: Transformer, rank: int) -> None:
+    """Freezes all weights, and adds to each matrix that was trained a product of two matrices, (m, rank) and (rank, n).
+
+    "LoRA" (Hu et al., 2021), by Keras' `enable_lora` of dense layers and embeddings. At first the product is 0.
+    """
+    kinds = keras.layers.Dense | keras.layers.Embedding
+    layers = [
+        layer for layer in dict.fromkeys(sublayers(model)) if isinstance(layer, kinds) and layer.trainable_weights
+    ]
+    for weight in model.weights:
+        weight.trainable = False
+    for layer in layers:
+        layer.enable_lora(rank)
 
 
 def layers_of(model: Transformer, part: str) -> list:
@@ -82,7 +100,8 @@ def begin(
     if epochs_done or steps_done:  # A run that was stopped before its first checkpoint begins again.
         return epochs_done, steps_done
     if recipe.init_from:
-        model.set_weights(Run(recipe.init_from).model().get_weights())
+        for weight, other in zip(own_weights(model), Run(recipe.init_from).model().weights, strict=True):
+            weight.assign(other)
     if recipe.layers_from:
         other = Run(recipe.layers_from)
         layers = [
@@ -98,8 +117,8 @@ def checkpoint_of(run: Run, config: RunConfig, strategy: Any) -> RunCheckpoint:
     """The callback that keeps the newest and the best weights of a run."""
     recipe = config.training
     stops = recipe.monitor, recipe.patience, recipe.max_minutes
-    saves = recipe.checkpoint_steps, recipe.checkpoint_minutes
-    return RunCheckpoint(run, *stops, *saves, write=is_chief(strategy), agree=lambda value: agree(strategy, value))
+    stops = *stops, recipe.checkpoint_steps
+    return RunCheckpoint(run, *stops, write=is_chief(strategy), agree=lambda value: agree(strategy, value))
 
 
 def fit(

@@ -261,6 +261,12 @@ class TrainingConfig(Settings):
         "parts that are not trained, separated by commas: embeddings, encoder, decoder",
         Rule(lambda value: not value or set(value.split(",")) < set(PARTS), f"some but not all of {', '.join(PARTS)}"),
     )
+    lora_rank: int | None = setting(
+        None,
+        "fine-tune with low-rank updates: of each matrix, only a product of two matrices of this width is trained; the "
+        "saved model has the sums (default: none)",
+        AT_LEAST_1,
+    )
     layers_from: str | None = setting(
         None,
         "run folder with whose weights this run begins where shapes fit: embeddings, and blocks spread evenly over its "
@@ -287,11 +293,6 @@ class TrainingConfig(Settings):
         None,
         "save a checkpoint also every this many batches of an epoch (default: at the end of epochs)",
         AT_LEAST_1,
-    )
-    checkpoint_minutes: float | None = changeable(
-        None,
-        "save a checkpoint also when the last one is this many minutes old (default: at the end of epochs)",
-        POSITIVE,
     )
     max_minutes: float | None = changeable(
         None,

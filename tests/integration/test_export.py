@@ -1,6 +1,7 @@
 """The SavedModel answers as Python does, in a session with XLA disabled and none of this package."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import tensorflow as tf
 from exports import assert_same, serve
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
+from keras_transformer.export import ExportError, verify
 from keras_transformer.export.saved_model import export_saved_model
 from keras_transformer.files import FileError
 from keras_transformer.models.transformer import Transformer
@@ -72,7 +74,7 @@ def test_signatures_are_those_that_are_promised(served):
         "translate_document": ({"text": (string, 1)}, {"translation": (string, 1)}),
         "translate_nbest": ({"text": (string, 1)}, {"hypotheses": (string, 2), "scores": (number, 2)}),
         "translate_ids": ({"token_ids": (integer, 2)}, {"translation_ids": (integer, 2), **outputs}),
-        "tokenize": ({"text": (string, 1)}, {"token_ids": (integer, 2)}),
+        "tokenize": ({"text": (string, 1)}, {"token_ids": (integer, 2), "truncated": (boolean, 1)}),
         "detokenize": ({"token_ids": (integer, 2)}, {"text": (string, 1)}),
         "score": (
             {"source": (string, 1), "target": (string, 1)},
@@ -115,6 +117,32 @@ def test_over_long_texts_are_cut_and_say_so(served):
     found = served("translate", text=texts("word " * 300, "a", ""))
     assert found["truncated"].tolist() == [True, False, False]
     assert found["length"][2] == 0
+    assert served("tokenize", text=texts("word " * 300, "a", ""))["truncated"].tolist() == [True, False, False]
+
+
+def test_of_a_large_model_the_shortest_texts_are_searched():
+    lengths = {b"long": 900, b"short": 3, b"middle": 20}
+    assert verify._affordable(lengths, 2_000_000) == [b"long", b"short", b"middle"]
+    assert verify._affordable(lengths, 75_000_000) == [b"short", b"middle"]
+    assert verify._affordable(lengths, 10**12) == [b"short"]
+
+
+def test_other_weights_are_found_without_a_search(origin, servable, monkeypatch):
+    monkeypatch.setattr(verify, "SEARCHED", 0)
+    model = Transformer.from_config(origin.model.get_config())
+    with pytest.raises(ExportError, match="does not give the translator's answers:\n  `score` of "):
+        verify.verify_saved_model(servable, Translator(model, origin.tokenizer, target_language="de"))
+
+
+@pytest.mark.parametrize(("ids", "alike"), [((5, 8, 9, 3), True), ((8, 5, 9, 3), False), ((5, 8, 3, 0), None)])
+def test_pieces_in_another_order_are_no_other_text(origin, ids, alike):
+    """Versions of SentencePiece choose differently between segmentations that are as probable."""
+    sentence = origin.translator.codec.encode(["a"])[0]._replace(ids=[5, 8, 9, 3])
+    translator = SimpleNamespace(codec=SimpleNamespace(encode=lambda texts: [sentence]))
+    lengths, problems = verify._read_alike(
+        lambda name, text: {"token_ids": np.array([ids]), "truncated": np.array([False])}, translator, [b"a"]
+    )
+    assert (lengths, len(problems)) == ({b"a": 4} if alike else {}, int(alike is None))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +152,7 @@ def test_over_long_texts_are_cut_and_say_so(served):
         ("translate_nbest", {"text": texts()}, {"hypotheses": (0, 4), "scores": (0, 4)}),
         ("translate_document", {"text": texts()}, {"translation": (0,)}),
         ("translate_document", {"text": texts("", "\xff\n\1", "a b " * 900)}, {"translation": (3,)}),
-        ("tokenize", {"text": texts()}, {"token_ids": (0, 1)}),
+        ("tokenize", {"text": texts()}, {"token_ids": (0, 1), "truncated": (0,)}),
         ("translate_ids", {"token_ids": np.zeros((0, 0), "int32")}, {"score": (0,)}),
         ("translate_ids", {"token_ids": np.zeros((3, 0), "int32")}, {"score": (3,)}),
         ("translate_ids", {"token_ids": np.zeros((3, 2), "int32")}, {"score": (3,)}),

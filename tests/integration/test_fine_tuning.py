@@ -51,6 +51,21 @@ def test_a_run_begins_with_weights_vocabulary_and_settings_of_another(golden, tm
     assert f"{after['bleu']:.1f} ± {after['bleu_interval']:.1f} / " in table[2]
 
 
+def test_low_rank_updates_are_trained_alone_and_saved_as_sums(golden, tmp_path):
+    run_dir, status = fine_tune(golden, tmp_path, "--lora-rank", "2", "--freeze", "embeddings", "--epochs", "1")
+    assert status == 0
+    trained = Run(run_dir).model()
+    assert [w.path for w in trained.weights] == [w.path for w in golden.model.weights]
+    for old, new in zip(golden.model.weights, trained.weights, strict=True):
+        change = ops.convert_to_numpy(new) - ops.convert_to_numpy(old)
+        rank = np.linalg.matrix_rank(change, tol=1e-5) if new.path.endswith("/kernel") else int(change.any())
+        assert rank == (2 if new.path.endswith("/kernel") else 0), new.path
+    (checkpoint,) = Run(run_dir).checkpoints()
+    with np.load(checkpoint) as file:  # The optimizer has its step, and two moments of each update.
+        moments = [name for name in file.files if name.startswith("optimizer/")]
+    assert len(moments) == 1 + 2 * 2 * sum(w.path.endswith("/kernel") for w in trained.weights)
+
+
 @pytest.mark.parametrize("flag", ["--init-from", "--layers-from"])
 def test_a_run_that_was_stopped_before_its_first_checkpoint_begins_with_the_same_weights(
     golden, tmp_path, monkeypatch, flag

@@ -14,7 +14,7 @@ from tensorflow.lite.tools import flatbuffer_utils
 
 from keras_transformer.export.tokenizer_graph import GraphTokenizer, utf8_lengths
 from keras_transformer.text.sentencepiece_model import message_class
-from keras_transformer.transfer.importing import HOSTILE
+from keras_transformer.transfer.importing.report import HOSTILE
 
 BYTES, TOKENS, MOST = 400, 200, 40
 
@@ -24,6 +24,9 @@ def converted(function, *specs):
     module = tf.Module()
     module.call = tf.function(function, input_signature=specs, autograph=False)
     converter = tf.lite.TFLiteConverter.from_concrete_functions([module.call.get_concrete_function()], module)
+    converter.optimizations = [
+        tf.lite.Optimize.DEFAULT
+    ]  # As for int8 files: tables of more than 1,024 floats are rounded.
     file = converter.convert()  # Refuses what is not built in.
     return file, Interpreter(model_content=file).get_signature_runner()
 

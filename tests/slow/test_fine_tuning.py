@@ -14,9 +14,10 @@ from keras_transformer.translation.translator import Translator
 FREEZE = ["--freeze", "embeddings,encoder", "--dropout", "0.2"]
 
 
-def test_a_run_that_was_stopped_after_an_epoch_ends_with_the_same_weights(golden, tmp_path, capsys):
-    whole, _ = fine_tune(golden, tmp_path, *FREEZE, general=phrases()[:16])
-    part, _ = fine_tune(golden, tmp_path / "part", *FREEZE, general=phrases()[:16])
+@pytest.mark.parametrize("flags", [FREEZE, ["--lora-rank", "2"]], ids=str)
+def test_a_run_that_was_stopped_after_an_epoch_ends_with_the_same_weights(golden, tmp_path, capsys, flags):
+    whole, _ = fine_tune(golden, tmp_path, *flags, general=phrases()[:16])
+    part, _ = fine_tune(golden, tmp_path / "part", *flags, general=phrases()[:16])
     (part / "checkpoints" / "epoch-00002.npz").unlink()
     assert train_keras.main(["--resume", "--no-export", "--run-dir", str(part)]) == 0
     for a, b in zip(Run(whole).model().get_weights(), Run(part).model().get_weights(), strict=True):
