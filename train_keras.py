@@ -3,6 +3,7 @@
 Read `train` from top to bottom: it is the whole recipe, made of ordinary Keras parts. Copy what you need.
 """
 
+import math
 import os
 import shlex
 import sys
@@ -78,7 +79,10 @@ def train(run, config, resume=False, export=True):
 
 def describe(model, config, batches, done, replicas):
     """Prints the sizes of model and batches, and what is done of a resumed run."""
-    print(f"model: {config.preset}, {model.count_params():,} weights")
+    from keras_transformer.training.checkpoints import own_weights
+
+    total, trained = (sum(math.prod(w.shape) for w in x) for x in (own_weights(model), model.trainable_weights))
+    print(f"model: {config.preset}, {total:,} weights" + (f"; {trained:,} are trained" if trained != total else ""))
     print(
         f"batches: {batches.steps_per_epoch:,} an epoch, of at most {config.data.tokens_per_batch:,} target tokens, "
         f"{batches.padding:.1%} padding" + (f", split among {replicas} replicas" if replicas > 1 else "")

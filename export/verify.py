@@ -39,8 +39,8 @@ ODD = (
     *(b"caf\xe9 \xff\xfe", b"word " * 3000, b"x" * 20_000),
 )
 # The most that is searched, in source tokens times weights of the model, the shortest sources first: all sources for a
-# tiny model, and about eight for one of OPUS-MT's size, which with random weights would take minutes for all.
-SEARCHED = 3e9
+# tiny model, and ten for one of OPUS-MT's size, which with random weights would take minutes for all.
+SEARCH_BUDGET, LEAST_SEARCHED = 3e9, 10
 # In `export.json` of TFLite files: the share of sentences that they translated as Python at the export. Quantised files
 # round differently on other processors, so later the share may be this much lower.
 SHARE, MARGIN = "equal_translations", 0.1
@@ -94,7 +94,8 @@ def verify(path: Path | str, translator: Translator) -> Iterator[tuple[Path, flo
 def verify_saved_model(path: Path | str, translator: Translator) -> int:
     """Compares every signature of a SavedModel, loaded as TensorFlow Serving loads it, with the translator.
 
-    `path` is the version folder. Returns the number of sentences that were compared.
+    `path` is the version folder. Of a large model, only the shortest sentences are translated; of the others, token ids
+    and log probabilities are compared. Returns the number of sentences that were translated.
 
     Raises:
         ExportError: an answer differs, or the graph has operations that a stock TensorFlow Serving refuses.
@@ -112,18 +113,18 @@ def verify_saved_model(path: Path | str, translator: Translator) -> int:
         refused = sorted(name for name in served.operations if "Xla" in name)
         if refused and not metadata.get("jit_compile"):
             raise ExportError(f"A stock TensorFlow Serving refuses operations of the graph: {', '.join(refused)}.")
-        lengths, problems = _read_alike(served, translator, texts)
+        lengths, problems = _tokenized(served, translator, texts)
         searched = _affordable(lengths, translator.model.count_params())
         strings = [*map(_decoded, searched)]
         problems += [
-            *_problems_without_search(served, translator, [_decoded(x) for x in lengths if x not in searched]),
+            *_problems_with_scores(served, translator, [_decoded(x) for x in lengths if x not in searched]),
             *_problems_with_signatures(served, translator, searched, strings, settings, metadata["num_hypotheses"]),
             *_problems_with_documents(served, translator, strings),
             *_problems_with_languages(served, translator, searched, strings, settings),
         ]
     if problems:
         raise ExportError(f"{path} does not give the translator's answers:\n  " + "\n  ".join(problems))
-    return len(texts)
+    return len(searched)
 
 
 def _decoded(text):
@@ -171,36 +172,41 @@ def _problems_with_signatures(served, translator, texts, strings, settings, num_
                 yield f"`{name}` of {text[:60]!r}: {str(right)[:300]} became {str(answer)[:300]}"
 
 
-def _read_alike(served, translator, texts):
-    """The number of tokens of each text that the graph reads as Python does, and the problems with the others."""
+def _tokenized(served, translator, texts):
+    """The number of tokens of each text whose ids are those of Python, and the problems with the others."""
     answers, lengths, problems = served("tokenize", text=texts), {}, []
+
+    def spelled(ids):
+        return "".join(translator.source_tokenizer.pieces(ids))
+
     encoded = translator.codec.encode([*map(_decoded, texts)])
     for text, wanted, row, truncated in zip(texts, encoded, answers["token_ids"], answers["truncated"], strict=True):
         ids = row[row != PAD_TOKEN_ID].tolist()
         # Not UTF-8, so no Python string is equal: it only has to be answered.
         if text != _decoded(text).encode() or (ids, truncated) == (wanted.ids, wanted.truncated):
             lengths[text] = len(ids)
-        # Else the same pieces in another order, such as "0", "00" and "00", "0": their probability is the same, and
-        # versions of SentencePiece, which round the sum of the logarithms, choose differently.
-        elif sorted(ids) != sorted(wanted.ids) or truncated != wanted.truncated:
+        # The same text in the same pieces, in another order, such as "0", "00" and "00", "0": it is as probable, and
+        # versions of SentencePiece round sums of logarithms differently. Such a text is not compared further.
+        elif sorted(ids) != sorted(wanted.ids) or spelled(ids) != spelled(wanted.ids) or truncated != wanted.truncated:
             wanted = wanted.ids, wanted.truncated
             problems.append(f"`tokenize` of {text[:60]!r}: {str(wanted)[:300]} became {str((ids, truncated))[:300]}")
     return lengths, problems
 
 
 def _affordable(lengths, num_weights):
-    """The shortest of the texts, as many as `SEARCHED` allows, in their order."""
+    """The shortest of the texts, as many as `SEARCH_BUDGET` allows but some always, in their order."""
     by_length = sorted(lengths, key=lengths.get)
     sums = itertools.accumulate(lengths[text] for text in by_length)
-    chosen = {text for text, tokens in zip(by_length, sums, strict=True) if tokens * num_weights <= SEARCHED}
-    return [text for text in lengths if text in chosen or text == by_length[0]]
+    number = sum(tokens * num_weights <= SEARCH_BUDGET for tokens in sums)
+    chosen = by_length[: max(number, LEAST_SEARCHED)]
+    return [text for text in lengths if text in chosen]
 
 
-def _problems_without_search(served, translator, texts):
+def _problems_with_scores(served, translator, texts):
     """Whether sources make a target as probable as in Python."""
     if not texts:
         return
-    targets = [plain(text)[:20] for text in texts]
+    targets = [plain(text)[:3] for text in texts]  # None is longer than a short limit.
     found = served("score", source=texts, target=targets)["log_prob"]
     for text, right, answer in zip(texts, translator.score(texts, targets), found, strict=True):
         if not close(right.log_prob, answer):
@@ -250,6 +256,8 @@ def _problems_with_languages(served, translator, texts, strings, settings):
 
 def verify_tflite(folder: Path | str, translator: Translator) -> float:
     """Compares the TFLite files of a folder with the translator, sentence by sentence, greedy and beam search.
+
+    Of a large model, only the shortest sentences are translated; of the others, token ids are compared.
 
     Returns the share of translations that are the same, 1 unless the file is quantised.
 

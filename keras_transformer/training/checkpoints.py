@@ -171,7 +171,7 @@ def to_numpy(variable):
     return ops.convert_to_numpy(copies[0] if isinstance(copies, tuple) else variable.value)
 
 
-def save_model(model: keras.Model, path: str | Path, plain: Any = None) -> None:
+def save_model(model: keras.Model, path: Path, plain: Any = None) -> keras.Model:
     """Writes a `.keras` file under a temporary name, then renames it.
 
     It saves an uncompiled copy of the model. Otherwise Keras would also save the optimizer, and the file would have
@@ -188,10 +188,11 @@ def save_model(model: keras.Model, path: str | Path, plain: Any = None) -> None:
     plain = plain or type(model).from_config(model.get_config())
     updated = {id(layer.weights[0]): layer for layer in sublayers(model) if getattr(layer, "lora_enabled", False)}
     for weight, trained in zip(plain.weights, own_weights(model), strict=True):
-        if layer := updated.get(id(trained)):
-            weight.assign(layer.embeddings if isinstance(layer, keras.layers.Embedding) else layer.kernel)
-        else:
-            weight.assign(to_numpy(trained))
+        value = to_numpy(trained)
+        if layer := updated.get(id(trained)):  # Added here: Keras' own sum is rounded in mixed precision.
+            a, b = (to_numpy(part) for part in layer.weights if part.name.startswith("lora_"))
+            value = value + a @ b
+        weight.assign(value)
     with output_path(path) as temporary:
         plain.save(temporary)
     return plain

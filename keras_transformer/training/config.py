@@ -166,6 +166,11 @@ class RunConfig:
                     "A run that is fine-tuned has the vocabulary and all weights of `init_from`. "
                     f"Received: `init_from` and `{other}`. Leave out --{other.replace('_', '-')}."
                 )
+        if (self.training.lora_rank or 0) > self.model.hidden_dim:
+            raise ConfigError(
+                "`lora_rank` must be at most `hidden_dim`: a wider product has more weights than the matrix. Received: "
+                f"lora_rank={self.training.lora_rank}, hidden_dim={self.model.hidden_dim}. Usual are 4 to 64."
+            )
         if self.tokenizer.separate_vocabularies and self.model.tie_embeddings == "all":
             # Checked here: the model knows only the sizes, and two vocabularies can have the same size.
             raise ConfigError(
@@ -216,7 +221,11 @@ class RunConfig:
                 raise ConfigError(
                     f"{path} must have the sections of a run. Missing: {', '.join(missing or ['preset'])}."
                 )
-            for gone in ("ema_momentum", "warmup_steps"):  # Of older runs, whose models still translate.
+            for gone in (
+                "ema_momentum",
+                "warmup_steps",
+                "checkpoint_minutes",
+            ):  # Of older runs, whose models still translate.
                 content["training"].pop(gone, None)
             return cls.of_flat(_flat(path, content))
         except ConfigError as error:
@@ -255,8 +264,8 @@ class RunConfig:
         directions, a batch has fewer pairs of each, so its gradient is noisier: with the rate of one direction, a model
         of six did not learn to read its source.
         """
-        whole = self.training.init_from and not self.training.lora_rank  # Updates begin with 0, as new weights do.
-        rate = FINE_TUNING_RATE if whole else PEAK_RATE
+        all_weights = not self.training.lora_rank  # Low-rank updates begin at 0 and need larger steps.
+        rate = FINE_TUNING_RATE if self.training.init_from and all_weights else PEAK_RATE
         rate /= self.model.hidden_dim * max(1, len(self.data.all_directions()) / 2)
         return self.training.learning_rate or rate
 
@@ -396,7 +405,7 @@ def _flat(path, content):
     flat = {}
     for key, value in content.items():
         flat |= value if key in SECTIONS and isinstance(value, dict) else {key: value}
-    flat = {_RENAMED.get(key, key): value for key, value in flat.items() if key != "checkpoint_minutes"}  # Gone.
+    flat = {_RENAMED.get(key, key): value for key, value in flat.items()}
     for name in (*OWN_FILES, "general", "general_test"):  # Older runs have settings for each side.
         sides = [flat.pop(f"{name}_{side}", None) for side in ("source", "target")]
         if all(sides):

@@ -60,9 +60,10 @@ def compiled_model(config: RunConfig, tokenizers: Sequence[Tokenizer], steps_per
 
 
 def add_low_rank_updates(model: Transformer, rank: int) -> None:
-    """Freezes all weights, and adds to each matrix that was trained a product of two matrices, (m, rank) and (rank, n).
+    """Freezes all weights, and adds a product of two matrices, (m, rank) and (rank, n), to matrices that were trained.
 
-    "LoRA" (Hu et al., 2021), by Keras' `enable_lora` of dense layers and embeddings. At first the product is 0.
+    These are the matrices of dense layers and of token embeddings. An output matrix of its own and learned positions
+    are frozen. At first the products are 0. "LoRA" (Hu et al., 2021), by Keras' `enable_lora`.
     """
     kinds = keras.layers.Dense | keras.layers.Embedding
     layers = [
@@ -116,9 +117,8 @@ def begin(
 def checkpoint_of(run: Run, config: RunConfig, strategy: Any) -> RunCheckpoint:
     """The callback that keeps the newest and the best weights of a run."""
     recipe = config.training
-    stops = recipe.monitor, recipe.patience, recipe.max_minutes
-    stops = *stops, recipe.checkpoint_steps
-    return RunCheckpoint(run, *stops, write=is_chief(strategy), agree=lambda value: agree(strategy, value))
+    times = recipe.monitor, recipe.patience, recipe.max_minutes, recipe.checkpoint_steps
+    return RunCheckpoint(run, *times, write=is_chief(strategy), agree=lambda value: agree(strategy, value))
 
 
 def fit(

@@ -16,11 +16,9 @@
     export/TARGET-int8/               the same as export/TARGET/, with weights stored as int8
 """
 
-import errno
 import logging
 import platform
 import shutil
-import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -131,10 +129,7 @@ class Run:
         with _damage_named(self.model_file):
             if not zipfile.is_zipfile(self.model_file):
                 raise ValueError("a `.keras` file is a zip file, and this is not one, or its end is missing.")
-            # Keras reads a file into memory first, but not the files of a folder.
-            with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(self.model_file) as archive:
-                archive.extractall(folder)
-                return keras.saving.load_model(folder, compile=False)
+            return keras.saving.load_model(self.model_file, compile=False)
 
     def check_trained(self, for_vocabulary: bool = False) -> None:
         """Raises a FileNotFoundError unless the folder has a trained model.
@@ -446,9 +441,6 @@ def _damage_named(path):
     except MemoryError:
         raise
     except Exception as error:  # Of zip, HDF5, JSON and Keras: too many kinds to name.
-        if getattr(error, "errno", None) == errno.ENOSPC:
-            folder = tempfile.gettempdir()
-            raise OSError(f"{folder} has no space left to unpack {path}. Name another folder in TMPDIR.") from error
         reason = " ".join(str(error).split())[:200].rstrip(".")
         if str(path) not in reason:
             reason = (

@@ -263,8 +263,8 @@ class TrainingConfig(Settings):
     )
     lora_rank: int | None = setting(
         None,
-        "fine-tune with low-rank updates: of each matrix, only a product of two matrices of this width is trained; the "
-        "saved model has the sums (default: none)",
+        "fine-tune by low-rank updates alone: products of two matrices of this width, which are added to those of "
+        "dense layers and token embeddings (default: none, all weights)",
         AT_LEAST_1,
     )
     layers_from: str | None = setting(

@@ -121,28 +121,35 @@ def test_over_long_texts_are_cut_and_say_so(served):
 
 
 def test_of_a_large_model_the_shortest_texts_are_searched():
-    lengths = {b"long": 900, b"short": 3, b"middle": 20}
-    assert verify._affordable(lengths, 2_000_000) == [b"long", b"short", b"middle"]
-    assert verify._affordable(lengths, 75_000_000) == [b"short", b"middle"]
-    assert verify._affordable(lengths, 10**12) == [b"short"]
+    lengths = {f"{length}": length for length in (900, *range(20, 0, -1))}
+    assert verify._affordable(lengths, 2_000_000) == [*lengths]
+    assert verify._affordable(lengths, 2.9e7) == [f"{length}" for length in range(13, 0, -1)]  # Of 91 tokens together.
+    assert verify._affordable(lengths, 10**12) == [f"{length}" for length in range(10, 0, -1)]
 
 
 def test_other_weights_are_found_without_a_search(origin, servable, monkeypatch):
-    monkeypatch.setattr(verify, "SEARCHED", 0)
+    monkeypatch.setattr(verify, "_affordable", lambda lengths, weights: [b""])
     model = Transformer.from_config(origin.model.get_config())
     with pytest.raises(ExportError, match="does not give the translator's answers:\n  `score` of "):
         verify.verify_saved_model(servable, Translator(model, origin.tokenizer, target_language="de"))
 
 
-@pytest.mark.parametrize(("ids", "alike"), [((5, 8, 9, 3), True), ((8, 5, 9, 3), False), ((5, 8, 3, 0), None)])
-def test_pieces_in_another_order_are_no_other_text(origin, ids, alike):
+@pytest.mark.parametrize(
+    ("pieces", "compared", "wrong"),
+    [("a aa b", True, False), ("aa a b", False, False), ("b aa a", False, True), ("a a b", False, True)],
+)
+def test_the_same_pieces_in_another_order_are_no_error_if_the_text_is_the_same(origin, pieces, compared, wrong):
     """Versions of SentencePiece choose differently between segmentations that are as probable."""
-    sentence = origin.translator.codec.encode(["a"])[0]._replace(ids=[5, 8, 9, 3])
-    translator = SimpleNamespace(codec=SimpleNamespace(encode=lambda texts: [sentence]))
-    lengths, problems = verify._read_alike(
-        lambda name, text: {"token_ids": np.array([ids]), "truncated": np.array([False])}, translator, [b"a"]
+    wanted = origin.translator.codec.encode(["a"])[0]._replace(ids=[*map(len, ("a", "aa", "b" * 3))])
+    names = {1: "a", 2: "aa", 3: "b"}
+    translator = SimpleNamespace(
+        codec=SimpleNamespace(encode=lambda texts: [wanted]),
+        source_tokenizer=SimpleNamespace(pieces=lambda ids: [names[i] for i in ids]),
     )
-    assert (lengths, len(problems)) == ({b"a": 4} if alike else {}, int(alike is None))
+    ids = [{"a": 1, "aa": 2, "b": 3}[piece] for piece in pieces.split()]
+    answer = {"token_ids": np.array([ids]), "truncated": np.array([False])}
+    lengths, problems = verify._tokenized(lambda name, text: answer, translator, [b"aab"])
+    assert (bool(lengths), bool(problems)) == (compared, wrong)
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,8 @@ def converted(function, *specs):
     module = tf.Module()
     module.call = tf.function(function, input_signature=specs, autograph=False)
     converter = tf.lite.TFLiteConverter.from_concrete_functions([module.call.get_concrete_function()], module)
-    converter.optimizations = [
-        tf.lite.Optimize.DEFAULT
-    ]  # As for int8 files: tables of more than 1,024 floats are rounded.
+    # As for int8 files, in which tables of more than 1,024 floats are rounded.
+    converter.optimizations = [tf.lite.Optimize.DEFAULT]
     file = converter.convert()  # Refuses what is not built in.
     return file, Interpreter(model_content=file).get_signature_runner()
 
