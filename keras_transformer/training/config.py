@@ -19,6 +19,7 @@ from keras_transformer.settings import ConfigError, checked, one_of
 from keras_transformer.training.presets import (
     FINE_TUNING,
     FINE_TUNING_RATE,
+    LOW_RANK_RATE,
     OWN_TO_FINE_TUNING,
     PEAK_RATE,
     PRESETS,
@@ -264,10 +265,10 @@ class RunConfig:
         directions, a batch has fewer pairs of each, so its gradient is noisier: with the rate of one direction, a model
         of six did not learn to read its source.
         """
-        all_weights = not self.training.lora_rank  # Low-rank updates begin at 0 and need larger steps.
-        rate = FINE_TUNING_RATE if self.training.init_from and all_weights else PEAK_RATE
+        recipe = self.training
+        rate = LOW_RANK_RATE if recipe.lora_rank else FINE_TUNING_RATE if recipe.init_from else PEAK_RATE
         rate /= self.model.hidden_dim * max(1, len(self.data.all_directions()) / 2)
-        return self.training.learning_rate or rate
+        return recipe.learning_rate or rate
 
     def to_dict(self) -> dict:
         """Nested plain values, as in `config.json`."""

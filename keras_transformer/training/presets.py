@@ -23,8 +23,8 @@ RECIPES = {
     "none": {},
 }
 # Peaks of the learning rate for a `hidden_dim` of 1: 0.0025 for the tiny preset, 0.000625 for the paper's base model. A
-# higher rate of fine-tuning forgets more.
-PEAK_RATE, FINE_TUNING_RATE = 0.32, 0.064
+# higher rate of fine-tuning forgets more. Low-rank updates begin at 0, and learn slowly with a rate for whole matrices.
+PEAK_RATE, FINE_TUNING_RATE, LOW_RANK_RATE = 0.32, 0.064, 1.28
 # How fine-tuning differs from the defaults.
 FINE_TUNING = {"epochs": 5, "tokens_per_batch": 2048}
 # What a fine-tuned model may have of its own; the rest of its architecture and its vocabulary are given.

@@ -302,8 +302,8 @@ class TrainingConfig(Settings):
     )
     learning_rate: float | None = setting(
         None,
-        "peak learning rate, from which it falls to zero at the end of --epochs (default: 0.32 / hidden_dim, with more "
-        "than two --directions times 2 / their number)",
+        "peak learning rate, from which it falls to zero at the end of --epochs (default: 0.32 / hidden_dim, "
+        "0.064 with --init-from, 1.28 with --lora-rank; with more than two --directions times 2 / their number)",
         POSITIVE,
     )
     warmup_ratio: float = setting(0.08, "share in [0, 1) of all steps until the learning rate peaks", RATE)

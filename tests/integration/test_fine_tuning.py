@@ -55,6 +55,7 @@ def test_low_rank_updates_are_trained_alone_and_saved_as_sums(golden, tmp_path):
     flags = "--lora-rank 2 --freeze embeddings --epochs 1 --dtype mixed_bfloat16"  # The sums are not rounded.
     run_dir, status = fine_tune(golden, tmp_path, *flags.split())
     assert status == 0
+    assert Run(run_dir).config().peak_learning_rate() == pytest.approx(1.28 / 64)
     trained = Run(run_dir).model()
     assert [w.path for w in trained.weights] == [w.path for w in golden.model.weights]
     for old, new in zip(golden.model.weights, trained.weights, strict=True):
