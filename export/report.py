@@ -380,16 +380,8 @@ def _line(row):
 
 
 # What does not change the weights that a training gives, beside its seed.
-_OF_NO_WEIGHT = {
-    "seed",
-    "data_dir",
-    "cache_dir",
-    "workers",
-    "strategy",
-    "jit_compile",
-    "max_minutes",
-    "checkpoint_steps",
-}
+_OF_NO_WEIGHT = {"seed", "data_dir", "cache_dir", "workers", "strategy", "jit_compile"}
+_OF_NO_WEIGHT |= {"max_minutes", "checkpoint_steps"}
 
 
 def of_seeds(rows_of_runs: dict[str, list[dict[str, Any]]]) -> list[str]:

@@ -104,10 +104,9 @@ def verify_saved_model(path: Path | str, translator: Translator) -> int:
     if not metadata_file.is_file():
         raise ExportError(f"{path} is not an exported SavedModel: it has no metadata.json. Pass its version folder.")
     metadata = json.loads(metadata_file.read_text(encoding="utf-8"))
-    settings = _search_settings(metadata)
     codec = translator.codec
     languages = translator.source_language, codec.target_language
-    translator = _without_xla(translator, settings, codec.max_source_length, *languages)
+    translator = _without_xla(translator, metadata, codec.max_source_length, *languages)
     texts = sentences(translator)
     with ServedModel(path) as served:
         refused = sorted(name for name in served.operations if "Xla" in name)
@@ -118,9 +117,9 @@ def verify_saved_model(path: Path | str, translator: Translator) -> int:
         strings = [*map(_decoded, searched)]
         problems += [
             *_problems_with_scores(served, translator, [_decoded(x) for x in lengths if x not in searched]),
-            *_problems_with_signatures(served, translator, searched, strings, settings, metadata["num_hypotheses"]),
+            *_problems_with_signatures(served, translator, searched, strings, metadata["num_hypotheses"]),
             *_problems_with_documents(served, translator, strings),
-            *_problems_with_languages(served, translator, searched, strings, settings),
+            *_problems_with_languages(served, translator, searched, strings),
         ]
     if problems:
         raise ExportError(f"{path} does not give the translator's answers:\n  " + "\n  ".join(problems))
@@ -131,9 +130,9 @@ def _decoded(text):
     return text.decode("utf-8", errors="replace")
 
 
-def _problems_with_signatures(served, translator, texts, strings, settings, num_hypotheses):
+def _problems_with_signatures(served, translator, texts, strings, num_hypotheses):
     """Whether the signatures answer as Python does; scores are compared, because rounding may choose between equals."""
-    nbest = translator.translate(strings, num_hypotheses=num_hypotheses, return_scores=True, **vars(settings))
+    nbest = translator.translate(strings, num_hypotheses=num_hypotheses, return_scores=True)
     nbest = nbest if num_hypotheses > 1 else [[translation] for translation in nbest]
     best = [hypotheses[0] for hypotheses in nbest]
     translations = [translation.text for translation in best]
@@ -235,13 +234,13 @@ def _problems_with_documents(served, translator, texts):
             yield f"`translate_document` of {document[:60]!r}: {wanted[:300]!r} became {answer.decode()[:300]!r}"
 
 
-def _problems_with_languages(served, translator, texts, strings, settings):
+def _problems_with_languages(served, translator, texts, strings):
     """Whether the signatures with `target_language` answer as Python does; the languages of the texts alternate."""
     languages = list(translator.source_tokenizer.languages)
     if not languages:
         return
     chosen = list(itertools.islice(itertools.cycle(languages), len(texts)))
-    expected = translator.translate(strings, target_language=chosen, return_scores=True, **vars(settings))
+    expected = translator.translate(strings, target_language=chosen, return_scores=True)
     names = "translate_to", "translate_document_to"
     answers = {name: served(name, text=texts, target_language=chosen) for name in names}
     scores = answers["translate_to"]["score"]
@@ -326,11 +325,11 @@ def tflite_bleu(
 def tflite_reference(translator: Translator, settings: dict[str, Any]) -> Translator:
     """The translator with the lengths and the search of a `translator.json`."""
     languages = settings["source_language"], settings["target_language"]
-    return _without_xla(translator, _search_settings(settings), settings["source_length"], *languages)
+    return _without_xla(translator, settings, settings["source_length"], *languages)
 
 
-def _without_xla(translator, settings, source_length, source_language, target_language):
-    """The translator with other settings. It does not compile: too few texts are compared."""
+def _without_xla(translator, metadata, source_length, source_language, target_language):
+    """The translator with the search of an export. XLA would take longer to compile than these few texts take."""
     reference = Translator(
         translator.model,
         translator.source_tokenizer,
@@ -339,7 +338,7 @@ def _without_xla(translator, settings, source_length, source_language, target_la
         jit_compile=False,
         source_language=source_language,
         target_language=target_language,
-        **vars(settings),
+        **vars(_search_settings(metadata)),
     )
     reference.shortlist = translator.shortlist
     return reference

@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"tags in its sources. Received: {' and '.join(languages.values())}."
         )
     imported = importing.read(arguments.family, arguments.model, trim, corpus, **languages)
-    print("\n".join(report.report(imported)), flush=True)
+    print("\n".join(report.summary(imported)), flush=True)
     if trim:
         whole = importing.read(arguments.family, imported.folder, **languages)
         print("\n".join(report.trim_report(whole, imported, corpus[0])), flush=True)

@@ -222,11 +222,8 @@ class RunConfig:
                 raise ConfigError(
                     f"{path} must have the sections of a run. Missing: {', '.join(missing or ['preset'])}."
                 )
-            for gone in (
-                "ema_momentum",
-                "warmup_steps",
-                "checkpoint_minutes",
-            ):  # Of older runs, whose models still translate.
+            # Of older runs, whose models still translate.
+            for gone in ("ema_momentum", "warmup_steps", "checkpoint_minutes"):
                 content["training"].pop(gone, None)
             return cls.of_flat(_flat(path, content))
         except ConfigError as error:

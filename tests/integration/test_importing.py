@@ -161,7 +161,7 @@ def test_lengths_of_translations_are_those_of_generate_with_its_own_settings(nam
             lengths.add(len(row))
     assert lengths >= {10, 11} if name == "lengths" else lengths >= {8, 9}
     assert imported.config.data.max_length == model.config.max_position_embeddings == 128
-    (line,) = [line for line in report.report(imported) if line.startswith("lengths: ")]
+    (line,) = [line for line in report.summary(imported) if line.startswith("lengths: ")]
     assert line.startswith("lengths: the first 128 tokens of a source are read; ")
     assert line.endswith(f"3.0 tokens per source token and 16 more, but at most {generation.get('max_new_tokens', 11)}")
 
@@ -290,7 +290,7 @@ def test_language_tags_are_read_at_the_beginning_of_a_source(symbols, tmp_path):
     assert list(source.languages) == ["deu", "nld"] and [*source.tag("nld"), *without] == with_tag
     assert source.hidden_languages == {}  # Texts may contain them.
     assert len(target.tokenize([">>nld<< Hallo"])[0]) > 2
-    assert any(line.startswith("language tags") and ">>deu<<, >>nld<<" in line for line in report.report(imported))
+    assert any(line.startswith("language tags") and ">>deu<<, >>nld<<" in line for line in report.summary(imported))
 
 
 def test_pieces_that_the_list_lacks_have_the_weights_of_the_unknown_token_and_are_never_written(tmp_path):
@@ -581,7 +581,7 @@ def test_settings_that_are_not_carried_over_are_named(whole, tmp_path):
     changes = {**without_effect, "early_stopping": True, "bad_words_ids": [[5]], "forced_bos_token_id": 0}
     change_json("generation_config.json", **changes, begin_suppress_tokens=[7])(tmp_path / "model")
     imported = importing.read("opus-mt", tmp_path / "model")
-    notes = {line for line in report.report(imported) if line.startswith("note: ")}
+    notes = {line for line in report.summary(imported) if line.startswith("note: ")}
     values = {"early_stopping": True, "bad_words_ids": [[5]], "forced_bos_token_id": 0, "begin_suppress_tokens": [7]}
     expected = {f"note: {name} is not carried over: {value}." for name, value in values.items()}
     assert notes > expected

@@ -1,4 +1,4 @@
-"""Whether an imported model is the original: lines about it, its ids, and what a smaller vocabulary changes."""
+"""Compares an imported model with the original: its sizes, its token ids, and what a smaller vocabulary changes."""
 
 import time
 from collections.abc import Sequence
@@ -72,8 +72,8 @@ def samples() -> list[str]:
     return [*(text for pair in phrasebook()["test"][:200] for text in pair), *HOSTILE]
 
 
-def report(imported: Imported) -> list[str]:
-    """Lines about an imported model: what it is, and whether its tokenizers give the ids of the original."""
+def summary(imported: Imported) -> list[str]:
+    """What an imported model is, and whether its tokenizers give the ids of the original: a list of lines."""
     config, (source, target) = imported.config.model, (len(space.pieces) for space in imported.spaces)
     norm = "pre-norm" if config.normalize_first else "post-norm"
     lines = [
