@@ -186,7 +186,9 @@ def m2m_100_folder(folder, nllb=False, kind="bpe", **config):
         # In the order of their scores, in which SentencePiece merges; pieces that are not words have no merges.
         scores = {piece: score for piece, score, _ in pieces[3:]}
         merges = generate_merges(dict.fromkeys(scores, 0), scores)
-        tokenizer = NllbTokenizer(tokens, merges, src_lang="eng_Latn", tgt_lang="deu_Latn")
+        charsmap = vocabulary.parse(spm, "model").normalizer_spec.precompiled_charsmap
+        languages = {"src_lang": "eng_Latn", "tgt_lang": "deu_Latn"}
+        tokenizer = NllbTokenizer(tokens, merges, **languages, _spm_precompiled_charsmap=charsmap)
         size = len(tokenizer) + 2
     else:
         (folder / "vocab.json").write_text(json.dumps(tokens), encoding="utf-8")

@@ -13,19 +13,23 @@ from keras_transformer.training.presets import PRESETS
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     flag = parser.add_argument
-    parser.usage = "%(prog)s TEACHER [TEACHER ...] --run-dir DIR [FLAGS]"
-    flag("teachers", nargs="+", metavar="TEACHER", help="run folder; several translate as an ensemble")
+    parser.usage = "%(prog)s [TEACHER ...] --run-dir DIR [FLAGS]"
+    help = "run folder; several translate as an ensemble; none with --source, --translations and --val"
+    flag("teachers", nargs="*", metavar="TEACHER", help=help)
     flag("--run-dir", required=True, metavar="DIR", help="run folder of the student to write")
     flag("--preset", default="mobile", help=f"size of the student: {', '.join(PRESETS)} (default: mobile)")
     flag("--source", metavar="FILE", help="text to translate (default: the teacher's training text)")
     help = "its translation, line by line, if there is one (default: that of the text)"
     flag("--reference", metavar="FILE", help=help)
     flag("--text-dir", metavar="DIR", help="folder for the teacher's translations (default: RUN-DIR-text)")
-    help = "translations that were made elsewhere, such as with bulk, line by line"
-    flag("--translations", metavar="FILE", help=help)
+    help = "translations that were made elsewhere, such as with bulk or by a language model, line by line; of several "
+    flag("--translations", nargs="+", metavar="FILE", help=help + "files, the one is taken that --select chooses")
     flag("--num-hypotheses", type=positive, metavar="N", help="translations per line to select from")
-    help = "which to train with: the most probable one, the nearest to the reference, or all (default: best; chrf "
-    flag("--select", choices=SELECTIONS, help=help + "with --num-hypotheses and references)")
+    help = (
+        "which to train with: the most probable one (of files, the one that the others agree with most), the nearest "
+    )
+    help += "to the reference, or all (default: best; chrf with several and references)"
+    flag("--select", choices=SELECTIONS, help=help)
     flag("--teacher-beams", type=positive, metavar="N", help="beams of the teacher (default: its own)")
     help = "share of the translations with the lowest scores that is left out (default: 0)"
     flag("--drop-worst", type=float, default=0.0, metavar="X", help=help)

@@ -49,7 +49,7 @@ SCRIPTS = {
 ANY_SCRIPT = {"az", "bs", "ku", "sh", "sr", "tt", "uz"}
 
 # A character of Chinese and Japanese is a word, also beside a Latin one.
-_WORDS_TO_COMPARE = regex.compile(
+WORDS_TO_COMPARE = regex.compile(
     r"(?V1)[\p{Han}\p{Hiragana}\p{Katakana}ー]|[\p{L}\p{M}--[\p{Han}\p{Hiragana}\p{Katakana}ー]]+|\p{N}+"
 )
 _HAN, _SYLLABLES = map(regex.compile, (r"\p{Han}", r"[\p{Hiragana}\p{Katakana}\p{Hangul}ー]"))
@@ -195,7 +195,7 @@ def near_duplicates(texts: Iterable[str], others: Iterable[str]) -> list[bool]:
 
 
 def _pairs_of_words(text):
-    words = ["0" if word.isdecimal() else word for word in _WORDS_TO_COMPARE.findall(text.casefold())]
+    words = ["0" if word.isdecimal() else word for word in WORDS_TO_COMPARE.findall(text.casefold())]
     return frozenset(zip(["", *words], [*words, ""], strict=True))
 
 

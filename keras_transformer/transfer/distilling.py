@@ -1,5 +1,7 @@
 """Training text that a teacher writes: its translations for a student, or sources for back-translation.
 
+A teacher is one or several runs, or what others have translated: files.
+
 A student that learns a teacher's translations instead of people's learns from more regular text ("Sequence-Level
 Knowledge Distillation", Kim and Rush, 2016, section 3.2). Of several hypotheses, the one nearest to a reference can be
 taken (section 3.3). Back-translation makes sources for target text ("Improving Neural Machine Translation Models with
@@ -31,8 +33,10 @@ from keras_transformer.data.corpora import FileLines, load_corpus
 from keras_transformer.data.storage import report
 from keras_transformer.files import sha256
 from keras_transformer.text.lines import DataError, stream_lines
-from keras_transformer.training.config import ConfigError
+from keras_transformer.training.config import ConfigError, RunConfig
 from keras_transformer.training.run import Run
+from keras_transformer.training.sections import CLEANING
+from keras_transformer.transfer.teacher_text import RULES as SELECTION_RULES
 from keras_transformer.transfer.teacher_text import TeacherText, given_translations, teacher_function
 
 logger = logging.getLogger(__name__)
@@ -70,16 +74,22 @@ class Distillation:
         for teacher in self.teachers:
             teacher.check_trained()
             teacher.check_vocabulary_of(self.teachers[0])
-        self.config, self.flags = self.teachers[0].config(), dict(flags)
+        self.config, self.flags = self.teachers[0].config() if self.teachers else RunConfig(), dict(flags)
         self.more_text = self.flags.pop("train", [])  # Beside that of the teacher.
         if not 0 <= arguments.drop_worst < 1:
             raise ConfigError(f"--drop-worst must be in [0, 1). Received: {arguments.drop_worst}.")
         if not 0 <= arguments.real_weight < math.inf:
             raise ConfigError(f"--real-weight must be 0 or positive. Received: {arguments.real_weight}.")
-        for name in ("num_hypotheses", "teacher_beams", "drop_worst"):
-            if arguments.translations and getattr(arguments, name):
+        if not self.teachers and not (arguments.translations and arguments.source and "val" in flags):
+            raise ConfigError(
+                "Name the run of a teacher, or what others have translated: --source FILE "
+                "--translations FILE [FILE ...] --val SOURCE TARGET. Received: no run, and not these three."
+            )
+        files = arguments.translations or ()
+        for name in ("num_hypotheses", "teacher_beams", *(["drop_worst"] if len(files) == 1 else ())):
+            if files and getattr(arguments, name):
                 raise ConfigError(
-                    "--translations is one translation of each line, without scores. "
+                    "--translations have no scores but the agreement of several files, and no other hypotheses. "
                     f"Received: --{name.replace('_', '-')}, too. Leave it out."
                 )
         if arguments.reference and not arguments.source:
@@ -87,7 +97,8 @@ class Distillation:
         self.language = self._target_language()
         self.corpus = self._corpus()
         self.num_hypotheses = arguments.num_hypotheses or 1
-        self.select = arguments.select or ("chrf" if self.num_hypotheses > 1 and self._has_references() else "best")
+        several = max(self.num_hypotheses, len(files)) > 1
+        self.select = arguments.select or ("chrf" if several and self._has_references() else "best")
         if self.select in ("chrf", "bleu") and not self._has_references():
             raise ConfigError(
                 f"--select {self.select} takes the translation nearest to the reference. Received: no references. "
@@ -97,7 +108,7 @@ class Distillation:
         # Other students may be made of the same translations, and this one may be resumed after them.
         references = arguments.reference and sha256(arguments.reference)
         chosen_by = [self.select, arguments.drop_worst, arguments.direction, references, bool(arguments.real_weight)]
-        chosen_by += [RULES, *self._cleaning()]
+        chosen_by += [RULES, SELECTION_RULES, *self._cleaning()]
         digest = hashlib.sha256(json.dumps(chosen_by).encode()).hexdigest()[:8]
         self.text.pairs_folder = self.text.folder / f"pairs-{self.select}-{digest}"
 
@@ -113,6 +124,8 @@ class Distillation:
 
     def _corpus(self):
         """The teacher's own `Corpus`, or None if it has none and none is needed."""
+        if not self.teachers:
+            return None
         try:
             return load_corpus(self.config.data)
         except DataError as error:
@@ -147,14 +160,15 @@ class Distillation:
             lines.update(f"{line}\n".encode())
             self.num_lines += 1
         made_from = {"text": lines.hexdigest(), "num_hypotheses": self.num_hypotheses}
-        if path := self.arguments.translations:
+        for path in self.arguments.translations or ():
             count = sum(1 for _ in stream_lines(path))
             if count != self.num_lines:
                 raise ConfigError(
                     f"--translations must have a line for each line of the text, which has {self.num_lines:,}. "
                     f"Received: {path} with {count:,}. Is it complete, and of this text?"
                 )
-            return {**made_from, "translations": sha256(path)}
+        if paths := self.arguments.translations:
+            return {**made_from, "translations": ",".join(map(sha256, paths))}
         search = {name: str(value) for name, value in vars(self._search()).items()}
         teachers = [sha256(teacher.model_file) for teacher in self.teachers]
         return {**made_from, "teachers": teachers, "search": search, "target_language": self.language}
@@ -169,13 +183,13 @@ class Distillation:
     def settings(self) -> dict[str, Any]:
         """The settings of the student, flat: its text, and of its teacher's settings those of `TAKEN`."""
         flat, flags, ending = self.config.flat(), self.flags, []
-        settings = {name: flat[name] for name in TAKEN}
+        settings = {name: flat[name] for name in TAKEN} if self.teachers else {}
         if self.language:
             settings["target_language"] = self.language
         if self.backward:
             settings["source_language"], settings["target_language"] = flat["target_language"], flat["source_language"]
-        separate = len(self.teachers[0].tokenizers()) > 1
-        if OWN_VOCABULARY & flags.keys() or (self.backward and separate):
+        separate = bool(self.teachers) and len(self.teachers[0].tokenizers()) > 1
+        if OWN_VOCABULARY & flags.keys() or not self.teachers or (self.backward and separate):
             settings |= {name: flat[name] for name in ("tokenizer", "separate_vocabularies")}
         else:
             settings["vocabulary_from"] = str(self.teachers[0])
@@ -195,8 +209,9 @@ class Distillation:
             if self.corpus and split not in flags:
                 corpora[split] = [corpus(split, split)]
         corpora["train"] += self.more_text
-        settings |= {**corpora, "bleu_tokenize": self.config.data.sacrebleu_tokenizer()}
-        return settings
+        if self.teachers:
+            settings["bleu_tokenize"] = self.config.data.sacrebleu_tokenizer()
+        return settings | corpora
 
     def _real_pairs(self):
         """The pairs of people's translations that are mixed in, (source, target) of the teacher; None for none."""
@@ -213,14 +228,13 @@ class Distillation:
         languages = directions[0].split("-") if directions else [data.source_language, data.target_language]
         if self.backward:
             languages.reverse()
-        names = "source_language", "target_language", "max_characters", "max_character_ratio"
-        usual = [*languages, data.max_characters, data.max_character_ratio]
-        return [self.flags.get(name, value) for name, value in zip(names, usual, strict=True)]
+        usual = [*languages, data.max_characters, data.max_character_ratio, data.identify_languages]
+        return [self.flags.get(name, value) for name, value in zip(CLEANING, usual, strict=True)]
 
     def _translate(self):
         """The function that `TeacherText.write` needs."""
         if self.arguments.translations:
-            return given_translations(self.arguments.translations)
+            return given_translations(*self.arguments.translations)
         from keras_transformer.translation.translator import Translator
 
         translator = Translator.load([teacher.folder for teacher in self.teachers], **vars(self._search()))
@@ -234,7 +248,7 @@ class Distillation:
             logger.info(f"{self.text.folder}: {self.num_lines:,} lines to translate")
             self.text.write(self._translate(), (line for line, _ in self.pairs()))
         how = self.select, self.arguments.drop_worst
-        count, left_out = self.text.select(self.pairs(), *how, Cleaner(*self._cleaning()), self.backward)
+        count, left_out = self.text.select(self.pairs, *how, Cleaner(*self._cleaning()), self.backward)
         if not count:
             raise DataError(
                 f"No translation is left: all of {self.num_lines:,} lines were left out. " + "\n".join(report(left_out))

@@ -1,9 +1,11 @@
 """The translations of teachers in a folder, and the pairs that are chosen from them."""
 
+import array
 import itertools
 import json
 import logging
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from keras_transformer.data.cleaning import WORDS_TO_COMPARE
 from keras_transformer.data.encoding import EMPTY
 from keras_transformer.data.storage import left_out_by
 from keras_transformer.files import FileError, locked, output_file, write_json
@@ -19,6 +22,7 @@ from keras_transformer.settings import SELECTIONS, one_of
 from keras_transformer.text.lines import stream_lines
 from keras_transformer.text.special_ids import END_TOKEN_ID
 from keras_transformer.training.config import ConfigError, read_json
+from keras_transformer.translation.checks import LOOP, problem
 
 logger = logging.getLogger(__name__)
 
@@ -30,10 +34,16 @@ if TYPE_CHECKING:
 TAG = "<BT>"
 
 # What can be wrong with a translation.
-TRUNCATED, UNFINISHED, LOOP, WORST = "from a source that was cut", "without an end", "with a loop", "with a low score"
+TRUNCATED, UNFINISHED, WORST = "from a source that was cut", "without an end", "with a low score"
+REPEATED = "with what many different sources have"
+# The smallest number of different lines that are many, and of words that only the same text has by chance.
+MANY, LONG = 5, 5
+# Version of the rules of `TeacherText.select`.
+RULES = 2
 
 # Lines per chunk; a kill loses at most one chunk.
 CHUNK_SIZE = 1024
+_INTRODUCTION, _COLON = re.compile(".{1,60}?[:：](?=.)"), re.compile("[:：]")
 # With this many lines, XLA saves more time than compiling all shapes takes: on two cores, half a minute to a minute.
 XLA_PAYS_FROM = 16384
 
@@ -43,8 +53,8 @@ class Hypothesis(NamedTuple):
 
     Attributes:
         text: a string.
-        score: the mean log probability of its tokens.
-        problem: what is wrong with it, or None.
+        score: the mean log probability of its tokens, or the agreement of several files; see `given_translations`.
+        problem: what the search found wrong with it, or None.
     """
 
     text: str
@@ -131,7 +141,7 @@ class TeacherText:
 
     def select(
         self,
-        pairs: Iterable[tuple[str, str]],
+        pairs: Callable[[], Iterable[tuple[str, str]]],
         how: str = "best",
         drop_worst: float = 0.0,
         cleaner: "Cleaner | None" = None,
@@ -139,9 +149,13 @@ class TeacherText:
     ) -> tuple[int, dict]:
         """Chooses the pairs to train with and writes them to `train.source` and `train.target`.
 
+        Hypotheses with a problem are left out: those that the search found; those of
+        `keras_transformer.translation.checks.problem`; and translations of five words or more, or introductions that
+        end with a colon, that five different lines have, such as refusals. The choice is among the others.
+
         Args:
-            pairs: an iterable of (line of the text, reference or "").
-            how: `"best"`: the hypothesis with the best score; `"chrf"` or `"bleu"`: the one nearest to the reference,
+            pairs: a function that returns (line of the text, reference or "") of all lines. It is called twice.
+            how: `"best"`: the hypothesis with the best score; `"chrf"` or `"bleu"`: the nearest to the reference,
                 by that score of the sentence; `"all"`: all hypotheses. Defaults to `"best"`.
             drop_worst: the share of the hypotheses to leave out, those with the lowest mean log probability. Defaults
                 to 0.
@@ -152,23 +166,41 @@ class TeacherText:
             The number of pairs, and `encoding.LeftOut` by reason.
         """
         choose, lowest, left_out = _chooser(how), -np.inf, {}
+        repeated = self._repeated(line for line, _ in pairs())
         if drop_worst:
             lowest = np.quantile([hypothesis.score for row in self for hypothesis in row], drop_worst)
 
+        def judged(number, line, hypothesis):
+            """Why a hypothesis is left out, or None; and the number of the line and the pair."""
+            pair = (hypothesis.text, line) if backward else (line, hypothesis.text)
+            reason = None if all(pair) else EMPTY
+            reason = reason or hypothesis.problem or (WORST if hypothesis.score < lowest else None)
+            reason = reason or (cleaner and cleaner.reason(number, *pair)) or problem(line, hypothesis.text)
+            return reason or (None if repeated.isdisjoint(_said(line, hypothesis.text)) else REPEATED), (number, pair)
+
         def selected():
             nonlocal left_out
-            for number, ((line, reference), row) in enumerate(zip(pairs, self, strict=True), 1):
-                kept = []
-                for text, score, problem in choose(row, reference):
-                    pair = (text, line) if backward else (line, text)
-                    reason = EMPTY if not all(pair) else problem or (WORST if score < lowest else None)
-                    reason = reason or (cleaner and cleaner.reason(number, *pair))
-                    left_out = left_out_by([(reason, (number, pair))], left_out)
-                    if not reason:
-                        kept.append((f"{TAG} {text}", line) if backward else pair)
-                yield from dict.fromkeys(kept)  # Different tokens may be the same text.
+            for number, ((line, reference), row) in enumerate(zip(pairs(), self, strict=True), 1):
+                found = {hypothesis: judged(number, line, hypothesis) for hypothesis in row}
+                good = [hypothesis for hypothesis in row if not found[hypothesis][0]]
+                chosen = [found[one] for one in choose(good if good and how != "all" else row, reference)]
+                left_out = left_out_by(chosen, left_out)
+                kept = [pair for reason, (_, pair) in chosen if not reason]
+                # Different tokens may be the same text.
+                yield from dict.fromkeys((f"{TAG} {source}" if backward else source, target) for source, target in kept)
 
         return self.copy("train", selected()), left_out
+
+    def _repeated(self, lines):
+        """The hashes of what `_said` finds in the translations of `MANY` different lines."""
+        found = array.array("q")
+        for line, row in zip(lines, self, strict=True):
+            letters = hash("".join(filter(str.isalpha, line.casefold())))
+            for said in {said for hypothesis in row for said in _said(line, hypothesis.text)}:
+                found.extend((said, letters))
+        different = np.unique(np.array(found, "int64").reshape(-1, 2), axis=0)
+        said, count = np.unique(different[:, 0], return_counts=True)
+        return set(said[count >= MANY].tolist())
 
     def paths(self, split: str) -> list[str]:
         """The paths of the sources and of the targets of `"train"`, `"real"`, `"val"` or `"test"`, strings."""
@@ -216,17 +248,42 @@ def teacher_function(
     return translate
 
 
-def given_translations(path: Path | str) -> Translate:
-    """The function that `TeacherText.write` needs, for translations that were made elsewhere: a line for each line."""
-    lines, place = stream_lines(path), 0
+def given_translations(*paths: Path | str) -> Translate:
+    """The function that `TeacherText.write` needs, for translations that were made elsewhere: a line for each line.
+
+    The translations of several files are sorted by their agreement, which is their score: the mean chrF that a
+    translation has if each of the others is the reference ("Minimum Bayes-Risk Decoding for Statistical Machine
+    Translation", Kumar and Byrne, 2004). With fewer than three, they are in the order of the files.
+    """
+    files, place = [stream_lines(path) for path in paths], 0
+
+    def hypotheses(row):
+        scored = [Hypothesis(text, _agreement(text, *row[:i], *row[i + 1 :])) for i, text in enumerate(row)]
+        return sorted(scored, key=lambda hypothesis: -hypothesis.score) if len(row) > 2 else scored
 
     def translate(texts, begin):
         nonlocal place
-        chunk = itertools.islice(lines, begin - place, begin - place + len(texts))
+        rows = [itertools.islice(lines, begin - place, begin - place + len(texts)) for lines in files]
         place = begin + len(texts)
-        return [[Hypothesis(text, 0.0)] for text in chunk]
+        return [hypotheses(row) for row in zip(*rows, strict=True)]
 
     return translate
+
+
+def _agreement(text, *others):
+    import sacrebleu
+
+    if not others:
+        return 0.0
+    metric = sacrebleu.CHRF()
+    return round(sum(metric.sentence_score(text, [other]).score for other in others) / len(others), 4)
+
+
+def _said(line, text):
+    """Hashes of what translations of different lines have in common only if they do not translate them."""
+    found = [text] if len(WORDS_TO_COMPARE.findall(text)) >= LONG else []
+    colon = _INTRODUCTION.match(text)
+    return map(hash, [*found, colon.group()] if colon and not _COLON.search(line) else found)
 
 
 def _chooser(how):

@@ -1,4 +1,4 @@
-"""What is wrong with translations that can be seen without a reference: lost numbers, copies, loops, lengths."""
+"""What is wrong with translations that can be seen without a reference: lost numbers, copies, loops, remarks."""
 
 import re
 from collections import Counter
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from keras_transformer.data.cleaning import far_apart
-from keras_transformer.text.placeholders import kept_pieces
+from keras_transformer.text.placeholders import kept_pieces, lost
 
 # The same words four times and more, or the same letters six times. In scripts from Thai on, which have no spaces,
 # words begin and end anywhere.
@@ -16,6 +16,23 @@ _LOOP = re.compile(
 )
 _NUMBER, _LETTERS = re.compile(r"\d+"), re.compile(r"[^\W\d_]+")
 _SEPARATOR = re.compile(r"(?<=\d)[.,](?=\d)")  # "3.5 km" is "3,5 km" in German.
+# Numbers, dates and amounts, which other languages write in another way.
+_LOCAL = re.compile(r"[\d+vV€£¥-]|\$ ?\d+[.,]")
+# What a language model says beside a translation. Nearly all of it has the word "translate" of some language.
+_REMARK = re.compile(
+    r"```|\*\*|</?think|\btranslat|\b(?:über|ueber)setz|\bvertal|\btrad[uo][cçirtz]|översätt|oversett|oversæt|tłumacz"
+    r"|překl|přelož|preklad|перевод|перевед|переклад|μετάφρασ|μεταφράσ|käännö|kääntä|fordít|çeviri|翻[译譯訳]|번역|ترجم|תרגום"
+    r"|अनुवाद|terjemah|bản dịch|\bas an ai\b|language model|sprachmodell"
+    r"|\bi (?:can(?:no|['’])t|am unable to|['’]m unable to) (?:assist|comply|fulfil|help with th)",
+    re.IGNORECASE,
+)
+_QUOTES = "\"'“”„«»‘’「」"
+
+# What can be wrong with a translation that was made elsewhere.
+LOST, LOOP, REMARK, QUOTED = (
+    *("without a placeholder of the source", "with a loop", "with a remark about the translation"),
+    "in quotation marks, without any in the source",
+)
 
 
 class Checks(NamedTuple):
@@ -78,3 +95,23 @@ def checks(sources: Sequence[str], translations: Sequence[str]) -> Checks:
     lengths = [sum(map(len, side)) for side in (sources, translations)]
     named = {name: counts[name] for name in Checks._fields[1:-1]}
     return Checks(len(pairs), **named, length_ratio=lengths[1] / max(1, lengths[0]))
+
+
+def problem(source: str, translation: str) -> str | None:
+    """What makes a translation no example to learn from, or None: the first of `LOST`, `LOOP`, `REMARK` and `QUOTED`.
+
+    Example:
+        >>> problem("A dog sleeps.", "Here is the translation: Ein Hund schläft.")
+        'with a remark about the translation'
+        >>> problem("Press {key} at 3.5 V.", "Drücken Sie {key} bei 3,5 V.")
+    """
+    if not source or not translation:
+        return None
+    if any(not _LOCAL.match(part) for part in lost(source, translation)):
+        return LOST
+    if _LOOP.search(translation) and not _LOOP.search(source):
+        return LOOP
+    if _REMARK.search(translation) and not _REMARK.search(source):
+        return REMARK
+    ends = [{text[0], text[-1]} & set(_QUOTES) for text in (source, translation)]
+    return QUOTED if translation[0] in ends[1] and translation[-1] in ends[1] and not ends[0] else None

@@ -148,6 +148,44 @@ def test_distill_translates_selects_and_trains_a_student(golden, text, tmp_path,
     assert all(np.array_equal(*pair) for pair in zip(weights, run.model().get_weights(), strict=True))
 
 
+def test_a_student_of_translations_made_elsewhere_needs_no_teacher(tmp_path, capsys):
+    pairs = phrases()[:60]
+    source, reference = side_by_side(tmp_path, "text", pairs)
+    val = side_by_side(tmp_path, "val", phrases()[60:66])
+    refusal = "I'm sorry, but I can't translate this."
+    files = [tmp_path / f"made{number}.txt" for number in range(3)]
+    for number, path in enumerate(files):
+        made = [refusal if i % 10 == number else target for i, (_, target) in enumerate(pairs)]
+        path.write_text("".join(f"{line}\n" for line in made), encoding="utf-8")
+    flags = ["--source", source, "--val", *val, "--run-dir", str(tmp_path / "run"), *STUDENT]
+    argv = ["distill", *flags, "--vocabulary-size", "150", "--no-export", "--translations", *map(str, files)]
+    assert main(argv) == 0
+    assert "60 pairs of the teacher" in capsys.readouterr().out  # Of three files, one has a translation.
+    run = Run(tmp_path / "run")
+    (target,) = (tmp_path / "run-text").glob("pairs-best-*/train.target")
+    assert target.read_text(encoding="utf-8").splitlines() == [target for _, target in pairs]
+    config = run.config()
+    assert config.tokenizer.vocabulary_from is None and config.data.val[0]["source"] == val[0]
+    assert [text["name"] for text in config.data.train] == ["teacher"]
+    # One file: what is bad in it is left out. With references, these are mixed in.
+    argv = ["distill", *flags[:-1], flags[-1], "--vocabulary-size", "150", "--no-export", "--reference", reference]
+    assert main([*argv, "--overwrite", "--translations", str(files[0]), "--text-dir", str(tmp_path / "one")]) == 0
+    said = capsys.readouterr().out
+    assert "54 pairs of the teacher" in said and "6 with a remark about the translation" in said
+    assert [text["name"] for text in run.config().data.train] == ["teacher", "real"]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [[], ["--source", "a", "--translations", "b"], ["--source", "a", "--val", "a", "b"], ["--translations", "b"]],
+)
+def test_without_a_teacher_its_work_must_be_named(tmp_path, capsys, flags):
+    with pytest.raises(SystemExit, match="2"):
+        main(["distill", "--run-dir", str(tmp_path / "run"), *flags])
+    said = capsys.readouterr().err
+    assert "--source FILE --translations FILE [FILE ...] --val SOURCE TARGET. Received: no run, and not" in said
+
+
 def golden_validation(golden):
     from keras_transformer.data.corpora import load_corpus
 
@@ -166,12 +204,13 @@ def golden_validation(golden):
         (["--vocabulary-from", "nowhere"], "nowhere is not the folder of a trained run"),
         (["--source", "nowhere.txt"], "Cannot read nowhere.txt"),
         (["--source", "SOURCE", "--translations", "SHORT"], r"has 30\. Received: .*short with 2\. Is it complete"),
-        (["--translations", "SHORT", "--drop-worst", "0.1"], r"without scores\. Received: --drop-worst, too"),
+        (["--translations", "SHORT", "--drop-worst", "0.1"], r"have no scores .*Received: --drop-worst, too"),
+        (["--source", "SOURCE", "--translations", "TARGET", "SHORT"], r"Received: .*short with 2\. Is it complete"),
     ],
 )
 def test_what_cannot_be_distilled_is_said_before_anything_is_translated(golden, text, tmp_path, capsys, flags, message):
     (tmp_path / "short").write_text("eins\nzwei\n")
-    names = {"SOURCE": text[0], "SHORT": str(tmp_path / "short")}
+    names = {"SOURCE": text[0], "TARGET": text[1], "SHORT": str(tmp_path / "short")}
     flags = [names.get(flag, flag) for flag in flags]
     with pytest.raises(SystemExit, match="2"):
         main(["distill", str(golden.run_dir), "--run-dir", str(tmp_path / "run"), *flags])

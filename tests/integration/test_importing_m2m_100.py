@@ -1,7 +1,9 @@
 """M2M-100 and NLLB: models of many languages, made here with random weights, against transformers itself."""
 
 import json
+import re
 import shutil
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -12,8 +14,8 @@ from keras_transformer.__main__ import main
 from keras_transformer.data.encoding import encode_pairs
 from keras_transformer.text.special_ids import END_TOKEN_ID, shifted_right
 from keras_transformer.transfer import importing
-from keras_transformer.transfer.importing import ModelImportError
-from keras_transformer.transfer.importing.m2m_100 import M2M_100_LANGUAGES
+from keras_transformer.transfer.importing import ModelImportError, report, vocabulary
+from keras_transformer.transfer.importing.m2m_100 import M2M_100_LANGUAGES, sentencepiece_model
 from keras_transformer.translation.batched_search import pad
 from keras_transformer.translation.translator import Translator
 
@@ -183,7 +185,7 @@ def test_the_languages_are_those_of_transformers():
     assert M2M_100_LANGUAGES.split() == FAIRSEQ_LANGUAGE_CODES["m2m100"]
 
 
-def test_a_fine_tuned_model_needs_the_file_of_the_original(tmp_path):
+def test_tokenizer_json_is_enough(tmp_path):
     """transformers 5 saves no SentencePiece file for NLLB. Tokens that were added are languages if they are names."""
     from transformers import AutoTokenizer
 
@@ -194,15 +196,56 @@ def test_a_fine_tuned_model_needs_the_file_of_the_original(tmp_path):
     model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
     model.save_pretrained(saved)
     tokenizer.save_pretrained(saved)
+    assert not (saved / "sentencepiece.bpe.model").exists()
     languages = {"source_language": "eng_Latn", "target_language": "tyv_Cyrl"}
-    with pytest.raises(ModelImportError, match=r"has no sentencepiece\.bpe\.model: transformers 5 does not save it"):
-        importing.read("nllb", saved, **languages)
+    without = importing.read("nllb", saved, **languages)
+    assert without.original.languages == ("eng_Latn", "tyv_Cyrl")
     shutil.copy(folder / "sentencepiece.bpe.model", saved)
-    assert importing.read("nllb", saved, **languages).original.languages == ("eng_Latn", "tyv_Cyrl")
+    imported = importing.read("nllb", saved, **languages)
+    assert without.spaces[0].pieces == imported.spaces[0].pieces
+    texts = report.samples()
+    ids = imported.tokenizers[0].tokenize(texts)
+    assert without.tokenizers[0].tokenize(texts) == ids
+    # transformers reads special tokens in a text, and keeps spaces at its ends.
+    special, space = re.compile(r"</?s>|<pad>|<unk>|^\s"), tokenizer.convert_tokens_to_ids("\u2581")
+    for text, row in zip(texts, ids, strict=True):
+        if not special.search(text):
+            expected = tokenizer(text, add_special_tokens=False).input_ids
+            row = imported.spaces[0].rows[row].tolist()
+            assert row == (expected[:-1] if expected[-1:] == [space] else expected)
     with pytest.raises(ModelImportError, match=r"--target-language must be .* eng_Latn and 202 more\. Received: en\."):
         importing.read("nllb", saved, source_language="eng_Latn", target_language="en")
     with pytest.raises(ModelImportError, match=r"--target-language must be .*Received: \[BT\]"):
         importing.read("nllb", saved, source_language="eng_Latn", target_language="[BT]")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": {}}, r"it must have model\.vocab and model\.merges\. Received: KeyError"),
+        ({"model": 3}, r"it must have model\.vocab and model\.merges\. Received: AttributeError"),
+        ({"normalizer": {"type": "NFKC"}}, r"it must normalize as SentencePiece does\. Received: NFKC\. Add the"),
+        ({"normalizer": {"precompiled_charsmap": "a"}}, r"it must have model\.vocab .*Received: Error"),
+        ({"type": "Unigram"}, r"it must be BPE without bytes\. Received: Unigram"),
+        ({"byte_fallback": True}, "it must be BPE without bytes"),
+        ({"merges": []}, r"its merges must be of tokens, and make tokens\. Received: 0 merges"),
+        ({"merges": ["a b"]}, r"its merges must be of tokens, and make tokens\. Received: 1 merges"),
+        ({"merges": ["a x c"]}, r"its merges must be of tokens, and make tokens\. Received: 1 merges"),
+        (
+            {"merges": ["a c", "ac e", "c e"]},
+            r"all merges that make a token must be there\. Received: none of a and ce",
+        ),
+        ({"merges": ["ac e", "a c", "a ce"]}, r"the merges of a token must follow each other\. Received: ace"),
+    ],
+)
+def test_a_tokenizer_json_that_sentencepiece_cannot_be_is_refused(change, message):
+    model = {"type": "BPE", "vocab": {"a": 0, "c": 1, "e": 2, "ac": 3, "ce": 4, "ace": 5}}
+    model["merges"] = ["a c", "c e", "a ce", "ac e"]
+    content = {"model": model}
+    assert vocabulary.parse(sentencepiece_model(Path("x"), content), "x").pieces[-1].piece == b"ace"
+    content.update(change if {"model", "normalizer"} & change.keys() else {"model": model | change})
+    with pytest.raises(ModelImportError, match=message):
+        sentencepiece_model(Path("x"), content)
 
 
 def test_weights_in_several_files(original, tmp_path):

@@ -4,12 +4,15 @@ Reference: "Beyond English-Centric Multilingual Machine Translation" (Fan et al.
 (NLLB Team, 2022).
 
 The folder has config.json, weights and sentencepiece.bpe.model. M2M-100 also has vocab.json, and NLLB has
-tokenizer.json. The encoder reads the token of the source language first; a translation begins with that of the target
-language.
+tokenizer.json, which is enough: transformers 5 saves no SentencePiece file for it. The encoder reads the token of the
+source language first; a translation begins with that of the target language.
 """
 
+import base64
 from pathlib import Path
+from typing import Any
 
+from keras_transformer.text.sentencepiece_model import BPE, CONTROL, NORMAL, UNKNOWN, message_class
 from keras_transformer.transfer.importing import ModelImportError, Original, Weights
 from keras_transformer.transfer.importing.arrays import Arrays
 from keras_transformer.transfer.importing.reading import (
@@ -61,12 +64,11 @@ def read(folder: Path, source_language: str | None = None, target_language: str 
     tokens, languages = _tokens(folder)
     _check_language("--source-language", source_language, languages)
     _check_language("--target-language", target_language, languages)
-    tokenizer = folder / "sentencepiece.bpe.model"
-    if not tokenizer.is_file():
-        raise ModelImportError(
-            f"{folder} has no {tokenizer.name}: transformers 5 does not save it. Copy it from the folder of the model "
-            "that this one was fine-tuned from."
-        )
+    path, tokenizer = folder / "sentencepiece.bpe.model", folder / "tokenizer.json"
+    if path.is_file() or not tokenizer.is_file():
+        model = read_bytes(path)
+    else:
+        path, model = tokenizer, sentencepiece_model(tokenizer, read_json(tokenizer))
     weights = _weights(Arrays(folder, transformers_weights(folder)), config)
     size = weights.embeddings[0].shape[0]
     if len(tokens) > size:
@@ -83,12 +85,65 @@ def read(folder: Path, source_language: str | None = None, target_language: str 
         },
         weights=weights,
         tokens=(tokens, tokens),
-        models=((read_bytes(tokenizer), str(tokenizer)),) * 2,
+        models=((model, str(path)),) * 2,
         unknown=(index_of(tokens, "<unk>", folder),) * 2,
         languages=(source_language, target_language),
         source_tag=f">>{source_language}<<",
         **transformers_settings(folder, config, (tokens, tokens), ignored=("forced_bos_token_id",)),
     )
+
+
+def sentencepiece_model(path: Path, content: dict[str, Any]) -> bytes:
+    """The SentencePiece model, as bytes, that tokenizes as a `tokenizer.json` of type BPE that was made from one.
+
+    Where the library has a list of merges, SentencePiece has a score for each piece, and merges two pieces whenever
+    what they make is a piece. Both find the same if the merges that make one piece follow each other, and if all ways
+    to make it are among them. At the end of a text, SentencePiece drops spaces, which the library keeps as a token.
+
+    Args:
+        path: that of the file, for messages.
+        content: what is in it.
+
+    Raises:
+        ModelImportError: it is no such file.
+    """
+
+    def checked(holds, rule, received):
+        if not holds:
+            raise unfit(path, rule, received, "Add the sentencepiece.bpe.model that the tokenizer was made from.")
+
+    try:
+        model, normalizer = content["model"], content.get("normalizer") or {}
+        kind, pieces = model.get("type"), model["vocab"]
+        merges = [tuple(merge.split(" ") if isinstance(merge, str) else merge) for merge in model["merges"]]
+        known = merges and all(len(merge) == 2 and {*merge, "".join(merge)} <= pieces.keys() for merge in merges)
+        steps = normalizer.get("normalizers", [normalizer])
+        charsmaps = [base64.b64decode(step["precompiled_charsmap"]) for step in steps if "precompiled_charsmap" in step]
+        others = {step.get("type", "Precompiled") for step in steps} - {"Precompiled", "Replace"}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise unfit(path, "it must have model.vocab and model.merges", type(error).__name__) from error
+    checked(kind == "BPE" and not model.get("byte_fallback"), "it must be BPE without bytes", kind)
+    checked(known, "its merges must be of tokens, and make tokens", f"{len(merges):,} merges")
+    checked(len(charsmaps) <= 1 and not others, "it must normalize as SentencePiece does", ", ".join(sorted(others)))
+    ranks, last = {}, None
+    for rank, merge in enumerate(merges):
+        made = "".join(merge)
+        checked(made == last or made not in ranks, "the merges of a token must follow each other", made)
+        last = made
+        ranks.setdefault(made, rank)
+    ways, listed = {(piece[:i], piece[i:]) for piece in ranks for i in range(1, len(piece))}, set(merges)
+    lacks = sorted(merge for merge in ways - listed if merge[0] in pieces and merge[1] in pieces)
+    checked(not lacks, "all merges that make a token must be there", "none of " + " and ".join(*lacks[:1] or [""]))
+    made = message_class()()
+    made.trainer_spec.model_type, made.trainer_spec.byte_fallback = BPE, False
+    for number, piece in enumerate(("<unk>", "<s>", "</s>")):
+        made.pieces.add(piece=piece.encode(), score=0.0, type=UNKNOWN if not number else CONTROL)
+    # Other pieces of several characters are never merged. Those of one have no score that counts.
+    single = [piece for piece in pieces if len(piece) == 1]
+    for piece, score in {**dict.fromkeys(single, len(merges)), **ranks}.items():
+        made.pieces.add(piece=piece.encode(), score=float(-score), type=NORMAL)
+    made.normalizer_spec.precompiled_charsmap = charsmaps[0] if charsmaps else b""
+    return made.SerializeToString()
 
 
 def _check_language(flag, language, languages):

@@ -72,6 +72,18 @@ def samples() -> list[str]:
     return [*(text for pair in phrasebook()["test"][:200] for text in pair), *HOSTILE]
 
 
+def _of_pieces(imported, side, count=100, length=8):
+    """Texts in the scripts that a vocabulary is for: made of tokens that the original's tokenizer gives, by chance."""
+    import sentencepiece
+
+    model, name = imported.original.models[side]
+    produced = vocabulary.produced(vocabulary.parse(model, name))
+    pieces = [piece for piece in imported.spaces[side].pieces if piece in produced]
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    chosen = np.random.default_rng(0).integers(0, len(pieces), (count, length))
+    return [processor.decode([pieces[i] for i in row]) for row in chosen]
+
+
 def summary(imported: Imported) -> list[str]:
     """What an imported model is, and whether its tokenizers give the ids of the original: a list of lines."""
     config, (source, target) = imported.config.model, (len(space.pieces) for space in imported.spaces)
@@ -88,11 +100,13 @@ def summary(imported: Imported) -> list[str]:
         more = f" and {len(tags) - 5} more" if len(tags) > 5 else ""
         where = "into which it translates" if imported.original.source_tag else "at the beginning of a source"
         lines.append(f"language tags, {where}: {', '.join(tags[:5])}{more}")
-    texts = samples()
-    for side, different in zip(("source", "target"), different_ids(imported, texts), strict=True):
-        same = f"{len(texts) - len(different)} of {len(texts)} sample sentences as in the original"
-        others = "; not " + ", ".join(repr(text[:40]) for text in different[:3]) if different else ""
-        lines.append(f"ids of the {side}: {same}{others}")
+    for side, name in enumerate(("source", "target")):
+        same, others = [], []
+        for texts, kind in ((samples(), "sample sentences"), (_of_pieces(imported, side), "texts of its own tokens")):
+            different = different_ids(imported, texts)[side]
+            same.append(f"{len(texts) - len(different)} of {len(texts)} {kind}")
+            others += [repr(text[:40]) for text in different[:3]]
+        lines.append(f"ids as in the original, {name}: {', '.join(same)}{'; not ' * bool(others)}{', '.join(others)}")
     settings, data = imported.config.search, imported.config.data
     penalty = f"length_penalty={settings.length_penalty} ({settings.length_penalty_type})"
     limit = f", but at most {settings.max_target_length:,}" if settings.max_target_length else ""

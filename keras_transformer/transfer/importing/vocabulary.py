@@ -81,7 +81,7 @@ def id_space(tokens: Sequence[str], unknown: int, end: int, start: int | None, m
         set(range(len(tokens))) - {unknown, end, start}, key=lambda i: (not LANGUAGE_TAG.fullmatch(tokens[i]), i)
     )
     known = set(tokens)
-    missing = dict.fromkeys(piece for model in models for piece in _produced(model) if piece not in known)
+    missing = dict.fromkeys(piece for model in models for piece in produced(model) if piece not in known)
     rows = [-1, unknown, -1 if start is None else start, end, *others, *[unknown] * len(missing)]
     taken = known | missing.keys()
     pieces = [*SPECIAL, *(_unique(tokens[i], taken) for i in others), *missing]
@@ -101,15 +101,15 @@ def trimmed(space: IdSpace, model: Any, texts: Iterable[str] | None = None, tags
             write everything else. Only for unigram: BPE makes long pieces of shorter ones and needs all.
         tags: whether language tags are kept. Defaults to False.
     """
-    produced = _produced(model)
+    found = produced(model)
     if texts is not None and model.trainer_spec.model_type == UNIGRAM:
         import sentencepiece
 
         processor = sentencepiece.SentencePieceProcessor(model_proto=model.SerializeToString())
         needed = {piece for row in processor.encode(list(texts), out_type=str) for piece in row}
-        produced = [piece for piece, kind in produced.items() if kind != NORMAL or len(piece) == 1 or piece in needed]
-    produced = {*produced, *filter(LANGUAGE_TAG.fullmatch, space.pieces)} if tags else set(produced)
-    kept = [i for i, piece in enumerate(space.pieces) if i < len(SPECIAL) or piece in produced]
+        found = [piece for piece, kind in found.items() if kind != NORMAL or len(piece) == 1 or piece in needed]
+    found = {*found, *filter(LANGUAGE_TAG.fullmatch, space.pieces)} if tags else set(found)
+    kept = [i for i, piece in enumerate(space.pieces) if i < len(SPECIAL) or piece in found]
     return IdSpace([space.pieces[i] for i in kept], space.rows[kept], space.written[kept])
 
 
@@ -147,7 +147,7 @@ def pieces_of(model: Any) -> list[tuple[str, float, int]]:
     return [(piece.piece.decode("utf-8", "replace"), piece.score, piece.type) for piece in model.pieces]
 
 
-def _produced(model):
+def produced(model: Any) -> dict[str, int]:
     """The types of the pieces that encoding may give."""
     return {piece: kind for piece, _, kind in pieces_of(model) if kind in PRODUCED}
 

@@ -8,7 +8,8 @@ from keras_transformer.data.cleaning import Cleaner
 from keras_transformer.files import FileError, locked
 from keras_transformer.training.config import ConfigError
 from keras_transformer.transfer import teacher_text
-from keras_transformer.transfer.teacher_text import Hypothesis, TeacherText, given_translations
+from keras_transformer.transfer.teacher_text import REPEATED, Hypothesis, TeacherText, given_translations
+from keras_transformer.translation.checks import LOOP, LOST, QUOTED, REMARK
 
 # The teacher's text.
 
@@ -62,7 +63,7 @@ def test_a_folder_of_other_settings_or_content_is_kept(tmp_path):
 ROWS = [
     [Hypothesis("Ein Hund schläft.", -0.1), Hypothesis("Der Hund schläft.", -0.2)],
     [Hypothesis("", 0.0)],
-    [Hypothesis("Ein Haus steht da.", -0.5, teacher_text.LOOP), Hypothesis("Ein Haus steht hier.", -2.0)],
+    [Hypothesis("Ein Haus steht da.", -0.5, LOOP), Hypothesis("Ein Haus steht hier.", -2.0)],
     [Hypothesis("Ja!", -0.3)],
 ]
 LINES = [
@@ -76,7 +77,15 @@ LINES = [
 @pytest.mark.parametrize(
     ("settings", "wanted", "reasons"),
     [
-        ({}, [("A dog sleeps.", "Ein Hund schläft."), (LINES[3][0], "Ja!")], {"with an empty side", "with a loop"}),
+        (
+            {},
+            [
+                ("A dog sleeps.", "Ein Hund schläft."),
+                ("A house stands here.", "Ein Haus steht hier."),  # The most probable one has a loop.
+                (LINES[3][0], "Ja!"),
+            ],
+            {"with an empty side"},
+        ),
         (
             {"how": "chrf"},
             [
@@ -106,7 +115,7 @@ LINES = [
 def test_pairs_are_selected_and_filtered(tmp_path, settings, wanted, reasons):
     text = TeacherText(tmp_path / "text", {})
     text.write(lambda texts, begin: ROWS[begin : begin + len(texts)], [line for line, _ in LINES])
-    count, left_out = text.select(LINES, **settings)
+    count, left_out = text.select(lambda: LINES, **settings)
     sides = [Path(path).read_text(encoding="utf-8").splitlines() for path in text.paths("train")]
     assert list(zip(*sides, strict=True)) == wanted and count == len(wanted)
     assert left_out.keys() == reasons
@@ -118,3 +127,86 @@ def test_translations_made_elsewhere_are_taken_line_by_line(tmp_path):
     translate = given_translations(path)
     assert translate(["two"], 1) == [[Hypothesis("zwei", 0.0)]]
     assert translate(["three"], 2) == [[Hypothesis("drei", 0.0)]]
+
+
+def written(folder, *files):
+    """Paths of files with the given lines."""
+    paths = [folder / f"{number}.txt" for number in range(len(files))]
+    for path, lines in zip(paths, files, strict=True):
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return paths
+
+
+def test_of_several_files_the_best_is_what_the_others_agree_with_most(tmp_path):
+    files = written(tmp_path, ["Ein Hund schläft.", "x"], ["Der Hund schläft.", "y"], ["Der Hund schlief.", "z"])
+    (row, other) = given_translations(*files)(["A dog sleeps.", "x"], 0)
+    assert row[0].text == "Der Hund schläft." and row[0].score > row[1].score >= row[2].score > 0
+    assert [hypothesis.text for hypothesis in other] == ["x", "y", "z"]
+    # Two agree with each other alike: the first file counts.
+    two = given_translations(*files[:2])(["A dog sleeps."], 0)[0]
+    assert [hypothesis.text for hypothesis in two] == ["Ein Hund schläft.", "Der Hund schläft."] and two[0].score > 50
+
+
+# What language models write in place of a translation, or beside it; and a translation that has something alike.
+BAD = [
+    (REMARK, "A dog sleeps.", "Sure! Here is the German translation: Ein Hund schläft."),
+    (REMARK, "A dog sleeps.", "Übersetzung: Ein Hund schläft."),
+    (REMARK, "A dog sleeps.", "Es tut mir leid, aber als Sprachmodell kann ich das nicht."),
+    (REMARK, "A dog sleeps.", "Ein **Hund** schläft."),
+    (REMARK, "How do I open a lock?", "I can't help with that."),
+    (REMARK, "A dog sleeps.", "<think>The user wants German.</think> Ein Hund schläft."),
+    (QUOTED, "A dog sleeps.", "„Ein Hund schläft.“"),
+    (LOST, "Press {key} now.", "Drücken Sie jetzt die Taste."),
+    (LOST, "See https://a.org/b today.", "Siehe https://a.de/b heute."),
+    (LOOP, "A dog sleeps.", "Ein Hund Hund Hund Hund Hund schläft."),
+    (None, "Translate this page.", "Übersetzen Sie diese Seite."),
+    (None, "“Go!”", "„Geh!“"),
+    (None, "Ich kann nicht schwimmen und dir nicht helfen.", "I can't swim, and I cannot help you."),
+    (None, "Eine lange Tradition.", "A long tradition."),
+    (None, "He said “Go!”", "„Geh!“, sagte er"),
+    (None, "It costs $3.50 on 2002-03-31, at 20% off.", "Am 31.03.2002 kostet es 3,50 $, 20 % weniger."),
+    (None, "Press {key} now.", "Drücken Sie jetzt {key}."),
+    (None, "No, no, no, no, no!", "Nein, nein, nein, nein, nein!"),
+]
+
+
+def test_what_a_language_model_says_beside_its_translation_is_left_out(tmp_path):
+    text = TeacherText(tmp_path / "text", {})
+    lines = [source for _, source, _ in BAD]
+    text.write(given_translations(*written(tmp_path, [translation for *_, translation in BAD])), lines)
+    count, left_out = text.select(lambda: [(line, "") for line in lines])
+    assert count == sum(reason is None for reason, *_ in BAD)
+    for wanted in (REMARK, QUOTED, LOST, LOOP):
+        assert left_out[wanted].count == sum(reason == wanted for reason, *_ in BAD)
+
+
+def test_what_many_lines_have_is_no_translation_of_them(tmp_path):
+    """A refusal, and an introduction; not what the same line has again, nor what one word says."""
+    refusal = "Dabei kann ich leider nicht behilflich sein."
+    lines = [f"Line {word} is here." for word in ("one", "two", "three", "four", "five", "six", "seven")]
+    for same, wanted in (
+        ([refusal] * 5 + ["Zeile sechs.", "Zeile sieben."], 2),
+        ([refusal] * 4 + ["Zeile fünf.", "Zeile sechs.", "Zeile sieben."], 7),
+        ([f"Auf Deutsch: Zeile {i}" for i in range(5)] + ["Zeile: sechs", "Zeile: sieben"], 2),
+        (["Ja."] * 7, 7),
+    ):
+        text = TeacherText(tmp_path / f"text{wanted}{same[0]}", {})
+        text.write(given_translations(*written(tmp_path, same)), lines)
+        count, left_out = text.select(lambda: [(line, "") for line in lines])
+        assert (count, sum(found.count for found in left_out.values())) == (wanted, 7 - wanted)
+        assert not left_out or left_out.keys() == {REPEATED}
+    # A line that comes five times has one translation.
+    text = TeacherText(tmp_path / "again", {})
+    text.write(given_translations(*written(tmp_path, [refusal] * 5)), lines[:1] * 5)
+    assert text.select(lambda: [(lines[0], "")] * 5)[0] == 5
+
+
+def test_a_file_whose_translation_is_bad_leaves_the_line_to_the_others(tmp_path):
+    line = "Press {key} now, or never."
+    bad = "Hier ist die Übersetzung: Drücken Sie {key} jetzt oder nie."
+    files = written(tmp_path, [bad], [bad], ["Jetzt {key} drücken, oder nie."])
+    for how, reference in (("best", ""), ("chrf", "Drücken Sie {key} jetzt oder nie.")):
+        text = TeacherText(tmp_path / how, {})
+        text.write(given_translations(*files), [line])
+        assert text.select(lambda reference=reference: [(line, reference)], how) == (1, {})
+        assert Path(text.paths("train")[1]).read_text(encoding="utf-8") == "Jetzt {key} drücken, oder nie.\n"
