@@ -254,7 +254,8 @@ def integers(translator, sources, references, calibration):
         found[name] = translator.target_tokenizer.detokenize(ids)
         scores = corpus_scores(found[name], references)
         same = sum(map(str.__eq__, found[name], found["float32"])) / len(rows)
-        print(json.dumps({"file": name, "MB": len(content) / 1e6, "BLEU": scores.bleu, "same": same}), flush=True)
+        bleu = {"BLEU": scores.bleu, "interval": scores.bleu_interval}
+        print(json.dumps({"file": name, "MB": len(content) / 1e6, **bleu, "same": same}), flush=True)
 
 
 if __name__ == "__main__":

@@ -123,8 +123,11 @@ def _explained(error, repository, revision):
             "another disk."
         )
     version = f" --revision {revision}" if revision else ""
+    repair = "Try again: files that are complete are kept. Or"
+    if constants.HF_HUB_OFFLINE:
+        received, repair = "HF_HUB_OFFLINE=1, which forbids downloads", "Unset it. Or"
     return FileError(
         f"{repository} could not be downloaded from {endpoint}, and is not complete in {cache}. Received: {received}. "
-        f"Try again: files that are complete are kept. Or run `hf download {repository}{version} --local-dir "
+        f"{repair} run `hf download {repository}{version} --local-dir "
         f"{repository.split('/')[1]}` where there is a network, and give the path of that folder."
     )

@@ -532,9 +532,11 @@ def test_a_model_with_two_vocabularies_is_saved_as_it_is_built(tmp_path):
     assert_saved_as_built(importing.read("opus-mt", tmp_path / "whole", trim=True), tmp_path / "trimmed")
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_a_model_is_stored_as_the_original_stores_it(tmp_path, dtype):
-    transformers_folder(tmp_path / "model", dtype=dtype)
+@pytest.mark.parametrize(
+    ("dtype", "pickle"), [("float32", False), ("float16", False), ("bfloat16", False), ("bfloat16", True)]
+)
+def test_a_model_is_stored_as_the_original_stores_it(tmp_path, dtype, pickle):
+    transformers_folder(tmp_path / "model", dtype=dtype, pickle=pickle)
     run = assert_saved_as_built(importing.read("opus-mt", tmp_path / "model"), tmp_path / "run")
     stored = Counter()
 

@@ -43,6 +43,13 @@ def test_only_what_is_needed_is_downloaded_and_only_once(server):
     assert names(hub.downloaded("owner/model", *wanted)) == ["config.json", "pytorch_model.bin"]
 
 
+def test_without_downloads_the_message_names_the_variable_that_forbids_them(server, monkeypatch):
+    server.repositories["owner/model"] = {"config.json": b"{}"}
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(FileError, match=r"Received: HF_HUB_OFFLINE=1, which forbids downloads\. Unset it\. Or run `hf"):
+        hub.downloaded("owner/model", ["*"])
+
+
 def test_a_download_goes_on_where_it_was_cut(server):
     server.repositories["owner/model"] = {"model.bin": os.urandom(LARGE)}
     server.cuts["model.bin"] = 1

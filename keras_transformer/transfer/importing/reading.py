@@ -257,6 +257,8 @@ def _safetensors(file):
 
 
 def _pickled_tensors(file):
+    import ml_dtypes
+
     try:
         import torch
     except ImportError as error:
@@ -274,7 +276,9 @@ def _pickled_tensors(file):
 
     def read(tensor):
         tensor = tensor.detach()
-        return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+        if tensor.dtype != torch.bfloat16:
+            return tensor.numpy()
+        return tensor.contiguous().view(torch.int16).numpy().view(ml_dtypes.bfloat16)  # PyTorch makes none.
 
     state = loaded(file, load)
     if not isinstance(state, dict) or not all(isinstance(x, torch.Tensor) for x in state.values()):
