@@ -49,7 +49,7 @@ SCRIPTS = {
 ANY_SCRIPT = {"az", "bs", "ku", "sh", "sr", "tt", "uz"}
 
 # A character of Chinese and Japanese is a word, also beside a Latin one.
-WORDS_TO_COMPARE = regex.compile(
+_WORDS_TO_COMPARE = regex.compile(
     r"(?V1)[\p{Han}\p{Hiragana}\p{Katakana}ー]|[\p{L}\p{M}--[\p{Han}\p{Hiragana}\p{Katakana}ー]]+|\p{N}+"
 )
 _HAN, _SYLLABLES = map(regex.compile, (r"\p{Han}", r"[\p{Hiragana}\p{Katakana}\p{Hangul}ー]"))
@@ -158,8 +158,13 @@ def far_apart(source: str, target: str, ratio: float = 3.0) -> bool:
         >>> far_apart("Specifies whether the handles should be displayed.", "指定是否显示图柄。")
         False
     """
-    letters = [len(text) + 2 * len(_HAN.findall(text)) + len(_SYLLABLES.findall(text)) for text in (source, target)]
+    letters = size_of(source), size_of(target)
     return max(letters) > ratio * min(letters) + 20
+
+
+def size_of(text: str) -> int:
+    """The number of letters that a text would have in Latin script, as `far_apart` counts them."""
+    return len(text) + 2 * len(_HAN.findall(text)) + len(_SYLLABLES.findall(text))
 
 
 def near_duplicates(texts: Iterable[str], others: Iterable[str]) -> list[bool]:
@@ -195,7 +200,7 @@ def near_duplicates(texts: Iterable[str], others: Iterable[str]) -> list[bool]:
 
 
 def _pairs_of_words(text):
-    words = ["0" if word.isdecimal() else word for word in WORDS_TO_COMPARE.findall(text.casefold())]
+    words = ["0" if word.isdecimal() else word for word in _WORDS_TO_COMPARE.findall(text.casefold())]
     return frozenset(zip(["", *words], [*words, ""], strict=True))
 
 

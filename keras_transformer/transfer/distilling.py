@@ -29,13 +29,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from keras_transformer.data.cleaning import RULES, Cleaner
-from keras_transformer.data.corpora import FileLines, load_corpus
+from keras_transformer.data.corpora import FileLines, load_corpus, read_parallel
 from keras_transformer.data.storage import report
 from keras_transformer.files import sha256
 from keras_transformer.text.lines import DataError, stream_lines
 from keras_transformer.training.config import ConfigError, RunConfig
 from keras_transformer.training.run import Run
-from keras_transformer.training.sections import CLEANING
+from keras_transformer.training.sections import CLEANING, corpora
 from keras_transformer.transfer.teacher_text import RULES as SELECTION_RULES
 from keras_transformer.transfer.teacher_text import TeacherText, given_translations, teacher_function
 
@@ -80,17 +80,18 @@ class Distillation:
             raise ConfigError(f"--drop-worst must be in [0, 1). Received: {arguments.drop_worst}.")
         if not 0 <= arguments.real_weight < math.inf:
             raise ConfigError(f"--real-weight must be 0 or positive. Received: {arguments.real_weight}.")
-        if not self.teachers and not (arguments.translations and arguments.source and "val" in flags):
+        if "dataset" in self.flags:
             raise ConfigError(
-                "Name the run of a teacher, or what others have translated: --source FILE "
-                "--translations FILE [FILE ...] --val SOURCE TARGET. Received: no run, and not these three."
+                "The text of a student is that of its teacher, or --source. Received: --dataset, too. Leave it out."
             )
+        if not self.teachers:
+            self._check_given()
         files = arguments.translations or ()
-        for name in ("num_hypotheses", "teacher_beams", *(["drop_worst"] if len(files) == 1 else ())):
+        for name in ("num_hypotheses", "teacher_beams", *(["drop_worst"] if len(files) < 3 else ())):
             if files and getattr(arguments, name):
                 raise ConfigError(
-                    "--translations have no scores but the agreement of several files, and no other hypotheses. "
-                    f"Received: --{name.replace('_', '-')}, too. Leave it out."
+                    "--translations come without other hypotheses and without scores; --drop-worst needs at least "
+                    f"three files, which agree or not. Received: --{name.replace('_', '-')}, too. Leave it out."
                 )
         if arguments.reference and not arguments.source:
             raise ConfigError("--reference is the translation of --source. Received: --reference alone.")
@@ -111,6 +112,24 @@ class Distillation:
         chosen_by += [RULES, SELECTION_RULES, *self._cleaning()]
         digest = hashlib.sha256(json.dumps(chosen_by).encode()).hexdigest()[:8]
         self.text.pairs_folder = self.text.folder / f"pairs-{self.select}-{digest}"
+
+    def _check_given(self):
+        """Raises an error unless all that takes the place of a teacher's run is named and can be read."""
+        arguments, flags = self.arguments, self.flags
+        given = {"--source": arguments.source, "--translations": arguments.translations, "--val": flags.get("val")}
+        given |= {f"--{side}-language": flags.get(f"{side}_language") for side in ("source", "target")}
+        missing = [name for name, value in given.items() if not value]
+        if missing:
+            raise ConfigError(
+                "Name the run of a teacher, before all flags; or what others have translated: --source FILE "
+                "--translations FILE [FILE ...] --val SOURCE TARGET --source-language CODE --target-language CODE. "
+                f"Received: no run, and no {', '.join(missing)}."
+            )
+        for name in ("val", "test"):
+            for text in corpora(name, flags.get(name, ()), others=()):
+                if text["direction"]:
+                    raise ConfigError(f"--{name} has the direction of the student. Received: {text['direction']}, too.")
+                read_parallel(text["source"], text["target"])
 
     def _target_language(self):
         """The target language of the teacher, if it has several."""
@@ -186,10 +205,11 @@ class Distillation:
         settings = {name: flat[name] for name in TAKEN} if self.teachers else {}
         if self.language:
             settings["target_language"] = self.language
-        if self.backward:
+        if self.backward and self.teachers:
             settings["source_language"], settings["target_language"] = flat["target_language"], flat["source_language"]
-        separate = bool(self.teachers) and len(self.teachers[0].tokenizers()) > 1
-        if OWN_VOCABULARY & flags.keys() or not self.teachers or (self.backward and separate):
+        if not self.teachers:
+            pass  # What flags and defaults say.
+        elif OWN_VOCABULARY & flags.keys() or (self.backward and len(self.teachers[0].tokenizers()) > 1):
             settings |= {name: flat[name] for name in ("tokenizer", "separate_vocabularies")}
         else:
             settings["vocabulary_from"] = str(self.teachers[0])
@@ -202,16 +222,16 @@ class Distillation:
         def corpus(split, name, *weight):
             return [*self.text.paths(split), f"name={name}", *weight, *ending]
 
-        corpora = {"train": [corpus("train", "teacher")]}
+        texts = {"train": [corpus("train", "teacher")]}
         if self._real_pairs() is not None:
-            corpora["train"].append(corpus("real", "real", f"weight={self.arguments.real_weight}"))
+            texts["train"].append(corpus("real", "real", f"weight={self.arguments.real_weight}"))
         for split in ("val", "test"):
             if self.corpus and split not in flags:
-                corpora[split] = [corpus(split, split)]
-        corpora["train"] += self.more_text
+                texts[split] = [corpus(split, split)]
+        texts["train"] += self.more_text
         if self.teachers:
             settings["bleu_tokenize"] = self.config.data.sacrebleu_tokenizer()
-        return settings | corpora
+        return settings | texts
 
     def _real_pairs(self):
         """The pairs of people's translations that are mixed in, (source, target) of the teacher; None for none."""
@@ -226,7 +246,7 @@ class Distillation:
         data, texts = self.config.data, self.corpus.train if self.corpus else []
         directions = [text.direction for text in texts if text.direction and text.target_language == self.language]
         languages = directions[0].split("-") if directions else [data.source_language, data.target_language]
-        if self.backward:
+        if self.backward and self.teachers:
             languages.reverse()
         usual = [*languages, data.max_characters, data.max_character_ratio, data.identify_languages]
         return [self.flags.get(name, value) for name, value in zip(CLEANING, usual, strict=True)]

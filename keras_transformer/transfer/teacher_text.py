@@ -1,6 +1,7 @@
 """The translations of teachers in a folder, and the pairs that are chosen from them."""
 
 import array
+import functools
 import itertools
 import json
 import logging
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from keras_transformer.data.cleaning import WORDS_TO_COMPARE
+from keras_transformer.data.cleaning import size_of
 from keras_transformer.data.encoding import EMPTY
 from keras_transformer.data.storage import left_out_by
 from keras_transformer.files import FileError, locked, output_file, write_json
@@ -35,15 +36,17 @@ TAG = "<BT>"
 
 # What can be wrong with a translation.
 TRUNCATED, UNFINISHED, WORST = "from a source that was cut", "without an end", "with a low score"
-REPEATED = "with what many different sources have"
-# The smallest number of different lines that are many, and of words that only the same text has by chance.
-MANY, LONG = 5, 5
+REPEATED = "with a translation that many different lines have"
+# The smallest number of different lines that are many, and of letters that different lines rarely share. What they
+# share is no translation if the longest of them has as many times the letters of the shortest.
+MANY, LONG, APART = 5, 20, 2
 # Version of the rules of `TeacherText.select`.
 RULES = 2
 
 # Lines per chunk; a kill loses at most one chunk.
 CHUNK_SIZE = 1024
-_INTRODUCTION, _COLON = re.compile(".{1,60}?[:：](?=.)"), re.compile("[:：]")
+# Not direct speech, which some languages begin with a colon, and no time.
+_INTRODUCTION, _COLON = re.compile(r".{1,60}?[:：](?!\s*[\d\"'“„«‘‚‹「『–—-])(?=.)"), re.compile("[:：]")
 # With this many lines, XLA saves more time than compiling all shapes takes: on two cores, half a minute to a minute.
 XLA_PAYS_FROM = 16384
 
@@ -150,15 +153,15 @@ class TeacherText:
         """Chooses the pairs to train with and writes them to `train.source` and `train.target`.
 
         Hypotheses with a problem are left out: those that the search found; those of
-        `keras_transformer.translation.checks.problem`; and translations of five words or more, or introductions that
-        end with a colon, that five different lines have, such as refusals. The choice is among the others.
+        `keras_transformer.translation.checks.problem`; and long translations, or introductions that end with a colon,
+        that five lines of very different lengths have, such as refusals. The choice is among the others.
 
         Args:
             pairs: a function that returns (line of the text, reference or "") of all lines. It is called twice.
             how: `"best"`: the hypothesis with the best score; `"chrf"` or `"bleu"`: the nearest to the reference,
                 by that score of the sentence; `"all"`: all hypotheses. Defaults to `"best"`.
-            drop_worst: the share of the hypotheses to leave out, those with the lowest mean log probability. Defaults
-                to 0.
+            drop_worst: the share of the lines whose best score is the lowest; hypotheses with a lower score are left
+                out. Defaults to 0.
             cleaner: a `keras_transformer.data.cleaning.Cleaner` for further rules. Defaults to None.
             backward: whether the lines are the targets, and the hypotheses sources with `TAG`. Defaults to False.
 
@@ -168,7 +171,7 @@ class TeacherText:
         choose, lowest, left_out = _chooser(how), -np.inf, {}
         repeated = self._repeated(line for line, _ in pairs())
         if drop_worst:
-            lowest = np.quantile([hypothesis.score for row in self for hypothesis in row], drop_worst)
+            lowest = np.quantile([max(hypothesis.score for hypothesis in row) for row in self if row], drop_worst)
 
         def judged(number, line, hypothesis):
             """Why a hypothesis is left out, or None; and the number of the line and the pair."""
@@ -181,9 +184,13 @@ class TeacherText:
         def selected():
             nonlocal left_out
             for number, ((line, reference), row) in enumerate(zip(pairs(), self, strict=True), 1):
-                found = {hypothesis: judged(number, line, hypothesis) for hypothesis in row}
-                good = [hypothesis for hypothesis in row if not found[hypothesis][0]]
-                chosen = [found[one] for one in choose(good if good and how != "all" else row, reference)]
+                found = map(functools.partial(judged, number, line), row)
+                if how == "best":
+                    chosen = _first_good(found)
+                else:
+                    by_hypothesis = dict(zip(row, found, strict=True))
+                    good = [hypothesis for hypothesis in row if not by_hypothesis[hypothesis][0]]
+                    chosen = [by_hypothesis[one] for one in choose(good if good and how != "all" else row, reference)]
                 left_out = left_out_by(chosen, left_out)
                 kept = [pair for reason, (_, pair) in chosen if not reason]
                 # Different tokens may be the same text.
@@ -192,15 +199,25 @@ class TeacherText:
         return self.copy("train", selected()), left_out
 
     def _repeated(self, lines):
-        """The hashes of what `_said` finds in the translations of `MANY` different lines."""
-        found = array.array("q")
+        """The hashes of what `_said` finds in the translations of `MANY` lines of very different lengths."""
+        found, columns = array.array("q"), ("said", "letters", "size")
+        is_given = "translations" in self.settings  # Of a run's hypotheses, only the best one counts.
         for line, row in zip(lines, self, strict=True):
             letters = hash("".join(filter(str.isalpha, line.casefold())))
-            for said in {said for hypothesis in row for said in _said(line, hypothesis.text)}:
-                found.extend((said, letters))
-        different = np.unique(np.array(found, "int64").reshape(-1, 2), axis=0)
-        said, count = np.unique(different[:, 0], return_counts=True)
-        return set(said[count >= MANY].tolist())
+            for said in {
+                said for hypothesis in row[: None if is_given else 1] for said in _said(line, hypothesis.text)
+            }:
+                found.extend((said, letters, size_of(line)))
+        rows = np.frombuffer(found, "int64").reshape(-1, len(columns))
+        said, count = np.unique(rows[:, 0], return_counts=True)
+        sources = {}
+        for key, letters, size in rows[np.isin(rows[:, 0], said[count >= MANY])].tolist():
+            sources.setdefault(key, {})[letters] = size
+        return {
+            said
+            for said, sizes in sources.items()
+            if len(sizes) >= MANY and max(sizes.values()) > APART * min(sizes.values())
+        }
 
     def paths(self, split: str) -> list[str]:
         """The paths of the sources and of the targets of `"train"`, `"real"`, `"val"` or `"test"`, strings."""
@@ -253,13 +270,14 @@ def given_translations(*paths: Path | str) -> Translate:
 
     The translations of several files are sorted by their agreement, which is their score: the mean chrF that a
     translation has if each of the others is the reference ("Minimum Bayes-Risk Decoding for Statistical Machine
-    Translation", Kumar and Byrne, 2004). With fewer than three, they are in the order of the files.
+    Translation", Kumar and Byrne, 2004). Two agree with each other alike: their scores are 0, and the first one is the
+    best.
     """
     files, place = [stream_lines(path) for path in paths], 0
 
     def hypotheses(row):
         scored = [Hypothesis(text, _agreement(text, *row[:i], *row[i + 1 :])) for i, text in enumerate(row)]
-        return sorted(scored, key=lambda hypothesis: -hypothesis.score) if len(row) > 2 else scored
+        return sorted(scored, key=lambda hypothesis: -hypothesis.score)
 
     def translate(texts, begin):
         nonlocal place
@@ -273,7 +291,7 @@ def given_translations(*paths: Path | str) -> Translate:
 def _agreement(text, *others):
     import sacrebleu
 
-    if not others:
+    if len(others) < 2:  # Two texts agree with each other alike.
         return 0.0
     metric = sacrebleu.CHRF()
     return round(sum(metric.sentence_score(text, [other]).score for other in others) / len(others), 4)
@@ -281,18 +299,26 @@ def _agreement(text, *others):
 
 def _said(line, text):
     """Hashes of what translations of different lines have in common only if they do not translate them."""
-    found = [text] if len(WORDS_TO_COMPARE.findall(text)) >= LONG else []
+    found = [text] if size_of(text) >= LONG else []
     colon = _INTRODUCTION.match(text)
     return map(hash, [*found, colon.group()] if colon and not _COLON.search(line) else found)
 
 
+def _first_good(judged):
+    """A list of the first one without a reason; of the first one if all have a reason. The others are not judged."""
+    first = []
+    for one in judged:
+        if not one[0]:
+            return [one]
+        first = first or [one]
+    return first
+
+
 def _chooser(how):
-    """A function of hypotheses and their reference that returns those to keep."""
+    """A function of hypotheses and their reference that returns those to keep; the best one needs none."""
     one_of("select", how, SELECTIONS)
-    if how == "all":
+    if how in ("all", "best"):
         return lambda row, reference: row
-    if how == "best":
-        return lambda row, reference: row[:1]
     import sacrebleu
 
     metric = sacrebleu.CHRF() if how == "chrf" else sacrebleu.BLEU(effective_order=True)

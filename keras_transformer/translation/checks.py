@@ -16,17 +16,27 @@ _LOOP = re.compile(
 )
 _NUMBER, _LETTERS = re.compile(r"\d+"), re.compile(r"[^\W\d_]+")
 _SEPARATOR = re.compile(r"(?<=\d)[.,](?=\d)")  # "3.5 km" is "3,5 km" in German.
-# Numbers, dates and amounts, which other languages write in another way.
-_LOCAL = re.compile(r"[\d+vV€£¥-]|\$ ?\d+[.,]")
-# What a language model says beside a translation. Nearly all of it has the word "translate" of some language.
+# Numbers and dates, which other languages write in another way; the words of a message; amounts and percentages.
+_LOCAL = re.compile(r"[\d+€£¥-]|[vV]\d|\{[^{},]*,\s*(?:plural|select|selectordinal|choice)\b")
+_AMOUNT = re.compile(r"[$%] ?\d[\d.,]*")
+# "Translate" in several languages; at the beginning, before a colon, it introduces a translation.
+_TRANSLATE = (
+    r"(?:\btranslat|\b(?:über|ueber)setz|\bvertal|\btrad[uo][cçirtz]|översätt|oversett|oversæt|\b(?:prze)?tłumacz|překl"
+    r"|přelož|preklad|перев[её]?[до]|переклад|μετάφρ|μεταφρ|käänn|fordít|çevir|翻[译譯訳]|번역|ترجم|תרגום|अनुवाद|terjemah"
+    "|bản dịch)"
+)
+_INTRODUCTION = re.compile(f".{{0,60}}?{_TRANSLATE}[^:：]{{0,40}}[:：]", re.IGNORECASE)
+# What else a language model says beside a translation.
 _REMARK = re.compile(
-    r"```|\*\*|</?think|\btranslat|\b(?:über|ueber)setz|\bvertal|\btrad[uo][cçirtz]|översätt|oversett|oversæt|tłumacz"
-    r"|překl|přelož|preklad|перевод|перевед|переклад|μετάφρασ|μεταφράσ|käännö|kääntä|fordít|çeviri|翻[译譯訳]|번역|ترجم|תרגום"
-    r"|अनुवाद|terjemah|bản dịch|\bas an ai\b|language model|sprachmodell"
+    r"```|\*\*|</?think|\bas an ai\b|\blanguage model|\bsprachmodell|\b(?:a|the) translation\b"
+    r"|\btranslate (?:this|that|the)\b"
     r"|\bi (?:can(?:no|['’])t|am unable to|['’]m unable to) (?:assist|comply|fulfil|help with th)",
     re.IGNORECASE,
 )
-_QUOTES = "\"'“”„«»‘’「」"
+_OF_SOURCE = re.compile(f"{_REMARK.pattern}|{_TRANSLATE}", re.IGNORECASE)
+_COLON = re.compile("[:：]")
+_QUOTES = "\"'“”„«»‘’‚‹›「」『』《》〈〉"
+_DASHES = "-–—"  # What speech begins with in some languages.
 
 # What can be wrong with a translation that was made elsewhere.
 LOST, LOOP, REMARK, QUOTED = (
@@ -107,11 +117,19 @@ def problem(source: str, translation: str) -> str | None:
     """
     if not source or not translation:
         return None
-    if any(not _LOCAL.match(part) for part in lost(source, translation)):
+    if any(_must_stay(part, translation) for part in lost(source, translation)):
         return LOST
     if _LOOP.search(translation) and not _LOOP.search(source):
         return LOOP
-    if _REMARK.search(translation) and not _REMARK.search(source):
+    is_introduced = _INTRODUCTION.match(translation) and not _COLON.search(source)
+    if is_introduced or (_REMARK.search(translation) and not _OF_SOURCE.search(source)):
         return REMARK
-    ends = [{text[0], text[-1]} & set(_QUOTES) for text in (source, translation)]
-    return QUOTED if translation[0] in ends[1] and translation[-1] in ends[1] and not ends[0] else None
+    ends = {translation[0], translation[-1]} <= set(_QUOTES)
+    return QUOTED if ends and not {source[0], source[-1]} & set(_QUOTES + _DASHES) else None
+
+
+def _must_stay(part, translation):
+    """Whether a part that a translation lacks may not be written in another way."""
+    if _AMOUNT.fullmatch(part):
+        return re.sub(r"\D", "", part) not in re.sub(r"(?<=\d)[.,\s](?=\d)", "", translation)
+    return not _LOCAL.match(part)

@@ -157,7 +157,8 @@ def test_a_student_of_translations_made_elsewhere_needs_no_teacher(tmp_path, cap
     for number, path in enumerate(files):
         made = [refusal if i % 10 == number else target for i, (_, target) in enumerate(pairs)]
         path.write_text("".join(f"{line}\n" for line in made), encoding="utf-8")
-    flags = ["--source", source, "--val", *val, "--run-dir", str(tmp_path / "run"), *STUDENT]
+    flags = ["--source", source, "--val", *val, "--source-language", "en", "--target-language", "de"]
+    flags += ["--run-dir", str(tmp_path / "run"), *STUDENT]
     argv = ["distill", *flags, "--vocabulary-size", "150", "--no-export", "--translations", *map(str, files)]
     assert main(argv) == 0
     assert "60 pairs of the teacher" in capsys.readouterr().out  # Of three files, one has a translation.
@@ -168,7 +169,7 @@ def test_a_student_of_translations_made_elsewhere_needs_no_teacher(tmp_path, cap
     assert config.tokenizer.vocabulary_from is None and config.data.val[0]["source"] == val[0]
     assert [text["name"] for text in config.data.train] == ["teacher"]
     # One file: what is bad in it is left out. With references, these are mixed in.
-    argv = ["distill", *flags[:-1], flags[-1], "--vocabulary-size", "150", "--no-export", "--reference", reference]
+    argv = ["distill", *flags, "--vocabulary-size", "150", "--no-export", "--reference", reference]
     assert main([*argv, "--overwrite", "--translations", str(files[0]), "--text-dir", str(tmp_path / "one")]) == 0
     said = capsys.readouterr().out
     assert "54 pairs of the teacher" in said and "6 with a remark about the translation" in said
@@ -176,14 +177,27 @@ def test_a_student_of_translations_made_elsewhere_needs_no_teacher(tmp_path, cap
 
 
 @pytest.mark.parametrize(
-    "flags",
-    [[], ["--source", "a", "--translations", "b"], ["--source", "a", "--val", "a", "b"], ["--translations", "b"]],
+    ("flags", "message"),
+    [
+        ([], r"no run, and no --source, --translations, --val, --source-language, --target-language\."),
+        (["--source", "a", "--translations", "b", "run"], r"a teacher, before all flags; .* no --val, --source-lang"),
+        (
+            ["--source", "a", "--translations", "b", "--val", "c", "d", "--source-language", "en"],
+            "no --target-language",
+        ),
+        (["LANGUAGES", "--val", "no.en", "no.de"], r"Cannot read .*no\.en"),
+        (
+            ["LANGUAGES", "--val", "c", "d", "direction=en-de"],
+            r"--val has the direction of the student\. Received: en-de",
+        ),
+    ],
 )
-def test_without_a_teacher_its_work_must_be_named(tmp_path, capsys, flags):
+def test_without_a_teacher_its_work_must_be_named(tmp_path, capsys, flags, message):
+    languages = ["--source", "a", "--translations", "b", "--source-language", "en", "--target-language", "de"]
+    flags = languages + flags[1:] if flags[:1] == ["LANGUAGES"] else flags
     with pytest.raises(SystemExit, match="2"):
         main(["distill", "--run-dir", str(tmp_path / "run"), *flags])
-    said = capsys.readouterr().err
-    assert "--source FILE --translations FILE [FILE ...] --val SOURCE TARGET. Received: no run, and not" in said
+    assert re.search(message, capsys.readouterr().err)
 
 
 def golden_validation(golden):
@@ -204,7 +218,8 @@ def golden_validation(golden):
         (["--vocabulary-from", "nowhere"], "nowhere is not the folder of a trained run"),
         (["--source", "nowhere.txt"], "Cannot read nowhere.txt"),
         (["--source", "SOURCE", "--translations", "SHORT"], r"has 30\. Received: .*short with 2\. Is it complete"),
-        (["--translations", "SHORT", "--drop-worst", "0.1"], r"have no scores .*Received: --drop-worst, too"),
+        (["--translations", "SHORT", "--drop-worst", "0.1"], r"without scores; .*Received: --drop-worst, too"),
+        (["--dataset", "phrasebook"], r"is that of its teacher, or --source\. Received: --dataset, too\."),
         (["--source", "SOURCE", "--translations", "TARGET", "SHORT"], r"Received: .*short with 2\. Is it complete"),
     ],
 )

@@ -20,6 +20,7 @@ from keras_transformer.transfer.importing.reading import (
     SIDES,
     by_id,
     check_tokenizer,
+    damaged,
     index_of,
     max_wavelength,
     read_bytes,
@@ -107,24 +108,32 @@ def sentencepiece_model(path: Path, content: dict[str, Any]) -> bytes:
     Raises:
         ModelImportError: it is no such file.
     """
+    import sentencepiece
 
     def checked(holds, rule, received):
         if not holds:
             raise unfit(path, rule, received, "Add the sentencepiece.bpe.model that the tokenizer was made from.")
 
     try:
-        model, normalizer = content["model"], content.get("normalizer") or {}
-        kind, pieces = model.get("type"), model["vocab"]
+        model, steps, splits = content["model"], *(_steps(content, name) for name in ("normalizer", "pre_tokenizer"))
+        pieces = model["vocab"]
         merges = [tuple(merge.split(" ") if isinstance(merge, str) else merge) for merge in model["merges"]]
         known = merges and all(len(merge) == 2 and {*merge, "".join(merge)} <= pieces.keys() for merge in merges)
-        steps = normalizer.get("normalizers", [normalizer])
-        charsmaps = [base64.b64decode(step["precompiled_charsmap"]) for step in steps if "precompiled_charsmap" in step]
-        others = {step.get("type", "Precompiled") for step in steps} - {"Precompiled", "Replace"}
+        charsmaps = [base64.b64decode(step["precompiled_charsmap"]) for step in steps if step["type"] == "Precompiled"]
+        spaces = [step for step in steps if step["type"] == "Strip" or _joins_spaces(step)]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise unfit(path, "it must have model.vocab and model.merges", type(error).__name__) from error
-    checked(kind == "BPE" and not model.get("byte_fallback"), "it must be BPE without bytes", kind)
+    wanted = {"type": "BPE", "unk_token": "<unk>", "fuse_unk": True, "byte_fallback": False, "ignore_merges": False}
+    for name, value in wanted.items():
+        found = model.get(name, False)
+        checked(found == value, f"model.{name} must be {value!r}", found)
     checked(known, "its merges must be of tokens, and make tokens", f"{len(merges):,} merges")
-    checked(len(charsmaps) <= 1 and not others, "it must normalize as SentencePiece does", ", ".join(sorted(others)))
+    for name, all_steps, usual in (
+        ("normalizer", steps, len(charsmaps) + len(spaces)),
+        ("pre_tokenizer", splits, sum(split["type"] in ("Metaspace", "WhitespaceSplit") for split in splits)),
+    ):
+        kinds = ", ".join(str(step["type"]) for step in all_steps) or "none"
+        checked(len(all_steps) == usual and len(charsmaps) <= 1, f"the {name} must be that of SentencePiece", kinds)
     ranks, last = {}, None
     for rank, merge in enumerate(merges):
         made = "".join(merge)
@@ -137,13 +146,28 @@ def sentencepiece_model(path: Path, content: dict[str, Any]) -> bytes:
     made = message_class()()
     made.trainer_spec.model_type, made.trainer_spec.byte_fallback = BPE, False
     for number, piece in enumerate(("<unk>", "<s>", "</s>")):
-        made.pieces.add(piece=piece.encode(), score=0.0, type=UNKNOWN if not number else CONTROL)
+        made.pieces.add(piece=piece.encode(), score=0.0, type=CONTROL if number else UNKNOWN)
     # Other pieces of several characters are never merged. Those of one have no score that counts.
     single = [piece for piece in pieces if len(piece) == 1]
     for piece, score in {**dict.fromkeys(single, len(merges)), **ranks}.items():
         made.pieces.add(piece=piece.encode(), score=float(-score), type=NORMAL)
     made.normalizer_spec.precompiled_charsmap = charsmaps[0] if charsmaps else b""
+    made.normalizer_spec.remove_extra_whitespaces = bool(steps)
+    try:
+        sentencepiece.SentencePieceProcessor(model_proto=made.SerializeToString())
+    except RuntimeError as error:
+        raise damaged(path, error) from error
     return made.SerializeToString()
+
+
+def _steps(content, name):
+    """The steps of a part of a `tokenizer.json`, a list of dicts with a "type"."""
+    part = content.get(name) or {"type": "Sequence"}
+    return part.get(name.replace("_", "") + "s", []) if part["type"] == "Sequence" else [part]
+
+
+def _joins_spaces(step):
+    return step["type"] == "Replace" and step["pattern"] == {"Regex": " {2,}"} and step["content"] in (" ", "\u2581")
 
 
 def _check_language(flag, language, languages):

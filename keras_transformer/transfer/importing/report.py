@@ -14,23 +14,35 @@ def different_ids(imported: Imported, texts: Sequence[str]) -> list[list[str]]:
     """The texts of which the tokenizers do not give the ids of the original.
 
     The original splits off a language tag, encodes the rest with SentencePiece, and looks the pieces up in its list; a
-    piece that it does not find is the unknown token. Returns a list of texts for each of source and target.
+    piece that it does not find is the unknown token. If all that it has is a tokenizer.json, that is asked. Returns a
+    list of texts for each of source and target.
     """
+    different = []
+    for side, (model, name) in enumerate(imported.original.models):
+        rows = imported.tokenizers[side].tokenize(texts)
+        ids = _ids_of_library(name, texts) if name.endswith(".json") else _ids_of_model(imported, side, model, texts)
+        pairs = zip(texts, rows, ids, strict=True)
+        different.append(
+            [text for text, row, expected in pairs if imported.spaces[side].rows[row].tolist() != expected]
+        )
+    return different
+
+
+def _ids_of_library(name, texts):
+    import tokenizers
+
+    return [one.ids for one in tokenizers.Tokenizer.from_file(name).encode_batch(list(texts), add_special_tokens=False)]
+
+
+def _ids_of_model(imported, side, model, texts):
     import sentencepiece
 
-    original, different = imported.original, []
-    for side, (model, _) in enumerate(original.models):
-        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        has_tags = side == 0 and not original.source_tag
-        ids = {token: i for i, token in enumerate(original.tokens[side])}
-        different.append([])
-        for text, row in zip(texts, imported.tokenizers[side].tokenize(texts), strict=True):
-            tag, rest = _split_tag(text) if has_tags else ([], text)
-            pieces = tag + processor.encode(rest, out_type=str)
-            expected = [ids.get(piece, original.unknown[side]) for piece in pieces]
-            if expected != imported.spaces[side].rows[row].tolist():
-                different[side].append(text)
-    return different
+    original, processor = imported.original, sentencepiece.SentencePieceProcessor(model_proto=model)
+    has_tags = side == 0 and not original.source_tag
+    ids = {token: i for i, token in enumerate(original.tokens[side])}
+    for text in texts:
+        tag, rest = _split_tag(text) if has_tags else ([], text)
+        yield [ids.get(piece, original.unknown[side]) for piece in tag + processor.encode(rest, out_type=str)]
 
 
 def _split_tag(text):

@@ -144,27 +144,40 @@ def test_of_several_files_the_best_is_what_the_others_agree_with_most(tmp_path):
     assert [hypothesis.text for hypothesis in other] == ["x", "y", "z"]
     # Two agree with each other alike: the first file counts.
     two = given_translations(*files[:2])(["A dog sleeps."], 0)[0]
-    assert [hypothesis.text for hypothesis in two] == ["Ein Hund schläft.", "Der Hund schläft."] and two[0].score > 50
+    assert [hypothesis.text for hypothesis in two] == ["Ein Hund schläft.", "Der Hund schläft."] and two[0].score == 0
 
 
 # What language models write in place of a translation, or beside it; and a translation that has something alike.
 BAD = [
     (REMARK, "A dog sleeps.", "Sure! Here is the German translation: Ein Hund schläft."),
     (REMARK, "A dog sleeps.", "Übersetzung: Ein Hund schläft."),
+    (REMARK, "A dog sleeps.", "Вот перевод на русский язык: собака спит."),
+    (REMARK, "A dog sleeps.", "翻译：一只狗在睡觉。"),
     (REMARK, "A dog sleeps.", "Es tut mir leid, aber als Sprachmodell kann ich das nicht."),
+    (REMARK, "A dog sleeps.", "I'm sorry, I can't translate this."),
     (REMARK, "A dog sleeps.", "Ein **Hund** schläft."),
     (REMARK, "How do I open a lock?", "I can't help with that."),
     (REMARK, "A dog sleeps.", "<think>The user wants German.</think> Ein Hund schläft."),
     (QUOTED, "A dog sleeps.", "„Ein Hund schläft.“"),
     (LOST, "Press {key} now.", "Drücken Sie jetzt die Taste."),
     (LOST, "See https://a.org/b today.", "Siehe https://a.de/b heute."),
+    (LOST, "Write to victor@example.org.", "Schreiben Sie an Viktor."),
+    (LOST, "It costs $5 million.", "Es kostet Millionen."),
     (LOOP, "A dog sleeps.", "Ein Hund Hund Hund Hund Hund schläft."),
     (None, "Translate this page.", "Übersetzen Sie diese Seite."),
     (None, "“Go!”", "„Geh!“"),
     (None, "Ich kann nicht schwimmen und dir nicht helfen.", "I can't swim, and I cannot help you."),
-    (None, "Eine lange Tradition.", "A long tradition."),
+    (None, "Eine lange Tradition führt zu höheren Kosten.", "A long tradition translates into higher costs."),
+    (None, "He explained it to her: briefly.", "Wytłumaczył jej to: krótko."),
+    (None, "Turn the key.", "Anahtarı çevirin."),
+    (None, "Die Übersetzung ist gut.", "The translation is good."),
+    (None, "Bank transfer", "Банковский перевод"),
     (None, "He said “Go!”", "„Geh!“, sagte er"),
+    (None, "— Иди сюда!", "“Come here!”"),
     (None, "It costs $3.50 on 2002-03-31, at 20% off.", "Am 31.03.2002 kostet es 3,50 $, 20 % weniger."),
+    (None, "It costs $5 million, or $1,000.", "Es kostet 5 Millionen oder 1.000 Dollar."),
+    (None, "Satışlar %20 arttı.", "Sales rose 20%."),
+    (None, "{n, plural, one {# coat} other {# coats}}", "{n, plural, one {# Mantel} other {# Mäntel}}"),
     (None, "Press {key} now.", "Drücken Sie jetzt {key}."),
     (None, "No, no, no, no, no!", "Nein, nein, nein, nein, nein!"),
 ]
@@ -180,25 +193,47 @@ def test_what_a_language_model_says_beside_its_translation_is_left_out(tmp_path)
         assert left_out[wanted].count == sum(reason == wanted for reason, *_ in BAD)
 
 
-def test_what_many_lines_have_is_no_translation_of_them(tmp_path):
-    """A refusal, and an introduction; not what the same line has again, nor what one word says."""
-    refusal = "Dabei kann ich leider nicht behilflich sein."
-    lines = [f"Line {word} is here." for word in ("one", "two", "three", "four", "five", "six", "seven")]
-    for same, wanted in (
-        ([refusal] * 5 + ["Zeile sechs.", "Zeile sieben."], 2),
-        ([refusal] * 4 + ["Zeile fünf.", "Zeile sechs.", "Zeile sieben."], 7),
-        ([f"Auf Deutsch: Zeile {i}" for i in range(5)] + ["Zeile: sechs", "Zeile: sieben"], 2),
+REFUSAL = "Dabei kann ich leider nicht behilflich sein."
+NUMBERS = ("one", "two", "three", "four", "five", "six", "seven")
+
+
+@pytest.mark.parametrize(
+    ("translations", "left"),
+    [
+        ([REFUSAL] * 5 + ["Zeile sechs.", "Zeile sieben."], 2),
+        ([REFUSAL] * 4 + ["Zeile fünf.", "Zeile sechs.", "Zeile sieben."], 7),
+        ([f"Auf Deutsch, Zeile: Zeile {i}" for i in NUMBERS[:5]] + ["Zeile: sechs", "Zeile: sieben"], 2),
+        ([f"Er sagte: „{i}“" for i in NUMBERS], 7),
+        ([f"8:{i}0 Uhr" for i in range(7)], 7),
         (["Ja."] * 7, 7),
-    ):
-        text = TeacherText(tmp_path / f"text{wanted}{same[0]}", {})
-        text.write(given_translations(*written(tmp_path, same)), lines)
-        count, left_out = text.select(lambda: [(line, "") for line in lines])
-        assert (count, sum(found.count for found in left_out.values())) == (wanted, 7 - wanted)
-        assert not left_out or left_out.keys() == {REPEATED}
-    # A line that comes five times has one translation.
-    text = TeacherText(tmp_path / "again", {})
-    text.write(given_translations(*written(tmp_path, [refusal] * 5)), lines[:1] * 5)
-    assert text.select(lambda: [(lines[0], "")] * 5)[0] == 5
+    ],
+)
+def test_what_many_lines_have_is_no_translation_of_them(tmp_path, translations, left):
+    """A refusal, and an introduction; not direct speech, times, and what is short."""
+    lines = [f"Line {number} is here{', and more' * i}." for i, number in enumerate(NUMBERS)]
+    text = TeacherText(tmp_path / "text", {"translations": "x"})
+    text.write(given_translations(*written(tmp_path, translations)), lines)
+    count, left_out = text.select(lambda: [(line, "") for line in lines])
+    assert (count, sum(found.count for found in left_out.values())) == (left, 7 - left)
+    assert left_out.keys() == ({REPEATED} if left < 7 else set())
+
+
+def test_lines_that_are_alike_share_a_translation(tmp_path):
+    alike = [
+        f"Two dogs {how} grass." for how in ("play on", "play in the", "are playing in", "playing on the", "play in")
+    ]
+    for name, lines in (("again", ["Line one is here."] * 5), ("alike", alike)):
+        text = TeacherText(tmp_path / name, {"translations": "x"})
+        text.write(given_translations(*written(tmp_path, ["Zwei Hunde spielen im Gras."] * 5)), lines)
+        assert text.select(lambda lines=lines: [(line, "") for line in lines]) == (5, {})
+
+
+def test_only_the_best_hypothesis_of_a_run_is_counted(tmp_path):
+    lines = [f"Line {number} is here{', and more' * i}." for i, number in enumerate(NUMBERS)]
+    rows = [[Hypothesis(f"Zeile {number}.", -0.1), Hypothesis(REFUSAL, -2.0)] for number in NUMBERS]
+    text = TeacherText(tmp_path / "text", {"teachers": "x"})
+    text.write(lambda texts, begin: rows, lines)
+    assert text.select(lambda: [(line, "") for line in lines], "all")[0] == 14
 
 
 def test_a_file_whose_translation_is_bad_leaves_the_line_to_the_others(tmp_path):
