@@ -380,8 +380,7 @@ def _line(row):
 
 
 # What does not change the weights that a training gives, beside its seed.
-_OF_NO_WEIGHT = {"seed", "data_dir", "cache_dir", "workers", "strategy", "jit_compile"}
-_OF_NO_WEIGHT |= {"max_minutes", "checkpoint_steps"}
+_OF_NO_WEIGHT = {"seed", "cache_dir", "workers", "jit_compile", "checkpoint_steps"}
 
 
 def of_seeds(rows_of_runs: dict[str, list[dict[str, Any]]]) -> list[str]:
@@ -416,21 +415,24 @@ def as_markdown(rows: list[dict[str, Any]], command: Sequence[str | Path], seeds
             for text in row["texts"].values()
         ]
         times = [f"{row[name]:.2f}" for name in ("ms", "p95", "p99")]
-        rates = [row["per_second"].get(str(count)) for count in CLIENTS]
+        # A browser's time is that of the search alone.
+        rates = [None if "browser" in row["form"] else row["per_second"].get(str(count)) for count in CLIENTS]
         rates = [f"{rate:.1f}" if rate else "-" for rate in rates]
         table.append([row["run"], row["form"], *scores, *times, *rates, f"{row['bytes'] / 1e6:.2f}"])
-    scores = next(iter(rows[0]["texts"].values()))
     lines = ["# Quality, time and size", "", *(f"| {' | '.join(cells)} |" for cells in table), ""]
     lines += [*(f"- {line}" for line in seeds), *[""] * bool(seeds)]
-    lines += [f"BLEU: {scores['bleu_signature']}  ", f"chrF: {scores['chrf_signature']}", ""]
+    signatures = {}
+    for name, scores in rows[0]["texts"].items():
+        for metric in ("bleu", "chrf"):
+            signatures.setdefault(scores[f"{metric}_signature"], []).append(name)
+    lines += [*(f"- {', '.join(names)}: {signature}" for signature, names in signatures.items()), ""]
     lines += [
-        f"`ms`, `p95`, `p99`: the median time for one of {TIMED} sentences of the first text, tokenization included, "
-        "and the times that 95 % and 99 % of them do not exceed; `clients`: sentences a second for clients that ask at "
-        "the same time. On "
-        f"{os.cpu_count()} cores ({_processor()}); within a form, the runs take turns. In Python, XLA has compiled "
-        "the search before; the SavedModel runs without XLA; TFLite and the browser use one thread, and the "
-        "browser's time is that of the search alone. `MB`: model and tokenizers. Each form has the search settings "
-        "of its run.",
+        f"`ms`, `p95`, `p99`: the median time for one of the first {TIMED} sentences of the first text, tokenization "
+        "included, and the times that 95 % and 99 % of them do not exceed; `clients`: sentences a second for clients "
+        f"that ask at the same time. On {os.cpu_count()} cores ({_processor()}); within a form, the runs take turns, "
+        "except for several clients. In Python, XLA has compiled the search before; the SavedModel runs without XLA; "
+        "TFLite and the browser use one thread, and the browser's time is that of the search alone. `MB`: model and "
+        "tokenizers. Each form has the search settings of its run.",
         "",
     ]
     return "\n".join([*lines, f"    python -m keras_transformer report {shlex.join(map(str, command))}", ""])

@@ -266,7 +266,7 @@ def cached_folder(path: str | Path, write: Callable[[Path], None]) -> Path:
             # Programs that `write` starts inherit the lock: they may still write after this process is killed.
             os.set_inheritable(lock, True)
             if fcntl:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+                _lock(lock, fcntl.LOCK_EX)
         except OSError as error:
             raise FileError(f"Cannot write to {path}: {error.strerror}.") from error
         if not _is_complete(path):
@@ -291,6 +291,15 @@ def _working_folder(folder):
             raise
 
 
+def _lock(descriptor, operation):
+    """Locks a folder, where its file system can."""
+    try:
+        fcntl.flock(descriptor, operation)
+    except OSError as error:
+        if error.errno not in (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP):
+            raise
+
+
 @contextlib.contextmanager
 def locked(folder: str | Path) -> Iterator[None]:
     """A context in which no other process can lock the folder.
@@ -307,12 +316,9 @@ def locked(folder: str | Path) -> Iterator[None]:
     lock = os.open(folder, os.O_RDONLY)
     try:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise BusyError(f"{folder} is being written by another process. Wait until it has finished.") from error
-        except OSError as error:
-            if error.errno not in (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP):
-                raise
         yield
     finally:
         os.close(lock)

@@ -145,6 +145,7 @@ def print_loss_by_quantization(name: str, same: float, folder: Path, translator,
         print(f"BLEU was not compared, because the test set of the run cannot be read: {error}", file=sys.stderr)
         return
     pairs = test.pairs[:BLEU_SENTENCES]
-    bleu, python_bleu = tflite_bleu(folder, translator, pairs, data.sacrebleu_tokenizer())
+    tokenize = data.sacrebleu_tokenizer(test.target_language or translator.codec.target_language)
+    bleu, python_bleu = tflite_bleu(folder, translator, pairs, tokenize)
     scores = f"BLEU {bleu:.1f}, Python {python_bleu:.1f}, {bleu - python_bleu:+.1f}"
     print(f"{name}: {scores} ({len(pairs)} sentences of {test.name})", file=sys.stderr)

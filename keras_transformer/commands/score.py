@@ -9,6 +9,7 @@ from pathlib import Path
 
 from keras_transformer.commands.common import add_ensemble_flag, add_search_flags, both_or_none, check_outputs, load
 from keras_transformer.files import output_file
+from keras_transformer.training.config import check_bleu_tokenizer
 from keras_transformer.training.run import Run
 
 
@@ -37,6 +38,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError("--calibrate writes into the run, and is for one model. Received: --ensemble, too.")
     inputs = arguments.source, arguments.reference, arguments.compare
     metric = _command(arguments.metric)
+    if arguments.bleu_tokenize:
+        check_bleu_tokenizer(arguments.bleu_tokenize)
     is_run = arguments.compare is not None and Path(arguments.compare).is_dir()
     runs = [arguments.run, *arguments.ensemble, *([arguments.compare] if is_run else [])]
     check_outputs([arguments.output, arguments.log_probs], inputs, runs)
@@ -66,7 +69,11 @@ def run(arguments: argparse.Namespace) -> int:
         )
     other = None
     if is_run:
-        other = load(argparse.Namespace(**{**vars(arguments), "run": arguments.compare, "ensemble": []}))
+        # A run of one direction has no languages to choose from.
+        languages = Run(arguments.compare).tokenizers()[0].languages
+        target = arguments.target_language if languages else None
+        changed = {"run": arguments.compare, "ensemble": [], "target_language": target}
+        other = load(argparse.Namespace(**{**vars(arguments), **changed}))
     elif arguments.compare:
         other = _translations(arguments.compare, texts[0])
     for text in texts:
@@ -131,7 +138,8 @@ def _score_text(arguments, translator, text, other, metric):
     if arguments.log_probs:
         write(arguments.log_probs, map(row, translator.score(sources, references, text.target_language)))
     data = Run(arguments.run).config().data
-    tokenize = arguments.bleu_tokenize or data.sacrebleu_tokenizer(text.target_language)
+    language = text.target_language or translator.codec.target_language
+    tokenize = arguments.bleu_tokenize or data.sacrebleu_tokenizer(language)
     print(f"{text}, {len(sources):,} {text.unit}:\n{corpus_scores(texts, references, tokenize)}")
     print(checks(sources, texts))
     if metric:

@@ -214,6 +214,8 @@ def _splits(data):
             raise DataError(f"The phrasebook needs no files. Received: --data-dir {data.data_dir}. Leave it out.")
     if data.variant and data.dataset != "multi30k":
         raise DataError(f"--variant is for --dataset multi30k. Received: variant={data.variant!r}. Leave it out.")
+    if data.test_set != type(data).test_set and data.dataset != "multi30k":
+        raise DataError(f"--test-set is for --dataset multi30k. Received: test_set={data.test_set!r}. Leave it out.")
     load = {"multi30k": _multi30k, "libreoffice": _libreoffice, "phrasebook": _phrasebook}[data.dataset]
     if not data.directions:
         return load(data, data.source_language, data.target_language)

@@ -1,9 +1,9 @@
 """LibreOffice's help and messages: text that people translated, as sentences, as whole pages and as HTML.
 
 Debian packages them in 33 languages besides English, under the MPL-2.0. Every paragraph of the help has an id, which is
-the same in all languages, so nothing is aligned by guessing. The splits are made by page: a test page is as new to a
-model as somebody else's text about the same subject. Training pairs whose sources are nearly those of the test are
-removed.
+the same in all languages. The sentences of a paragraph are aligned by their order, where both sides have equally many.
+The splits are made by page: a test page is as new to a model as somebody else's text about the same subject. Training
+pairs whose sources are nearly those of the test are removed.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ from keras_transformer.text.lines import DataError
 logger = logging.getLogger(__name__)
 
 # What is held out. Pages are drawn by a hash of their names, and a share of the messages by one of their English text:
-# the same ones for every language and version.
+# the same ones wherever both languages have the same pages.
 TEST_PAGES, VALIDATION_PAGES, TEST_MESSAGES = 100, 60, 0.05
 
 # The languages of Debian 12.
@@ -61,7 +61,8 @@ class LibreOffice(NamedTuple):
             accelerators, see `keras_transformer.text.accelerators`.
         validation: sentences of other pages.
         sentences, pages, html: to test with: other pages again, as sentences, as text, and as they are.
-        test_messages: other messages, without these marks.
+        test_messages: other messages, without these marks. Like the sentences, without pairs that are probably no
+            translations, such as names that both languages share; see `keras_transformer.data.cleaning`.
         marked_messages: the same with their marks.
     """
 
@@ -138,18 +139,27 @@ def _split(source_pages, target_pages, messages, cleaner, codes):
         pairs = dict.fromkeys(pair for name in names for pair in texts[name])
         return list(dict.fromkeys(itertools.chain.from_iterable(_sentences(*pair, *codes) for pair in pairs)))
 
-    def clean(pairs):
+    def clean(name, pairs):
+        reasons = Counter(cleaner.reason(0, *pair) for pair in pairs)
+        left_out = "; ".join(f"{count:,} {reason}" for reason, count in reasons.most_common() if reason)
+        logger.info(f"libreoffice {name}: {len(pairs):,} different pairs; left out: {left_out or 'none'}")
         return [pair for pair in pairs if cleaner.reason(0, *pair) is None]
+
+    def held_out_of(names):
+        """Whole paragraphs, and the sentences of those that are not cut into pairs."""
+        pairs = [pair for name in names for pair in texts[name]]
+        return pairs + [(sentence, "") for source, _ in pairs for sentence in sentences.split(source, codes[0])[1::2]]
 
     marked = [{}, {}]  # Messages to train and to test with: by the pair without marks, the first one with marks.
     for english, pair in messages:
         is_test = int.from_bytes(_drawn(english)[:4]) < TEST_MESSAGES * 2**32
         marked[is_test].setdefault(tuple(split_accelerator(side)[0] for side in pair), pair)
-    test_sentences, test_messages = clean(sentences_of(test)), clean(marked[True])
+    test_sentences = clean("test sentences", sentences_of(test))
+    test_messages = clean("test messages", marked[True])
     pages = [tuple("\n\n".join(side) for side in zip(*pairs, strict=True)) for name in test if (pairs := texts[name])]
-    held_out = [*test_sentences, *test_messages, *(pair for name in test for pair in texts[name])]
-    validation_sentences = clean(_without_near("validation", sentences_of(validation), held_out))
-    held_out += validation_sentences
+    held_out = [*test_sentences, *test_messages, *held_out_of(test)]
+    validation_sentences = clean("validation", _without_near("validation", sentences_of(validation), held_out))
+    held_out += [*validation_sentences, *held_out_of(validation)]
     return LibreOffice(
         help=_without_near("help", sentences_of(train), held_out),
         messages=_without_near("messages", list(marked[False]), held_out),
@@ -215,7 +225,7 @@ def _messages(catalogs):
         keys = next(side for side in sides if side is not None)
         for key in keys:
             texts = [key.split("\x04")[-1] if side is None else side.get(key, "") for side in sides]
-            if all(texts) and "\0" not in "".join(texts):  # Not those with plurals.
+            if key and all(texts) and "\0" not in "".join(texts):  # Not the header, nor plurals.
                 lines = [text.split("\n") for text in texts]
                 if len(lines[0]) != len(lines[1]):
                     lines = [[" ".join(side)] for side in lines]
@@ -286,13 +296,18 @@ def read_package(path: Path, wanted: re.Pattern) -> tuple[str, dict[str, bytes]]
         if not data.startswith(b"!<arch>\n"):
             raise ValueError("it is no archive")
         while place < len(data):  # Each member of the archive has a header of 60 bytes.
-            name, size = data[place : place + 16].decode().strip(" /"), int(data[place + 48 : place + 58])
+            name, size = data[place : place + 16].decode().strip(" /"), data[place + 48 : place + 58].decode().strip()
+            if not size.isdecimal():  # A negative one would never end.
+                raise ValueError(f"a size is {size!r}")
+            size = int(size)
             if name.endswith(".zst"):
                 raise ValueError(f"{name} is compressed with zstd, as in Ubuntu, which Python 3.11 cannot read")
             members[name.split(".")[0]] = io.BytesIO(data[place + 60 : place + 60 + size])
             if place + 60 + size > len(data):
                 raise ValueError("it is cut off")
             place += 60 + size + size % 2
+        if missing := {"control", "data"} - members.keys():
+            raise ValueError(f"it has no {' and no '.join(sorted(missing))}")
         with tarfile.open(fileobj=members["control"]) as control, tarfile.open(fileobj=members["data"]) as content:
             fields = control.extractfile("./control").read().decode()
             files = {

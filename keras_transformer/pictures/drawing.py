@@ -206,8 +206,9 @@ def _bleu_by_length(translator):
     from keras_transformer.translation.evaluation import corpus_scores
 
     data = translator.run.config().data
-    pairs = one_test_set(data, translator.codec.target_language).pairs
-    pairs = pairs[:: -(-len(pairs) // SCORED)]
+    test = one_test_set(data, translator.codec.target_language)
+    tokenize = data.sacrebleu_tokenizer(test.target_language or translator.codec.target_language)
+    pairs = test.pairs[:: -(-len(test.pairs) // SCORED)]
     sources, references = zip(*pairs, strict=True)
     translations = translator.translate(sources)
     words = np.array([len(source.split()) for source in sources])
@@ -219,7 +220,7 @@ def _bleu_by_length(translator):
             hypotheses, wanted = ([side[i] for i in group] for side in (translations, references))
             shortest = min(words[group])
             name = f"{shortest}-{high}" if shortest < high else str(high)
-            bars.append((name, corpus_scores(hypotheses, wanted, data.sacrebleu_tokenizer()).bleu, len(group)))
+            bars.append((name, corpus_scores(hypotheses, wanted, tokenize).bleu, len(group)))
     return figures.score_by_length(*zip(*bars, strict=True))
 
 

@@ -197,16 +197,8 @@ class RunConfig:
                 raise ConfigError(
                     f"`{name}` has no effect without `{needed}`. Received: {name}={values[name]!r} alone."
                 )
-        if tokenize := self.data.bleu_tokenize:
-            import sacrebleu
-
-            try:
-                sacrebleu.BLEU(tokenize=tokenize)
-            except Exception as error:  # Each of sacreBLEU's tokenizers has errors of its own.
-                raise ConfigError(
-                    f"`bleu_tokenize` must be one of sacreBLEU's {', '.join(map(str, sacrebleu.BLEU.TOKENIZERS))}, and "
-                    f"installed. Received: {tokenize!r}. sacreBLEU says: {' '.join(str(error).split())}."
-                ) from error
+        if self.data.bleu_tokenize:
+            check_bleu_tokenizer(self.data.bleu_tokenize)
 
     @classmethod
     def of_file(cls, path: str | Path) -> "RunConfig":
@@ -413,3 +405,16 @@ def _flat(path, content):
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
     return flat
+
+
+def check_bleu_tokenizer(name: str) -> None:
+    """Raises a ConfigError unless sacreBLEU has a tokenizer of this name, and what it needs is installed."""
+    import sacrebleu
+
+    try:
+        sacrebleu.BLEU(tokenize=name)
+    except Exception as error:  # Each of sacreBLEU's tokenizers has errors of its own.
+        raise ConfigError(
+            f"`bleu_tokenize` must be one of sacreBLEU's {', '.join(map(str, sacrebleu.BLEU.TOKENIZERS))}, and "
+            f"installed. Received: {name!r}. sacreBLEU says: {' '.join(str(error).split())}."
+        ) from error

@@ -36,7 +36,7 @@ OWN_FILES = ("train", "val", "test")
 CLEANING = "source_language", "target_language", "max_characters", "max_character_ratio", "identify_languages"
 
 # Languages that are written without spaces. sacreBLEU's tokenizer of Japanese needs another package.
-WITHOUT_SPACES = {"bo", "dz", "ja", "km", "lo", "my", "th"}
+WITHOUT_SPACES = {"bo", "dz", "ja", "km", "lo", "my", "th", "bod", "dzo", "jpn", "khm", "lao", "mya", "tha"}
 
 # Numbers of layers, separated by commas.
 LAYERS = Rule(lambda value: re.fullmatch(r"(\d+(,\d+)*)?", value), "numbers separated by commas, such as 0,2")
@@ -141,7 +141,7 @@ class DataConfig(Settings):
     data_dir: str | None = changeable(None, "folder with the data set's files (default: download and cache)", path=True)
     variant: str = setting("", "Multi30k text: empty for raw, lc.norm.tok for the lower-cased, tokenised form")
     test_set: str = changeable("test_2016_flickr", "Multi30k test set")
-    source_language: str = setting("en", "language code of the source, for Multi30k's file names and for whole texts")
+    source_language: str = setting("en", "language code of the source, for the files of a data set and for whole texts")
     target_language: str = setting("de", "language code of the target")
     directions: tuple = setting(
         (),
@@ -223,7 +223,7 @@ class DataConfig(Settings):
             return self.bleu_tokenize or "none"
         language = target_language or next(iter(self.target_languages()), self.target_language) or ""
         language = re.split("[-_]", language.lower())[0]
-        return "zh" if language == "zh" else "char" if language in WITHOUT_SPACES else "13a"
+        return "zh" if language in ("zh", "zho", "yue") else "char" if language in WITHOUT_SPACES else "13a"
 
 
 @dataclass(frozen=True)

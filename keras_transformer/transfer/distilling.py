@@ -229,8 +229,9 @@ class Distillation:
             if self.corpus and split not in flags:
                 texts[split] = [corpus(split, split)]
         texts["train"] += self.more_text
-        if self.teachers:
-            settings["bleu_tokenize"] = self.config.data.sacrebleu_tokenizer()
+        data = self.config.data
+        if self.teachers and (data.variant == "lc.norm.tok" or (data.bleu_tokenize and not self.backward)):
+            settings["bleu_tokenize"] = data.sacrebleu_tokenizer()
         return settings | texts
 
     def _real_pairs(self):

@@ -187,13 +187,18 @@ def score(translator: Any, text: Any, config: Any, title: str | None = None) -> 
 
 
 def scores(translator: Any, texts: Sequence, config: Any, title: str | None = None) -> dict:
-    """The scores of several texts as a dictionary: their means, and under "texts" those of each text by its name."""
+    """The scores of several texts as a dictionary: under "texts" those of each text by its name, beside their means.
+
+    Sentences and whole texts have no mean: the scores of the first text stand there.
+    """
     of_each = {str(text): score(translator, text, config, title)._asdict() for text in texts}
     result = next(iter(of_each.values()))
     if len(of_each) > 1:
-        means = {name: sum(of_text[name] for of_text in of_each.values()) / len(of_each) for name in ("bleu", "chrf")}
-        result = {name: value for name, value in result.items() if not name.endswith("interval")}
-        result = {**result, **means, "texts": of_each}
+        if not any(text.segments for text in texts):
+            result = {name: value for name, value in result.items() if not name.endswith("interval")}
+            for name in ("bleu", "chrf"):
+                result[name] = sum(of_text[name] for of_text in of_each.values()) / len(of_each)
+        result = {**result, "texts": of_each}
     return result
 
 
@@ -243,7 +248,7 @@ def show_table(results: dict, corpus: Any) -> None:
         of_columns = [results.get(f"{name}{key}", {}) for key in columns.values()]
         row = [cell.get("texts", {}).get(str(text), cell) for cell in of_columns]
         _print_row(str(text), row)
-    if corpus.test[0].direction:  # Other texts are of several kinds, whose mean says nothing.
+    if corpus.test[0].direction and not any(text.segments for text in corpus.test):
         _print_row("mean of these", [results.get(key, {}) for key in columns.values()])
     for name, cell in results.get("validation", {}).get("texts", {}).items():
         _print_row(name, [{}, cell][-len(columns) :])

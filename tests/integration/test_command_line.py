@@ -317,6 +317,7 @@ def test_score_compares_and_calls_a_metric(golden, loaded_once, tmp_path, capsys
         (["--compare", str(tmp_path / "nowhere")], "nowhere"),
         (["--compare", ""], "config.json"),  # A variable of a shell that was not set.
         (["--metric", "no-such-program --flag"], "--metric must be a command that can be started"),
+        (["--bleu-tokenize", "foo"], "`bleu_tokenize` must be one of sacreBLEU's"),
         (["--metric", "'a b"], "--metric must be a command that can be started, quoted as for a shell"),
         (["--metric", "false"], "The command of --metric must end with status 0. Received: 1 of false"),
     ):

@@ -68,6 +68,8 @@ def test_a_data_set_has_its_directions(tmp_path):
         load_corpus(DataConfig(data_dir="x"))
     with pytest.raises(DataError, match="--variant is for --dataset multi30k"):
         load_corpus(DataConfig(variant="lc.norm.tok"))
+    with pytest.raises(DataError, match="--test-set is for --dataset multi30k"):
+        load_corpus(DataConfig(dataset="libreoffice", test_set="test_2017_flickr"))
     with pytest.raises(DataError, match=r"The phrasebook has the directions en-de and de-en. Received: en-fr"):
         load_corpus(DataConfig(directions=("en-fr",)))
 

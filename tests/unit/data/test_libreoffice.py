@@ -9,6 +9,7 @@ import tarfile
 import pytest
 
 from keras_transformer.data import libreoffice as module
+from keras_transformer.data.cleaning import Cleaner
 from keras_transformer.data.corpora import load_corpus
 from keras_transformer.data.libreoffice import libreoffice, paragraphs
 from keras_transformer.text.lines import DataError
@@ -142,6 +143,22 @@ def test_nothing_that_is_tested_is_learned(folder):
     assert not any("Ctrl" in source for source, _ in read.help)
 
 
+def test_a_sentence_of_a_held_out_paragraph_is_not_learned(folder):
+    """Not even where the paragraph is not cut into pairs, because the sides have different numbers of sentences."""
+    names = sorted((f"{letter}.html" for letter in "abcdefghijkl"), key=module._drawn)
+    of_test = '<p id="a">Alpha beta gamma delta. Omega psi chi phi rho sigma.</p>', '<p id="a">Eins und zwei.</p>'
+    pages = [{}, {}]
+    for number, name in enumerate(names):
+        own = " ".join(WORDS["en"][number : number + 4])
+        of_others = f'<p id="b">Omega psi chi phi rho sigma.</p><p id="c">The {own}.</p>'
+        of_others = of_others, of_others.replace("The", "Das da")
+        for side, text in zip(pages, of_test if number < 4 else of_others, strict=True):
+            side[name] = text
+    read = module._split(*pages, [], Cleaner("en", "de"), ["en", "de"])
+    assert len(read.pages) == 4 and read.help and read.validation
+    assert not any(source.startswith("Omega") for source, _ in [*read.help, *read.validation])
+
+
 def test_the_splits_are_the_same_for_both_directions(folder):
     one, other = libreoffice(folder), libreoffice(folder, "de", "en")
     assert [pair[::-1] for pair in other.pages] == one.pages
@@ -150,12 +167,16 @@ def test_the_splits_are_the_same_for_both_directions(folder):
 
 def test_a_message_is_tested_in_every_language(folder):
     """French lacks half of the messages, and has others under other keys; German has all of them."""
-    kept = {f"again\x04Save the {word} to $(ARG{i})": "x" for i, word in enumerate(WORDS["en"]) if i % 2}
+    kept = {"": "Language: fr"} | {
+        f"again\x04Save the {word} to $(ARG{i})": "x" for i, word in enumerate(WORDS["en"]) if i % 2
+    }
     path = "./usr/lib/libreoffice/program/resource/fr/LC_MESSAGES/other.mo"
     pages = {f"./usr/share/libreoffice/help/fr/text/swriter/{n}.html": page("de", n) for n in range(PAGES)}
     for kind, files in (("help", pages), ("l10n", {path: mo(kept)})):
         (folder / f"libreoffice-{kind}-fr_7_all.deb").write_bytes(deb(f"libreoffice-{kind}-fr", "4:7.4.7", files))
     german, french = libreoffice(folder), libreoffice(folder, target="fr")
+    without_english = libreoffice(folder, "de", "fr")
+    assert not any("Language" in text for pair in without_english.messages for text in pair)  # Headers are no messages.
     tested, learned = ({source for source, _ in pairs} for pairs in (german.test_messages, french.messages))
     assert learned and tested.isdisjoint(learned)
 
@@ -221,6 +242,19 @@ def double(folder):
     )
 
 
+def give_a_negative_size(folder):
+    path = folder / "libreoffice-help-de_7_all.deb"
+    data = path.read_bytes()
+    path.write_bytes(data[:56] + b"-60       " + data[66:])
+    return "help-de_7_all.deb must be one of Debian's packages.*a size is '-60'"
+
+
+def leave_out_control(folder):
+    path = folder / "libreoffice-help-de_7_all.deb"
+    path.write_bytes(path.read_bytes().replace(b"control.tar.xz", b"control_tar.xz"))
+    return "help-de_7_all.deb must be one of Debian's packages.*it has no control"
+
+
 def rename(folder):
     (folder / "libreoffice-help-de_7_all.deb").write_bytes(deb("libreoffice-help-fr", "4:7.4.7", {}))
     return "help-de_7_all.deb must be one of Debian's packages.*it is the package libreoffice-help-fr"
@@ -261,7 +295,7 @@ def empty(folder):
     "change",
     [
         *(change_version, cut, damage, replace_with_text, remove, double, empty, compress_with_zstd, rename),
-        *(damage_messages, damage_a_page, leave_few_pages),
+        *(damage_messages, damage_a_page, leave_few_pages, give_a_negative_size, leave_out_control),
     ],
 )
 def test_packages_that_do_not_fit_are_named(folder, change):

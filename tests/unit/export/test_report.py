@@ -29,8 +29,9 @@ def test_runs_that_differ_in_their_seeds_are_grouped(tmp_path):
     rows = {}
     for name, settings, bleu in (
         ("a", {}, 40.0),
-        ("b", {"seed": 1, "max_minutes": 9.0}, 41.0),
+        ("b", {"seed": 1, "workers": 2}, 41.0),
         ("c", {"dropout": 0.2}, 9.0),
+        ("stopped", {"seed": 2, "max_minutes": 9.0}, 9.0),
         ("d", {"epochs": 3}, 9.0),
     ):
         (tmp_path / name).mkdir()

@@ -609,6 +609,8 @@ def test_tokenised_text_is_scored_as_it_is():
         ("zh_TW", "zh"),
         ("ja", "char"),
         ("th", "char"),
+        ("zho_Hans", "zh"),
+        ("jpn_Jpan", "char"),
         ("ko", "13a"),
         ("fr", "13a"),
     ):
