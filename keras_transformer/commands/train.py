@@ -63,7 +63,8 @@ def parse(argv: list[str] | None) -> tuple[Run, RunConfig, bool, bool, bool]:
     flag("--run-dir", metavar="DIR", help="run folder to write (default: runs/DATASET-PRESET)")
     flag("--preset", default=argparse.SUPPRESS, help=f"size of the model: {', '.join(PRESETS)}")
     flag("--config", metavar="FILE", help="JSON file of settings, such as the config.json of a run")
-    flag("--resume", action="store_true", help="continue the run in the run folder, exactly")
+    help = "continue the run in the run folder, exactly; auto: begin it if there is none"
+    flag("--resume", nargs="?", const="always", choices=("always", "auto"), metavar="auto", help=help)
     flag("--overwrite", action="store_true", help="replace the run in the run folder")
     help = argparse.SUPPRESS if short else "write no SavedModel at the end"
     flag("--no-export", action="store_true", help=help)
@@ -72,6 +73,9 @@ def parse(argv: list[str] | None) -> tuple[Run, RunConfig, bool, bool, bool]:
     names = ("run_dir", "config", "resume", "overwrite", "no_export")
     run_dir, file, resume, overwrite, no_export = (flags.pop(name) for name in names)
     with user_errors():
+        if resume == "auto" and not run_dir:
+            raise ConfigError("--resume auto needs --run-dir, the folder to look into. Received: no --run-dir.")
+        resume = resume == "always" or (resume == "auto" and Run(run_dir).config_file.is_file())
         run, config = configure(flags, read_config_file(file) if file else {}, run_dir, resume)
     return run, config, resume, overwrite, not no_export
 

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import signal
 import time
 import zipfile
 import zlib
@@ -20,12 +21,18 @@ from keras_transformer.training.run import Run
 
 logger = logging.getLogger(__name__)
 
+# The exit status of a training that was asked to end and has a checkpoint of where it stands: sysexits' EX_TEMPFAIL.
+PREEMPTED = 75
+
 
 class RunCheckpoint(keras.callbacks.Callback):
     """Saves the best model and checkpoints from which training resumes exactly: at the end of epochs, and within them.
 
     Each file is written under a temporary name and then renamed. If the process is killed at any moment, the old or the
     new file is there, and it is complete.
+
+    If `asked_by` is set, a number of `signal`, the process ends after the step, with a checkpoint and the status
+    `PREEMPTED`. While the model is validated, it ends after that, with the checkpoint of the epoch.
 
     Args:
         run: a `keras_transformer.training.run.Run`.
@@ -54,7 +61,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         self.run, self.monitor = run, monitor
         self.patience, self.max_minutes = patience, max_minutes
         self.state = {"epoch": 0, "step": 0, "best": None, "best_epoch": None, "minutes": 0.0}
-        self._reason = self._plain = self._metrics = None
+        self.asked_by = self._reason = self._plain = self._metrics = None
 
     def restore(self, model: keras.Model) -> tuple[int, int]:
         """Loads the newest undamaged checkpoint into a compiled model.
@@ -98,7 +105,7 @@ class RunCheckpoint(keras.callbacks.Callback):
             self._sync()
             for variable, value in zip(self.model.metrics_variables, self._metrics, strict=True):
                 variable.assign_add(value)
-        if not self.write or not self.every_steps or step % self.every_steps:
+        if not self.write or not (self.asked_by or (self.every_steps and step % self.every_steps == 0)):
             return
         if batch + 1 == self.params["steps"]:  # The epoch's own checkpoint follows. A resumed epoch needs a step.
             return
@@ -107,6 +114,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         self._sync()
         self.state |= {"step": step, "minutes": (time.monotonic() - self._began) / 60}
         self._save_checkpoint()
+        self._end_if_asked()
 
     def on_epoch_end(self, epoch, logs=None):
         if not np.isfinite(logs["loss"]):  # The weights are useless, so neither model nor checkpoint is saved.
@@ -122,8 +130,18 @@ class RunCheckpoint(keras.callbacks.Callback):
         self.state |= {"epoch": epoch + 1, "step": 0, "minutes": minutes}
         if self.write:
             self._save_checkpoint()
+        self._end_if_asked()
         if reason := self.reason_to_stop():
             self._stop(reason)
+
+    def _end_if_asked(self):
+        if self.asked_by:
+            epochs, steps = self.state["epoch"], self.state["step"]
+            name = signal.Signals(self.asked_by).name
+            logger.info(
+                "Ended by %s. %d epochs and %d steps are in the checkpoint; --resume continues.", name, epochs, steps
+            )
+            raise SystemExit(PREEMPTED)
 
     def _sync(self):
         """Gives the variables the values that `fit` keeps for itself on JAX."""

@@ -1,6 +1,7 @@
 """The model of a run: compiled, with the weights that it begins with, and fitted."""
 
 import logging
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from keras_transformer.models.transformer import Transformer
 from keras_transformer.text.tokenizer import Tokenizer
 from keras_transformer.training.checkpoints import RunCheckpoint, own_weights, save_model
 from keras_transformer.training.config import RunConfig
-from keras_transformer.training.distribution import agree, is_chief
+from keras_transformer.training.distribution import agree, in_multi_worker_mode, is_chief
 from keras_transformer.training.initialization import add_teacher, copy_weights
 from keras_transformer.training.losses import LabelSmoothedCrossEntropy
 from keras_transformer.training.metrics import Perplexity, TokenAccuracy
@@ -141,7 +142,7 @@ def fit(
     recipe, checkpoint, chief = config.training, callbacks[-1], is_chief(strategy)
     (epochs_done, steps_done), steps = done, batches.steps_per_epoch
     time_left = TimeLeft(recipe.max_minutes and recipe.max_minutes - checkpoint.state["minutes"])
-    with full_disk_named(run), logs(run, model, chief) as callbacks_of_logs:
+    with full_disk_named(run), ended_by_signals(checkpoint, strategy), logs(run, model, chief) as callbacks_of_logs:
         # The order matters: each callback sees the metrics that those before it have added.
         callbacks = [*callbacks[:-1], *callbacks_of_logs, checkpoint, *([time_left] if chief else [])]
         # After a kill within an epoch, the rest of that epoch is a `fit` of its own.
@@ -159,6 +160,29 @@ def fit(
             if model.stop_training:
                 break
             epochs_done, steps_done = end, 0
+
+
+@contextmanager
+def ended_by_signals(checkpoint, strategy):
+    """A context in which SIGTERM and SIGUSR1 ask for a checkpoint; the second one of a kind ends the process at once.
+
+    Several workers end at once, as they cannot agree on a step in time.
+    """
+    before = {}
+
+    def ask(number, frame):
+        checkpoint.asked_by = number
+        signal.signal(number, before[number])
+
+    if not in_multi_worker_mode(strategy):
+        with suppress(ValueError):  # Only the main thread can set a signal handler.
+            for number in {signal.SIGTERM, getattr(signal, "SIGUSR1", signal.SIGTERM)}:  # Windows has no SIGUSR1.
+                before[number] = signal.signal(number, ask)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

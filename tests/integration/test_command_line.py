@@ -15,6 +15,7 @@ import time
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from arrays import checkpoint_arrays
 from trainings import SMALL, own_files
 
 import train_keras
@@ -22,6 +23,8 @@ from keras_transformer.__main__ import main
 from keras_transformer.data.batches import encode_pairs
 from keras_transformer.data.corpora import Corpus, ParallelText
 from keras_transformer.text.accelerators import with_accelerator
+from keras_transformer.training import fit
+from keras_transformer.training.checkpoints import PREEMPTED
 from keras_transformer.training.config import RunConfig
 from keras_transformer.training.prepare import variation
 from keras_transformer.training.run import SETTING_UP
@@ -192,6 +195,41 @@ def test_a_flag_has_one_name(golden, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["translate", str(golden.run_dir), "--max-length", "3"])
     assert "unrecognized arguments: --max-length 3." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("asked_by", [signal.SIGTERM, signal.SIGUSR1])
+def test_a_training_that_is_asked_to_end_goes_on_with_the_same_command(tmp_path, monkeypatch, capsys, asked_by):
+    """After a step, with a checkpoint and a status of its own; without that, nothing would be left of the epoch."""
+
+    class Asks(fit.TimeLeft):
+        def on_train_batch_begin(self, batch, logs=None):
+            if self.params["steps"] == 7 and batch == 2 and self.model.optimizer.iterations == 9:
+                os.kill(os.getpid(), asked_by)
+
+    monkeypatch.setattr(fit, "TimeLeft", Asks)
+    recipe = "--tokens-per-batch 60 --epochs 3 --steps-per-epoch 7 --no-export"
+    recipe = [*recipe.split(), "--resume", "auto", "--run-dir"]
+    argv = [*own_files(tmp_path), *SMALL, *recipe]
+    with pytest.raises(SystemExit) as ended:
+        train_keras.main([*argv, str(tmp_path / "run")])
+    assert ended.value.code == PREEMPTED
+    assert f"Ended by {asked_by.name}. 1 epochs and 3 steps are in the checkpoint" in capsys.readouterr().out
+    before = signal.getsignal(asked_by)
+    assert train_keras.main([*argv, str(tmp_path / "run")]) == 0
+    assert "resuming: 1 of 3 epochs and 3 steps are done" in capsys.readouterr().out
+    assert signal.getsignal(asked_by) == before
+    monkeypatch.undo()
+    assert train_keras.main([*argv, str(tmp_path / "straight")]) == 0
+    found, expected = (checkpoint_arrays(tmp_path / name, 3) for name in ("run", "straight"))
+    assert {name: array.tobytes() for name, array in found.items()} == {
+        name: array.tobytes() for name, array in expected.items()
+    }
+
+
+def test_a_run_that_is_resumed_if_there_is_one_needs_a_folder(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        train_keras.main(["--resume", "auto"])
+    assert "--resume auto needs --run-dir" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -6,9 +6,11 @@ over HTTP, and answer from a session with the exported SavedModel. With the real
 
 import contextlib
 import json
+import re
 import shutil
 import socket
 import subprocess
+import textwrap
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +31,7 @@ from keras_transformer.export.serving import client as serving_client
 from keras_transformer.export.serving import server_environment
 from keras_transformer.export.serving.client import GrpcClient, RestClient, ServingError, main
 from keras_transformer.search.decoder import NO_HYPOTHESIS
+from keras_transformer.training.checkpoints import PREEMPTED
 
 FOLDER = Path(__file__).parents[2] / "export" / "serving"
 
@@ -546,6 +549,17 @@ def test_kubernetes_manifests_are_valid():
     ]  # fmt: skip
     for one in documents:
         kubernetes_validate.validate(one, kubernetes_validate.latest_version(), strict=True)
+
+
+def test_the_jobs_of_the_documentation_are_valid():
+    page = (FOLDER.parents[1] / "docs" / "training.md").read_text(encoding="utf-8")
+    found = re.findall(r"^(    apiVersion: .*\n(?:(?:    .*)?\n)*)", page, re.MULTILINE)
+    documents = [one for text in found for one in yaml.safe_load_all(textwrap.dedent(text))]
+    assert [one["kind"] for one in documents] == ["Job", "Service", "Job"]
+    for one in documents:
+        kubernetes_validate.validate(one, kubernetes_validate.latest_version(), strict=True)
+    (status,) = documents[0]["spec"]["podFailurePolicy"]["rules"][0]["onExitCodes"]["values"]
+    assert status == PREEMPTED and f"-ne {status} ]" in page
 
 
 def containers():

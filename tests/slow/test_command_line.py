@@ -22,6 +22,7 @@ from trainings import SMALL, own_files
 import train_keras
 from keras_transformer.__main__ import main
 from keras_transformer.training import run as runs
+from keras_transformer.training.checkpoints import PREEMPTED
 from keras_transformer.training.run import Run
 
 
@@ -229,3 +230,31 @@ def test_a_training_that_is_killed_again_and_again_ends_with_the_same_weights(tm
     assert not (killed / "export").exists()
     assert final_weights(killed) == final_weights(straight)
     assert (killed / "log.csv").read_text() == (straight / "log.csv").read_text()
+
+
+def test_a_training_that_is_preempted_again_and_again_ends_with_the_same_weights(tmp_path):
+    """SIGTERM and SIGUSR1 at random moments, then the same command: `--resume auto` begins the run, and goes on."""
+    random, straight, preempted = Random(0), tmp_path / "straight", tmp_path / "preempted"
+    assert train_keras.main(train_flags(tmp_path, straight)) == 0
+    call = [sys.executable, "-m", "train_keras", *map(str, train_flags(tmp_path, preempted)), "--resume", "auto"]
+    statuses = []
+    for number in range(KILLS):
+        asked_by = random.choice((signal.SIGTERM, signal.SIGUSR1))
+        with subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            for line in process.stdout:
+                if line.startswith("Epoch ") and number:  # The first time, before there is a checkpoint.
+                    break
+                if line.startswith("batches: "):
+                    break
+            time.sleep(random.uniform(0, 1))
+            process.send_signal(asked_by)
+            process.communicate()
+        statuses.append(process.returncode)
+        newest = Run(preempted).checkpoints()
+        print(f"{asked_by.name}: exit {process.returncode}, {newest[0].stem if newest else 'no checkpoint'}")
+    # Before the first step, a signal does what it always does.
+    assert set(statuses) <= {PREEMPTED, 143, -signal.SIGUSR1} and statuses.count(PREEMPTED) > KILLS // 2
+    done = subprocess.run(call, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert final_weights(preempted) == final_weights(straight)
+    assert (preempted / "log.csv").read_text() == (straight / "log.csv").read_text()
