@@ -63,7 +63,7 @@ def parse(argv: list[str] | None) -> tuple[Run, RunConfig, bool, bool, bool]:
     flag("--run-dir", metavar="DIR", help="run folder to write (default: runs/DATASET-PRESET)")
     flag("--preset", default=argparse.SUPPRESS, help=f"size of the model: {', '.join(PRESETS)}")
     flag("--config", metavar="FILE", help="JSON file of settings, such as the config.json of a run")
-    help = "continue the run in the run folder, exactly; auto: begin it if there is none"
+    help = "continue the run in the run folder, exactly; auto: begin it if the folder has none"
     flag("--resume", nargs="?", const="always", choices=("always", "auto"), metavar="auto", help=help)
     flag("--overwrite", action="store_true", help="replace the run in the run folder")
     help = argparse.SUPPRESS if short else "write no SavedModel at the end"

@@ -233,7 +233,7 @@ def test_a_training_that_is_killed_again_and_again_ends_with_the_same_weights(tm
 
 
 def test_a_training_that_is_preempted_again_and_again_ends_with_the_same_weights(tmp_path):
-    """SIGTERM and SIGUSR1 at random moments, then the same command: `--resume auto` begins the run, and goes on."""
+    """SIGTERM and SIGUSR1 at random moments, then the same command: `--resume auto` begins the run, and continues it."""
     random, straight, preempted = Random(0), tmp_path / "straight", tmp_path / "preempted"
     assert train_keras.main(train_flags(tmp_path, straight)) == 0
     call = [sys.executable, "-m", "train_keras", *map(str, train_flags(tmp_path, preempted)), "--resume", "auto"]
