@@ -75,8 +75,10 @@ def parse(argv: list[str] | None) -> tuple[Run, RunConfig, bool, bool, bool]:
     with user_errors():
         if resume == "auto" and not run_dir:
             raise ConfigError("--resume auto needs --run-dir, the folder to look into. Received: no --run-dir.")
-        resume = resume == "always" or (resume == "auto" and Run(run_dir).config_file.is_file())
-        run, config = configure(flags, read_config_file(file) if file else {}, run_dir, resume)
+        begun = resume == "auto" and Run(run_dir).config_file.is_file()
+        settings = read_config_file(file) if file and not begun else {}  # The run began with these.
+        resume = resume == "always" or begun
+        run, config = configure(flags, settings, run_dir, resume)
     return run, config, resume, overwrite, not no_export
 
 
@@ -93,13 +95,15 @@ def configure(
     Raises:
         ConfigError: a setting is invalid, or there is no run to resume.
     """
-    others = {name: Run(other) for name in OTHER_RUNS if (other := {**file, **flags}.get(name)) and not resume}
-    for name, other in others.items():
-        other.check_trained(for_vocabulary=name == "vocabulary_from")
-    init, vocabulary, layers = (others[name].config() if name in others else None for name in OTHER_RUNS[:3])
-    config = RunConfig.make(flags, file, init, vocabulary, layers)
-    dataset = "own" if config.data.train else config.data.dataset
-    run = Run(run_dir or Path("runs", f"{dataset}-{config.preset}"))
+    if not resume or not run_dir:
+        others = {name: Run(other) for name in OTHER_RUNS if (other := {**file, **flags}.get(name)) and not resume}
+        for name, other in others.items():
+            other.check_trained(for_vocabulary=name == "vocabulary_from")
+        init, vocabulary, layers = (others[name].config() if name in others else None for name in OTHER_RUNS[:3])
+        config = RunConfig.make(flags, file, init, vocabulary, layers)
+        dataset = "own" if config.data.train else config.data.dataset
+        run_dir = run_dir or Path("runs", f"{dataset}-{config.preset}")
+    run = Run(run_dir)
     if resume:
         run.check_resumable()
         config = run.config().resumed({**file, **flags})

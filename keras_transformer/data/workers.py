@@ -8,6 +8,9 @@ import threading
 from collections import deque
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
+# Until a process ends that SIGTERM was sent to, and whose parent does not end.
+SECONDS_AFTER_SIGTERM = 30
+
 
 @contextlib.contextmanager
 def in_background(function, workers):
@@ -50,6 +53,10 @@ def _begin(function):
     global _function
     _function = function
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # After Ctrl-C, the main process ends this one.
+    # So it does after these two, which may come to the whole group. Until then, it needs batches.
+    if hasattr(signal, "SIGUSR1"):
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, lambda *_: signal.alarm(SECONDS_AFTER_SIGTERM))
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

@@ -69,6 +69,7 @@ class RunCheckpoint(keras.callbacks.Callback):
         Returns:
             The number of finished epochs, and of finished steps of the next one; both are 0 if there is no checkpoint.
         """
+        damaged = []
         for path in self.run.checkpoints():
             try:
                 with open(path, "rb") as opened, np.load(opened) as file:
@@ -77,6 +78,7 @@ class RunCheckpoint(keras.callbacks.Callback):
                 metrics = [arrays.pop(name) for name in sorted(arrays) if name.startswith("metric/")]
             except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
                 logger.warning("%s is damaged (%s); trying the one before it.", path, error)
+                damaged.append(path)
                 continue
             model.optimizer.build(model.trainable_variables)
             variables = _variables(model)
@@ -89,8 +91,10 @@ class RunCheckpoint(keras.callbacks.Callback):
             for name, variable in variables.items():
                 variable.assign(arrays[name])
             self.state, self._metrics = state, metrics
-            return state["epoch"], state["step"]
-        return 0, 0
+            break
+        for path in damaged if self.write else ():  # They would count as newer than those to come.
+            path.unlink(missing_ok=True)
+        return self.state["epoch"], self.state["step"]
 
     def on_train_begin(self, logs=None):
         self._began = time.monotonic() - 60 * self.state["minutes"]
@@ -110,15 +114,17 @@ class RunCheckpoint(keras.callbacks.Callback):
         if batch + 1 == self.params["steps"]:  # The epoch's own checkpoint follows. A resumed epoch needs a step.
             return
         if not np.isfinite(logs["loss"]):  # The weights are useless.
+            self.model.stop_training = bool(self.asked_by)
             return
         self._sync()
         self.state |= {"step": step, "minutes": (time.monotonic() - self._began) / 60}
         self._save_checkpoint()
-        self._end_if_asked()
+        self.end_if_asked()
 
     def on_epoch_end(self, epoch, logs=None):
         if not np.isfinite(logs["loss"]):  # The weights are useless, so neither model nor checkpoint is saved.
             self._stop(f"the loss is {logs['loss']}. Try a lower --learning-rate, or --dtype float32")
+            self.asked_by = None
             return
         value, best = float(logs[self.monitor]), self.state["best"]
         better = best is None or (value > best if self.monitor == "val_bleu" else value < best)
@@ -130,11 +136,12 @@ class RunCheckpoint(keras.callbacks.Callback):
         self.state |= {"epoch": epoch + 1, "step": 0, "minutes": minutes}
         if self.write:
             self._save_checkpoint()
-        self._end_if_asked()
+        self.end_if_asked()
         if reason := self.reason_to_stop():
             self._stop(reason)
 
-    def _end_if_asked(self):
+    def end_if_asked(self) -> None:
+        """Ends the process if a signal asked for it. The newest checkpoint must be of now."""
         if self.asked_by:
             epochs, steps = self.state["epoch"], self.state["step"]
             name = signal.Signals(self.asked_by).name

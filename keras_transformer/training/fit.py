@@ -164,25 +164,40 @@ def fit(
 
 @contextmanager
 def ended_by_signals(checkpoint, strategy):
-    """A context in which SIGTERM and SIGUSR1 ask for a checkpoint; the second one of a kind ends the process at once.
+    """A context in which SIGTERM and SIGUSR1 ask for a checkpoint; another one later ends the process at once.
 
-    Several workers end at once, as they cannot agree on a step in time.
+    With several workers, TensorFlow takes SIGTERM for itself.
     """
-    before = {}
+    numbers = [signal.SIGTERM, *([signal.SIGUSR1] if hasattr(signal, "SIGUSR1") else [])]  # Windows has one of them.
+    before = {number: signal.getsignal(number) for number in numbers}
+    asked = None
 
     def ask(number, frame):
-        checkpoint.asked_by = number
-        signal.signal(number, before[number])
+        nonlocal asked
+        if asked is None:
+            checkpoint.asked_by, asked = number, time.monotonic()
+        elif time.monotonic() - asked > 1:  # `timeout` sends it twice, to the process and to its group.
+            restore()
+            signal.raise_signal(number)
 
-    if not in_multi_worker_mode(strategy):
-        with suppress(ValueError):  # Only the main thread can set a signal handler.
-            for number in {signal.SIGTERM, getattr(signal, "SIGUSR1", signal.SIGTERM)}:  # Windows has no SIGUSR1.
-                before[number] = signal.signal(number, ask)
-    try:
-        yield
-    finally:
+    def restore():
         for number, handler in before.items():
             signal.signal(number, handler)
+
+    if in_multi_worker_mode(strategy) or None in before.values():
+        yield
+        return
+    try:
+        for number in before:
+            signal.signal(number, ask)
+    except ValueError:  # Only the main thread can set a signal handler.
+        yield
+        return
+    try:
+        yield
+        checkpoint.end_if_asked()  # In the last moment.
+    finally:
+        restore()
 
 
 @contextmanager

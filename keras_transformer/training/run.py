@@ -95,9 +95,10 @@ class Run:
 
     def is_free(self) -> bool:
         """Whether a new run can begin here: the folder has at most the leftovers of a killed process's set-up."""
-        return not self.folder.exists() or (
-            self.folder.is_dir() and not set(self.folder.iterdir()) - {self.folder / SETTING_UP}
-        )
+        if not self.folder.is_dir():
+            return not self.folder.exists()
+        first = {SETTING_UP, "versions.json"}  # What is there before config.json.
+        return all(path.name in first or path.stem in TOKENIZER_NAMES for path in self.folder.iterdir())
 
     def config(self) -> RunConfig:
         """Its `RunConfig`.

@@ -197,28 +197,39 @@ def test_a_flag_has_one_name(golden, capsys):
     assert "unrecognized arguments: --max-length 3." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("asked_by", [signal.SIGTERM, signal.SIGUSR1])
-def test_a_training_that_is_asked_to_end_goes_on_with_the_same_command(tmp_path, monkeypatch, capsys, asked_by):
-    """After a step, with a checkpoint and a status of its own; without that, nothing would be left of the epoch."""
+MOMENTS = {
+    "a step": ("on_train_batch_begin", 9, "1 epochs and 3 steps"),
+    "the last step": ("on_train_batch_end", 14, "2 epochs and 0 steps"),
+    "validation": ("on_test_begin", 14, "2 epochs and 0 steps"),
+}
 
-    class Asks(fit.TimeLeft):
-        def on_train_batch_begin(self, batch, logs=None):
-            if self.params["steps"] == 7 and batch == 2 and self.model.optimizer.iterations == 9:
-                os.kill(os.getpid(), asked_by)
 
-    monkeypatch.setattr(fit, "TimeLeft", Asks)
-    recipe = "--tokens-per-batch 60 --epochs 3 --steps-per-epoch 7 --no-export"
+@pytest.mark.parametrize(
+    ("asked_by", "moment"),
+    [(signal.SIGUSR1, "a step"), *((signal.SIGTERM, moment) for moment in MOMENTS)],
+)
+def test_a_training_that_is_asked_to_end_goes_on_with_the_same_command(tmp_path, monkeypatch, capsys, asked_by, moment):
+    """After a step or a validation, with a checkpoint and a status of its own."""
+    method, wanted, done = MOMENTS[moment]
+
+    def ask(self, *arguments, **logs):
+        if self.model.optimizer.iterations == wanted:
+            os.kill(os.getpid(), asked_by)
+            os.kill(os.getpid(), asked_by)  # As `timeout` does, to the process and to its group.
+
+    monkeypatch.setattr(fit, "TimeLeft", type("Asks", (fit.TimeLeft,), {method: ask}))
+    recipe = "--preset tiny --tokens-per-batch 60 --epochs 3 --steps-per-epoch 7 --no-export"
     recipe = [*recipe.split(), "--resume", "auto", "--run-dir"]
-    argv = [*own_files(tmp_path), *SMALL, *recipe]
+    (tmp_path / "config.json").write_text(json.dumps(RunConfig.make({"preset": "small"}).to_dict()))
+    argv = [*own_files(tmp_path), *SMALL, "--config", str(tmp_path / "config.json"), *recipe]
     with pytest.raises(SystemExit) as ended:
         train_keras.main([*argv, str(tmp_path / "run")])
     assert ended.value.code == PREEMPTED
-    assert f"Ended by {asked_by.name}. 1 epochs and 3 steps are in the checkpoint" in capsys.readouterr().out
+    assert f"Ended by {asked_by.name}. {done} are in the checkpoint" in capsys.readouterr().out
+    monkeypatch.undo()
     before = signal.getsignal(asked_by)
     assert train_keras.main([*argv, str(tmp_path / "run")]) == 0
-    assert "resuming: 1 of 3 epochs and 3 steps are done" in capsys.readouterr().out
-    assert signal.getsignal(asked_by) == before
-    monkeypatch.undo()
+    assert "resuming: " in capsys.readouterr().out and signal.getsignal(asked_by) == before
     assert train_keras.main([*argv, str(tmp_path / "straight")]) == 0
     found, expected = (checkpoint_arrays(tmp_path / name, 3) for name in ("run", "straight"))
     assert {name: array.tobytes() for name, array in found.items()} == {

@@ -233,7 +233,7 @@ def test_a_training_that_is_killed_again_and_again_ends_with_the_same_weights(tm
 
 
 def test_a_training_that_is_preempted_again_and_again_ends_with_the_same_weights(tmp_path):
-    """SIGTERM and SIGUSR1 at random moments, then the same command: `--resume auto` begins the run, and continues it."""
+    """SIGTERM and SIGUSR1 at random moments, then the same command with `--resume auto`."""
     random, straight, preempted = Random(0), tmp_path / "straight", tmp_path / "preempted"
     assert train_keras.main(train_flags(tmp_path, straight)) == 0
     call = [sys.executable, "-m", "train_keras", *map(str, train_flags(tmp_path, preempted)), "--resume", "auto"]
@@ -241,12 +241,12 @@ def test_a_training_that_is_preempted_again_and_again_ends_with_the_same_weights
     for number in range(KILLS):
         asked_by = random.choice((signal.SIGTERM, signal.SIGUSR1))
         with subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            epochs = random.randrange(1, 6) if number else 0  # The first time, before there is a checkpoint.
             for line in process.stdout:
-                if line.startswith("Epoch ") and number:  # The first time, before there is a checkpoint.
+                epochs -= line.startswith(("Epoch ", "batches: "))
+                if epochs < 0:
                     break
-                if line.startswith("batches: "):
-                    break
-            time.sleep(random.uniform(0, 1))
+            time.sleep(random.uniform(0, 0.5))
             process.send_signal(asked_by)
             process.communicate()
         statuses.append(process.returncode)
