@@ -292,7 +292,7 @@ BROKEN = {
     "no vocabulary": (lambda folder: (folder / "vocab.json").unlink(), "M2M-100 has vocab.json, NLLB has tokenizer"),
     "no tokenizer": (
         lambda folder: (folder / "sentencepiece.bpe.model").unlink(),
-        "has no sentencepiece.*Copy it from",
+        r"has no sentencepiece\.bpe\.model\. Download all files",
     ),
     "too deep": (change_json("config.json", encoder_layers=3), "lack model.encoder.layers.2"),
     # SMaLL-100 has the files of M2M-100, but its encoder reads the target's token.

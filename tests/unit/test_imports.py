@@ -41,7 +41,18 @@ LIBRARIES = {
     "data": {"regex", "lingua", "tensorflow"},
     "training": {"tensorflow", "sacrebleu"},
     "translation": {"sacrebleu", "tensorflow", "jax"},
-    "transfer": {"sacrebleu", "sentencepiece", "google", "safetensors", "torch", "yaml", "h5py"},
+    # keras-hub brings tokenizers, and TensorFlow ml_dtypes.
+    "transfer": {
+        "sacrebleu",
+        "sentencepiece",
+        "google",
+        "safetensors",
+        "torch",
+        "yaml",
+        "h5py",
+        "tokenizers",
+        "ml_dtypes",
+    },
     "pictures": {"matplotlib"},
     "commands": {"tqdm", "apache_beam", "train_keras"},
 }
