@@ -26,9 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     flag("--translations", nargs="+", metavar="FILE", help=help + "files, the one is taken that --select chooses")
     flag("--num-hypotheses", type=positive, metavar="N", help="translations per line to select from")
     help = (
-        "which to train with: the most probable one (of files, the one that the others agree with most), the nearest "
+        "which to train with: the most probable one, or of files the one that the others agree with most; the nearest "
     )
-    help += "to the reference, or all (default: best; chrf with several and references)"
+    help += "to the reference; or all (default: best; chrf with several and references)"
     flag("--select", choices=SELECTIONS, help=help)
     flag("--teacher-beams", type=positive, metavar="N", help="beams of the teacher (default: its own)")
     help = "share of the translations with the lowest scores that is left out (default: 0)"

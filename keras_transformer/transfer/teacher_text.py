@@ -23,7 +23,7 @@ from keras_transformer.settings import SELECTIONS, one_of
 from keras_transformer.text.lines import stream_lines
 from keras_transformer.text.special_ids import END_TOKEN_ID
 from keras_transformer.training.config import ConfigError, read_json
-from keras_transformer.translation.checks import LOOP, problem
+from keras_transformer.translation.checks import COLON, LOOP, problem
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ RULES = 2
 # Lines per chunk; a kill loses at most one chunk.
 CHUNK_SIZE = 1024
 # Not direct speech, which some languages begin with a colon, and no time.
-_INTRODUCTION, _COLON = re.compile(r".{1,60}?[:：](?!\s*[\d\"'“„«‘‚‹「『–—-])(?=.)"), re.compile("[:：]")
+_INTRODUCTION = re.compile(r".{1,60}?[:：](?!\s*[\d\"'“„«‘‚‹「『–—-])(?=.)")
 # With this many lines, XLA saves more time than compiling all shapes takes: on two cores, half a minute to a minute.
 XLA_PAYS_FROM = 16384
 
@@ -301,7 +301,7 @@ def _said(line, text):
     """Hashes of what translations of different lines have in common only if they do not translate them."""
     found = [text] if size_of(text) >= LONG else []
     colon = _INTRODUCTION.match(text)
-    return map(hash, [*found, colon.group()] if colon and not _COLON.search(line) else found)
+    return map(hash, [*found, colon.group()] if colon and not COLON.search(line) else found)
 
 
 def _first_good(judged):

@@ -34,7 +34,7 @@ _REMARK = re.compile(
     re.IGNORECASE,
 )
 _OF_SOURCE = re.compile(f"{_REMARK.pattern}|{_TRANSLATE}", re.IGNORECASE)
-_COLON = re.compile("[:：]")
+COLON = re.compile("[:：]")
 _QUOTES = "\"'“”„«»‘’‚‹›「」『』《》〈〉"
 _DASHES = "-–—"  # What speech begins with in some languages.
 
@@ -121,7 +121,7 @@ def problem(source: str, translation: str) -> str | None:
         return LOST
     if _LOOP.search(translation) and not _LOOP.search(source):
         return LOOP
-    is_introduced = _INTRODUCTION.match(translation) and not _COLON.search(source)
+    is_introduced = _INTRODUCTION.match(translation) and not COLON.search(source)
     if is_introduced or (_REMARK.search(translation) and not _OF_SOURCE.search(source)):
         return REMARK
     ends = {translation[0], translation[-1]} <= set(_QUOTES)

@@ -134,15 +134,7 @@ def sentencepiece_model(path: Path, content: dict[str, Any]) -> bytes:
     ):
         kinds = ", ".join(str(step["type"]) for step in all_steps) or "none"
         checked(len(all_steps) == usual and len(charsmaps) <= 1, f"the {name} must be that of SentencePiece", kinds)
-    ranks, last = {}, None
-    for rank, merge in enumerate(merges):
-        made = "".join(merge)
-        checked(made == last or made not in ranks, "the merges of a token must follow each other", made)
-        last = made
-        ranks.setdefault(made, rank)
-    ways, listed = {(piece[:i], piece[i:]) for piece in ranks for i in range(1, len(piece))}, set(merges)
-    lacks = sorted(merge for merge in ways - listed if merge[0] in pieces and merge[1] in pieces)
-    checked(not lacks, "all merges that make a token must be there", "none of " + " and ".join(*lacks[:1] or [""]))
+    ranks = _ranks(merges, pieces, checked)
     made = message_class()()
     made.trainer_spec.model_type, made.trainer_spec.byte_fallback = BPE, False
     for number, piece in enumerate(("<unk>", "<s>", "</s>")):
@@ -158,6 +150,20 @@ def sentencepiece_model(path: Path, content: dict[str, Any]) -> bytes:
     except RuntimeError as error:
         raise damaged(path, error) from error
     return made.SerializeToString()
+
+
+def _ranks(merges, pieces, checked):
+    """For each piece that merges make, the place of the first one; `checked(holds, rule, received)` raises an error."""
+    ranks, last = {}, None
+    for rank, merge in enumerate(merges):
+        made = "".join(merge)
+        checked(made == last or made not in ranks, "the merges of a token must follow each other", made)
+        last = made
+        ranks.setdefault(made, rank)
+    ways, listed = {(piece[:i], piece[i:]) for piece in ranks for i in range(1, len(piece))}, set(merges)
+    lacks = sorted(merge for merge in ways - listed if merge[0] in pieces and merge[1] in pieces)
+    checked(not lacks, "all merges that make a token must be there", "none of " + " and ".join(*lacks[:1] or [""]))
+    return ranks
 
 
 def _steps(content, name):
