@@ -37,7 +37,7 @@ def train(run, config, resume=False, export=True):
     from keras_transformer.training.distribution import agree, barrier, distribute, is_chief, worker_errors
     from keras_transformer.training.fit import begin, check_sizes, checkpoint_of, compiled_model, fit
     from keras_transformer.training.prepare import batches_of, read_text
-    from keras_transformer.translation.evaluation import scores, scores_of_tests
+    from keras_transformer.translation.evaluation import mean_bleu, scores_of_tests
     from keras_transformer.translation.translator import Translator
 
     began, recipe, data = time.monotonic(), config.training, config.data
@@ -56,13 +56,14 @@ def train(run, config, resume=False, export=True):
         checkpoint = checkpoint_of(run, config, strategy)
         done = begin(model, run, folder, config, checkpoint, resume, chief)
     describe(model, config, batches, done, getattr(strategy, "num_replicas_in_sync", 1))
-    translator = Translator(model, *text.tokenizers, max_source_length=data.max_length, **vars(config.search))
+    limits = {"max_source_length": data.max_length, "source_language": data.language_of_sources()}
+    translator = Translator(model, *text.tokenizers, **limits, **vars(config.search))
     if chief and recipe.init_from and not any(done):  # An untrained model has a BLEU of 0, and takes a minute for it.
         # Saved now: a resumed run cannot measure it again.
         run.save_scores(scores_of_tests(translator, text.corpus, config, "before training"))
 
     def add_bleu(_, logs):
-        logs["val_bleu"] = agree(strategy, scores(translator, text.corpus.validation, config)["bleu"])
+        logs["val_bleu"] = agree(strategy, mean_bleu(translator, text.corpus.validation, config))
 
     callbacks = [keras.callbacks.LambdaCallback(on_epoch_end=add_bleu)] if recipe.monitor == "val_bleu" else []
     with worker_errors(strategy, command(run)):

@@ -13,7 +13,8 @@ sampling never ends. The validation text is scored with the last weights. The ch
 - rms: `RMSNormalization` in place of `LayerNormalization` (Zhang and Sennrich, 2019).
 - gated: feed-forward sublayers with a gate, of two thirds of the width ("GLU Variants Improve Transformer", Shazeer,
   2020).
-- rdrop: two forward passes with different dropout, whose difference is part of the loss ("R-Drop", Wu et al., 2021).
+- rdrop: two forward passes with different dropout, whose difference is part of the loss ("R-Drop", Wu et al., 2021),
+  with the weight of the paper's alpha of 2.
 
 Without pre-norm: `none --no-normalize-first`.
 """

@@ -73,7 +73,7 @@ def write_report(
             pass
     data = Run(runs[-1].split(",")[0]).config().data
     tests = [read_parallel(*pair) for pair in texts] or [x for x in load_corpus(data).test if x.segments is None]
-    tests_of = {run: _tests(run, tests, data.target_language) for run in runs}
+    tests_of = {run: _tests(run, tests, data) for run in runs}
     rows = {run: [] for run in runs}
     with new_folder(folder, overwrite=True) as written, tempfile.TemporaryDirectory() as scratch:
         for form, (kind, quantize) in (FORMS | (BROWSER_FORMS if browser else {})).items():
@@ -83,7 +83,7 @@ def write_report(
                 (kind, quantize, run if kind == "python" else in_own_process(_exported, run, kind, quantize, scratch))
                 for run in measured
             ]
-            measurements = _measured(forms, list(measured.values()), data.sacrebleu_tokenizer)
+            measurements = _measured(forms, list(measured.values()))
             for run, measurement in zip(measured, measurements, strict=True):
                 name = " + ".join(Run(member).name for member in run.split(","))
                 rows[run].append({"run": name, "form": form, **measurement})
@@ -288,18 +288,24 @@ def up_to_date(export: Path, run: Run) -> bool:
     return export.stat().st_mtime >= max(file.stat().st_mtime for file in made_from if file.is_file())
 
 
-def _tests(run, texts, otherwise):
-    """(name, pairs, target language) of texts for a run: None if it has only one, `otherwise` if a text has none."""
+def _tests(run, texts, data):
+    """(name, pairs, target language, sacreBLEU's tokenizer) of texts for a run; it has no language if it has only one.
+
+    A text without a language is in that of `data`.
+    """
     languages = Run(run.split(",")[0]).tokenizers()[0].languages
-    wanted = [text.target_language or otherwise for text in texts]
-    return [(str(x), x.pairs, code if code in languages else None) for x, code in zip(texts, wanted, strict=True)]
+    codes = [text.target_language or data.target_language for text in texts]
+    return [
+        (str(text), text.pairs, code if code in languages else None, data.sacrebleu_tokenizer(code))
+        for text, code in zip(texts, codes, strict=True)
+    ]
 
 
-def _measured(forms, tests, tokenizer_of):
+def _measured(forms, tests):
     """Dictionaries of bytes, ms and texts of one form of several runs.
 
     `forms` has the arguments of `_open` for each run, and `tests` the results of `_tests`. The sentences of the first
-    text are timed. `tokenizer_of` gives sacreBLEU's tokenizer of a language.
+    text are timed.
     """
     sources = [source for source, _ in tests[0][0][1][:TIMED]]
     languages = [texts[0][2] for texts in tests]
@@ -317,7 +323,7 @@ def _measured(forms, tests, tokenizer_of):
         rows = [_latencies(times) for times in seconds]
         for row, pool, language, texts in zip(rows, pools, languages, tests, strict=True):
             row["per_second"] |= pool.submit(_per_second, sources, language).result()
-            row |= pool.submit(_scored, texts, tokenizer_of).result()
+            row |= pool.submit(_scored, texts).result()
     return rows
 
 
@@ -361,15 +367,15 @@ def _per_second(texts, language):
     return rates
 
 
-def _scored(tests, tokenizer_of):
+def _scored(tests):
     """The size of the form, and its scores on every text."""
     from keras_transformer.translation.evaluation import corpus_scores
 
     row = {"bytes": _form.bytes, "texts": {}}
-    for name, pairs, language in tests:
+    for name, pairs, language, tokenizer in tests:
         sources, references = zip(*pairs, strict=True)
         translations = _form.translate_all(list(sources), language)
-        row["texts"][name] = corpus_scores(translations, references, tokenizer_of(language))._asdict()
+        row["texts"][name] = corpus_scores(translations, references, tokenizer)._asdict()
     return row
 
 

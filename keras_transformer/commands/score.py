@@ -69,9 +69,10 @@ def run(arguments: argparse.Namespace) -> int:
         )
     other = None
     if is_run:
-        # A run of one direction has no languages to choose from.
+        # A run of one direction has no languages to choose from. One of several translates into that of the first run.
         languages = Run(arguments.compare).tokenizers()[0].languages
-        target = arguments.target_language if languages else None
+        own = Run(arguments.run).config().data.target_language
+        target = (arguments.target_language or (own if own in languages else None)) if languages else None
         changed = {"run": arguments.compare, "ensemble": [], "target_language": target}
         other = load(argparse.Namespace(**{**vars(arguments), **changed}))
     elif arguments.compare:
@@ -151,12 +152,8 @@ def _score_text(arguments, translator, text, other, metric):
             print(f"{arguments.metric}:\n{_measured(metric, sources, others, references)}")
         for name, test in paired_tests(texts, others, references, tokenize).items():
             print(f"difference of {name}: {test.difference:+.2f}  (approximate randomization, p = {test.p_value:.3f})")
-    if arguments.calibrate:
-        from keras_transformer.translation.learning import calibrate
-
-        Run(arguments.run).save_calibration(calibrate(translator, sources, references, text.target_language))
-    if translator.calibration and found.results:
-        _print_confidence(translator, sources, references, text.target_language)
+    if found.results and (arguments.calibrate or translator.calibration):
+        _confidence(arguments, translator, found, text.target_language)
 
 
 def _measured(command, *texts):
@@ -175,11 +172,19 @@ def _measured(command, *texts):
     return found.stdout.rstrip("\n")
 
 
-def _print_confidence(translator, sources, references, target_language):
-    from keras_transformer.text.confidence import calibration_error, ranking
+def _confidence(arguments, translator, found, language):
+    """Says how far the confidences of these translations are right, or fits them to these."""
+    from keras_transformer.text.confidence import Calibration, calibration_error, ranking
     from keras_transformer.translation.learning import judged_words
 
-    log_probs, right = judged_words(translator, sources, references, target_language)
+    log_probs, right = judged_words(translator, found.sources, found.references, language, found.results)
+    if arguments.calibrate:
+        calibration = Calibration.fit(log_probs, right)
+        Run(arguments.run).save_calibration(calibration)
+        print(f"confidence: fitted to {calibration.num_words:,} words, {calibration.right:.1%} of them right")
+        return
+    if not 0 < sum(right) < len(right):
+        return  # Nothing to tell apart.
     expected = translator.calibration(log_probs)
     print(
         f"confidence: {len(right):,} words, {sum(right) / len(right):.1%} right, {expected.mean():.1%} expected; "

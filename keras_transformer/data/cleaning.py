@@ -25,7 +25,7 @@ from keras_transformer.data.workers import in_background
 from keras_transformer.files import output_file
 
 # Version of the rules: what was cleaned by others is cleaned again.
-RULES = 2
+RULES = 3
 DUPLICATE = "that were there before"
 TOO_LONG = "with too many characters"
 RATIO = "with sides of very different lengths"
@@ -255,11 +255,15 @@ def _hash(pair):
 
 @functools.cache
 def _script(language):
-    """A pattern for the letters of a language's script, or None."""
-    code = _without_region(language or "").lower()
-    if not code or code in ANY_SCRIPT:
+    """A pattern for the letters of a language's script, such as the second part of `rus_Cyrl`; or None."""
+    code, *parts = regex.split("[-_]", (language or "").lower())
+    script = next((part for part in parts if len(part) == 4), None)
+    if not script and len(code) == 2 and code not in ANY_SCRIPT:
+        script = SCRIPTS.get(code, "Latin")
+    try:
+        return regex.compile(rf"[\p{{{script}}}]") if script else None
+    except regex.error:  # Hans, Jpan: a script, or several, by a name that Unicode does not have.
         return None
-    return regex.compile(rf"[\p{{{SCRIPTS.get(code, 'Latin')}}}]")
 
 
 @functools.cache

@@ -1,9 +1,8 @@
 """LibreOffice's help and messages: text that people translated, as sentences, as whole pages and as HTML.
 
-Debian packages them in 33 languages besides English, under the MPL-2.0. Every paragraph of the help has an id, which is
+Debian packages them in 32 languages besides English, under the MPL-2.0. Every paragraph of the help has an id, which is
 the same in all languages. The sentences of a paragraph are aligned by their order, where both sides have equally many.
-The splits are made by page: a test page is as new to a model as somebody else's text about the same subject. Training
-pairs whose sources are nearly those of the test are removed.
+The splits are made by page, and training pairs whose sources are nearly those of the test are removed.
 """
 
 import hashlib
@@ -44,7 +43,7 @@ _PARAGRAPH = re.compile(r'<(p|h[1-6])\b[^>]*?\sid="([^"]+)"[^>]*>(.*?)</\1>', re
 _VARIANT = re.compile(
     r'<span hidden="true"[^>]*\sclass="[A-Z]+"[^>]*>(?:[^<]|<(?!/?span\b)[^>]*>|<span\b[^>]*>[^<]*</span>)*</span>'
 )
-# Most paragraphs are one sentence; this is found faster than by the rules of sentences.
+# Most paragraphs are one sentence; this pattern finds that out faster than the rules of sentences.
 _MAY_BE_SEVERAL = re.compile(r"[.!?…:;‽।。！？][^\w\s]*\s|[。！？।።။៕]")
 _PAGE = re.compile(r"(?:\./)?usr/share/libreoffice/help/[^/]+/text/(.+\.html)")
 _MESSAGES = re.compile(r"(?:\./)?usr/lib/libreoffice/program/resource/[^/]+/LC_MESSAGES/(.+\.mo)")
@@ -111,10 +110,11 @@ def libreoffice(data_dir: str | Path | None = None, source: str = "en", target: 
     logger.info(f"libreoffice {first.version}, from {folder}")
     pages = [_read_each(package, bytes.decode) for package in helps]
     catalogs = [package and _read_each(package, _read_mo) for package in messages]
-    return _split(*pages, _messages(catalogs), Cleaner(*codes), codes)
+    return _split(*pages, _messages(catalogs), codes)
 
 
-def _split(source_pages, target_pages, messages, cleaner, codes):
+def _split(source_pages, target_pages, messages, codes):
+    cleaner = Cleaner(*codes)
     names = sorted(source_pages.keys() & target_pages.keys(), key=_drawn)
     texts, different = {}, []
     for name in names:
@@ -140,10 +140,10 @@ def _split(source_pages, target_pages, messages, cleaner, codes):
         return list(dict.fromkeys(itertools.chain.from_iterable(_sentences(*pair, *codes) for pair in pairs)))
 
     def clean(name, pairs):
-        reasons = Counter(cleaner.reason(0, *pair) for pair in pairs)
-        left_out = "; ".join(f"{count:,} {reason}" for reason, count in reasons.most_common() if reason)
+        reasons = [cleaner.reason(0, *pair) for pair in pairs]
+        left_out = "; ".join(f"{count:,} {reason}" for reason, count in Counter(reasons).most_common() if reason)
         logger.info(f"libreoffice {name}: {len(pairs):,} different pairs; left out: {left_out or 'none'}")
-        return [pair for pair in pairs if cleaner.reason(0, *pair) is None]
+        return [pair for pair, reason in zip(pairs, reasons, strict=True) if reason is None]
 
     def held_out_of(names):
         """Whole paragraphs, and the sentences of those that are not cut into pairs."""
@@ -225,7 +225,7 @@ def _messages(catalogs):
         keys = next(side for side in sides if side is not None)
         for key in keys:
             texts = [key.split("\x04")[-1] if side is None else side.get(key, "") for side in sides]
-            if key and all(texts) and "\0" not in "".join(texts):  # Not the header, nor plurals.
+            if key and all(texts) and "\0" not in "".join([key, *texts]):  # Not the header, nor plurals.
                 lines = [text.split("\n") for text in texts]
                 if len(lines[0]) != len(lines[1]):
                     lines = [[" ".join(side)] for side in lines]

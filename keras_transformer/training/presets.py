@@ -22,8 +22,8 @@ RECIPES = {
     "libreoffice": {"vocabulary_size": 8000, "epochs": 12, "dropout": 0.1, "clean": True, **_SMALL},
     "none": {},
 }
-# Peaks of the learning rate for a `hidden_dim` of 1: 0.0025 for the tiny preset, 0.000625 for the paper's base model. A
-# higher rate of fine-tuning forgets more. Low-rank updates begin at 0, and learn slowly with a rate for whole matrices.
+# Peaks of the learning rate for a `hidden_dim` of 1: 0.0025 for the tiny preset, 0.000625 for the paper's base model.
+# Low-rank updates begin at 0, and learn slowly with a rate for whole matrices.
 PEAK_RATE, FINE_TUNING_RATE, LOW_RANK_RATE = 0.32, 0.064, 1.28
 # How fine-tuning differs from the defaults.
 FINE_TUNING = {"epochs": 5, "tokens_per_batch": 2048}

@@ -36,6 +36,7 @@ OWN_FILES = ("train", "val", "test")
 CLEANING = "source_language", "target_language", "max_characters", "max_character_ratio", "identify_languages"
 
 # Languages that are written without spaces. sacreBLEU's tokenizer of Japanese needs another package.
+CHINESE = {"zh", "zho", "cmn", "lzh", "wuu", "yue"}
 WITHOUT_SPACES = {"bo", "dz", "ja", "km", "lo", "my", "th", "bod", "dzo", "jpn", "khm", "lao", "mya", "tha"}
 
 # Numbers of layers, separated by commas.
@@ -223,7 +224,7 @@ class DataConfig(Settings):
             return self.bleu_tokenize or "none"
         language = target_language or next(iter(self.target_languages()), self.target_language) or ""
         language = re.split("[-_]", language.lower())[0]
-        return "zh" if language in ("zh", "zho", "yue") else "char" if language in WITHOUT_SPACES else "13a"
+        return "zh" if language in CHINESE else "char" if language in WITHOUT_SPACES else "13a"
 
 
 @dataclass(frozen=True)

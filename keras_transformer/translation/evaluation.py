@@ -3,7 +3,6 @@
 Reference: "A Call for Clarity in Reporting BLEU Scores" (Post, 2018), for the signatures of scores.
 """
 
-import itertools
 import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -15,9 +14,8 @@ from keras_transformer.text.lines import DataError
 from keras_transformer.translation import learning
 from keras_transformer.translation.checks import checks
 
-# Samples of a bootstrap, as in sacreBLEU's own command; fewer of large texts, whose samples would fill the memory.
-RESAMPLES = 1000
-_MOST_RESAMPLED = 50_000_000  # Sentences of all samples: 400 MB.
+# Samples and seed of a bootstrap, as in sacreBLEU's own command.
+RESAMPLES, _SEED = 1000, 12345
 
 
 class CorpusScores(NamedTuple):
@@ -55,19 +53,26 @@ def corpus_scores(hypotheses: Sequence[str], references: Sequence[str], tokenize
         100.00000000000004
     """
     hypotheses, references = _checked(hypotheses, references)
-    from sacrebleu import significance
-
-    resamples = max(2, min(RESAMPLES, _MOST_RESAMPLED // len(references)))
-    # Also for one system: the intervals of `corpus_score` are an error if a sample has no match at all.
-    test = significance.PairedTest([("", hypotheses)], _metrics(tokenize), [references], "bs", resamples)
-    signatures, found = test()
-    found.pop("System")
-    of_both = zip(found.values(), signatures.values(), strict=True)
-    scores = ((float(one.score), float(one.ci), str(signature)) for (one,), signature in of_both)
-    return CorpusScores(*itertools.chain.from_iterable(scores))
+    scores = []
+    for metric in _metrics(tokenize).values():
+        statistics = metric._extract_corpus_statistics(hypotheses, [references])
+        scores += [float(metric._aggregate_and_compute(statistics).score), _interval(metric, statistics)]
+        signature = metric.get_signature()
+        signature.info.update(bs=RESAMPLES, seed=_SEED)
+        scores.append(str(signature))
+    return CorpusScores(*scores)
 
 
-class PairedTest(NamedTuple):
+def _interval(metric, statistics):
+    """Half of the 95 % interval, from the samples of sacreBLEU's command, one by one: all would fill the memory."""
+    from sacrebleu.significance import estimate_ci
+
+    rows, rng = np.asarray(statistics, "float32"), np.random.default_rng(_SEED)
+    samples = (rows[rng.choice(len(rows), size=len(rows))].sum(0) for _ in range(RESAMPLES))
+    return float(estimate_ci(np.array([metric._compute_score_from_stats(sums).score for sums in samples]))[1])
+
+
+class Difference(NamedTuple):
     """How much better the first of two systems is, and how probable so large a difference is between equal ones."""
 
     difference: float
@@ -76,7 +81,7 @@ class PairedTest(NamedTuple):
 
 def paired_tests(
     hypotheses: Sequence[str], others: Sequence[str], references: Sequence[str], tokenize: str = "13a"
-) -> dict[str, PairedTest]:
+) -> dict[str, Difference]:
     """Compares the translations of two systems by approximate randomization.
 
     The test exchanges the two translations of random sentences, and counts how often the difference is as large. It is
@@ -87,7 +92,7 @@ def paired_tests(
         references, tokenize: see `corpus_scores`.
 
     Returns:
-        A dict with the `PairedTest`s of "BLEU" and "chrF".
+        A dict with the `Difference`s of "BLEU" and "chrF".
 
     Example:
         >>> test = paired_tests(["ein Haus am See", "ein Hund"], ["ein Haus", "ein Hund"], ["ein Haus am See"] * 2)
@@ -110,12 +115,12 @@ def _metrics(tokenize):
 
 
 def _randomized(metric, *statistics):
-    """The `PairedTest` of two systems from sacreBLEU's statistics of their sentences.
+    """The `Difference` of two systems from sacreBLEU's statistics of their sentences.
 
     sacreBLEU's own test does not count exchanges that make exactly the same difference. If few translations differ,
     these are most of them, and its probability is far too small.
     """
-    systems, rng, larger = [np.asarray(rows, "float64") for rows in statistics], np.random.default_rng(12345), 0
+    systems, rng, larger = [np.asarray(rows, "float64") for rows in statistics], np.random.default_rng(_SEED), 0
 
     def difference(keep):
         sums = np.where(keep, *systems).sum(axis=0), np.where(keep, *systems[::-1]).sum(axis=0)
@@ -125,7 +130,7 @@ def _randomized(metric, *statistics):
     observed = difference(np.ones((len(systems[0]), 1), bool))
     for _ in range(RESAMPLES):
         larger += abs(difference(rng.random((len(systems[0]), 1)) < 0.5)) >= abs(observed) - 1e-9
-    return PairedTest(observed, (larger + 1) / (RESAMPLES + 1))
+    return Difference(observed, (larger + 1) / (RESAMPLES + 1))
 
 
 def _checked(hypotheses, references):
@@ -155,14 +160,15 @@ class Translated(NamedTuple):
 def translated(translator: Any, text: Any) -> Translated:
     """Translates a `ParallelText`. Segments of whole texts that are the same in both languages are left out."""
     sources, references = map(list, zip(*text.pairs, strict=True))
+    language = text.target_language if translator.source_tokenizer.languages else None  # Else it has only one.
     if text.segments is None:
-        results = translator.translate(sources, target_language=text.target_language, return_scores=True)
+        results = translator.translate(sources, target_language=language, return_scores=True)
         return Translated(sources, [result.text for result in results], references, results)
     rows, method = [], getattr(translator, text.method)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # What is lost is counted by `checks`.
         for source, reference in text.pairs:
-            texts = source, method(source, target_language=text.target_language), reference
+            texts = source, method(source, target_language=language), reference
             source, hypothesis, reference = map(text.segments, texts)
             keys = [key for key in source if source[key] and reference.get(key) not in (None, "", source[key])]
             rows += [(source[key], hypothesis.get(key, ""), reference[key]) for key in keys]
@@ -202,13 +208,23 @@ def scores(translator: Any, texts: Sequence, config: Any, title: str | None = No
     return result
 
 
+def mean_bleu(translator: Any, texts: Sequence, config: Any) -> float:
+    """The mean BLEU of several texts, without its interval: for every epoch."""
+    found = []
+    for text in texts:
+        metric = _metrics(config.data.sacrebleu_tokenizer(text.target_language))["BLEU"]
+        _, hypotheses, references, _ = translated(translator, text)
+        found.append(metric.corpus_score(hypotheses, [references]).score)
+    return sum(found) / len(found)
+
+
 def scores_of_tests(translator: Any, corpus: Any, config: Any, title: str) -> dict:
     """The scores of the test sets as `scores.json` has them; after training, also of several validation texts."""
     key, results = title.replace(" ", "_"), {}
     results[key] = scores(translator, corpus.test, config, title)
     if corpus.general_test:
         results[f"general_{key}"] = scores(translator, [corpus.general_test], config, title)
-    if title == "after training" and len(corpus.validation) > 1:
+    if title == "after training" and len(corpus.validation) > 1 and corpus.validation is not corpus.test:
         results["validation"] = scores(translator, corpus.validation, config)
     return results
 

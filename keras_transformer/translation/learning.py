@@ -33,13 +33,19 @@ def calibrate(
     return translator.calibration
 
 
-def judged_words(translator, sources, references, target_language=None):
-    """Log probabilities of the words of all translations, and whether each word is right: two lists."""
+def judged_words(translator, sources, references, target_language=None, translations=None):
+    """Log probabilities of the words of all translations, and whether each word is right: two lists.
+
+    `translations` are those of the sources without a glossary, if they are there already.
+    """
     rule = "each reference translates its source"
     sources, references = check_pairs(sources, references, ("sources", "references"), rule)
-    shared = {"target_language": target_language, "shortlist": translator.shortlist}
-    sentences, rows = translator.find(sources, translator.settings, **shared)
-    translations = [row[0] for row in rows]
+    if translations:
+        sentences = translator.codec.encode(sources, target_language)
+    else:
+        shared = {"target_language": target_language, "shortlist": translator.shortlist}
+        sentences, rows = translator.find(sources, translator.settings, **shared)
+        translations = [row[0] for row in rows]
     log_probs, right = [], []
     words = translator.scorer.words(sentences, translations)
     for translation, words_here, reference in zip(translations, words, references, strict=True):

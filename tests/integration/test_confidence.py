@@ -72,7 +72,12 @@ def test_a_run_keeps_its_calibration(golden, tmp_path, capsys):
     (tmp_path / "source").write_text("\n".join(golden.texts) + "\n")
     files = ["--source", str(tmp_path / "source"), "--reference", str(reference)]
     assert main(["score", str(run), *files, "--calibrate"]) == 0
+    assert "confidence: fitted to" in (told := capsys.readouterr().out) and "AUC" not in told  # Of the same words.
+    assert main(["score", str(run), *files]) == 0
     assert "right, " in (told := capsys.readouterr().out) and "ranking (AUC)" in told
+    (tmp_path / "right").write_text("\n".join(translations) + "\n")
+    assert main(["score", str(run), *files[:3], str(tmp_path / "right")]) == 0  # Without a word to tell apart.
+    assert "AUC" not in capsys.readouterr().out
     assert Run(run).calibration() == Translator.load(run).calibration != None  # noqa: E711
     assert main(["translate", str(run), "--input", str(tmp_path / "source"), "--confidence"]) == 0
     rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]

@@ -132,7 +132,7 @@ def test_tags_align_with_nothing(two_way, sides):
 # The training script and the command line.
 
 
-def test_a_run_scores_every_direction(two_way, finished, sides, tmp_path, capsys):
+def test_a_run_scores_every_direction(two_way, golden, finished, sides, tmp_path, capsys):
     scores = Run(finished).scores()["after_training"]
     assert [name.split()[-1] for name in scores["texts"]] == ["en-de", "de-en"]
     assert scores["bleu"] == pytest.approx(np.mean([one["bleu"] for one in scores["texts"].values()]))
@@ -146,6 +146,12 @@ def test_a_run_scores_every_direction(two_way, finished, sides, tmp_path, capsys
     assert main(["score", str(two_way.run_dir), "--target-language", "en"]) == 0
     out = capsys.readouterr().out
     assert out.count("BLEU") == 1 and "de-en, 12 sentences" in out
+    # Beside a run that has no language to choose, whichever is first.
+    assert main(["score", str(two_way.run_dir), "--target-language", "de", "--compare", str(golden.run_dir)]) == 0
+    files = [str(write(tmp_path / name, "\n".join(side) + "\n")) for name, side in zip("ed", sides, strict=True)]
+    flags = ["--source", files[0], "--reference", files[1], "--compare", str(two_way.run_dir)]
+    assert main(["score", str(golden.run_dir), *flags]) == 0
+    assert capsys.readouterr().out.count("difference of BLEU") == 2
     with pytest.raises(SystemExit, match="2"):
         main(["score", str(two_way.run_dir), "--output", str(tmp_path / "x")])
     assert "The run has 2 test sets, and --output" in capsys.readouterr().err

@@ -69,6 +69,11 @@ def test_a_character_that_is_a_syllable_or_a_word_says_more_than_a_letter(langua
         ("sr", "Pas spava u vrtu.", True),  # In two scripts.
         (None, "東京は大きい都市です。", True),
         ("el", "Der Hund schläft.", False),
+        ("rus_Cyrl", "Собака спит.", True),  # NLLB's codes.
+        ("rus_Cyrl", "Der Hund schläft.", False),
+        ("sr-Latn", "Собака спит.", False),
+        ("zho_Hans", "东京是一个大城市。", True),  # Unicode has no script of this name.
+        ("rus", "Собака спит.", True),
     ],
 )
 def test_scripts_of_languages(language, text, good):

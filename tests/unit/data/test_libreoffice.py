@@ -9,7 +9,6 @@ import tarfile
 import pytest
 
 from keras_transformer.data import libreoffice as module
-from keras_transformer.data.cleaning import Cleaner
 from keras_transformer.data.corpora import load_corpus
 from keras_transformer.data.libreoffice import libreoffice, paragraphs
 from keras_transformer.text.lines import DataError
@@ -138,7 +137,8 @@ def test_messages_are_learned_without_accelerators(folder):
 def test_nothing_that_is_tested_is_learned(folder):
     read = libreoffice(folder)
     held = {source for source, _ in [*read.sentences, *read.test_messages]}
-    assert held and held.isdisjoint(source for source, _ in [*read.help, *read.messages, *read.validation])
+    assert held and read.help and read.messages and read.validation
+    assert held.isdisjoint(source for source, _ in [*read.help, *read.messages, *read.validation])
     # Pages have the same paragraphs, and numbers do not count: "Page 3: Ctrl+Z." is nearly "Page 4: Ctrl+Z.".
     assert not any("Ctrl" in source for source, _ in read.help)
 
@@ -154,7 +154,7 @@ def test_a_sentence_of_a_held_out_paragraph_is_not_learned(folder):
         of_others = of_others, of_others.replace("The", "Das da")
         for side, text in zip(pages, of_test if number < 4 else of_others, strict=True):
             side[name] = text
-    read = module._split(*pages, [], Cleaner("en", "de"), ["en", "de"])
+    read = module._split(*pages, [], ["en", "de"])
     assert len(read.pages) == 4 and read.help and read.validation
     assert not any(source.startswith("Omega") for source, _ in [*read.help, *read.validation])
 

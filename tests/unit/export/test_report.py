@@ -2,9 +2,11 @@
 
 import statistics
 import threading
+from types import SimpleNamespace
 
 import pytest
 
+from keras_transformer.data.corpora import ParallelText
 from keras_transformer.export import report
 from keras_transformer.files import write_json
 from keras_transformer.training.config import RunConfig
@@ -41,6 +43,16 @@ def test_runs_that_differ_in_their_seeds_are_grouped(tmp_path):
     (line,) = report.of_seeds(rows)
     spread = statistics.stdev([40.0, 41.0])
     assert line == f"2 seeds (a, b), Python, XLA, test: BLEU 40.50, standard deviation {spread:.2f}"
+
+
+def test_a_text_is_scored_in_its_language(monkeypatch):
+    """Whatever a run can be told: one of a single direction has no language to choose."""
+    data = RunConfig.make({"target_language": "de"}).data
+    texts = [ParallelText([("a", "b")], "x", direction="en-zh"), ParallelText([("a", "b")], "y")]
+    for languages, told in (({}, [None, None]), ({"de": 5, "zh": 6}, ["zh", "de"])):
+        tokenizer = SimpleNamespace(languages=languages)
+        monkeypatch.setattr(report, "Run", lambda folder, it=tokenizer: SimpleNamespace(tokenizers=lambda: [it]))
+        assert [row[2:] for row in report._tests("run", texts, data)] == list(zip(told, ["zh", "13a"], strict=True))
 
 
 def test_clients_ask_at_the_same_time(monkeypatch):

@@ -159,9 +159,14 @@ def planted(worse, count, sentences):
     return (systems(sentences, worse, seed) for seed in range(count))
 
 
-def test_large_texts_get_fewer_samples(monkeypatch):
-    monkeypatch.setattr(evaluation, "_MOST_RESAMPLED", 200)
-    assert "bs:100" in corpus_scores(HYPOTHESES, REFERENCES).bleu_signature
+def test_one_sample_after_the_other_gives_the_interval_of_all_at_once():
+    """sacreBLEU's own code has the statistics of all samples in memory: 4 GB for 50,000 sentences."""
+    references, system, _ = systems(30, 0)
+    test = significance.PairedTest([("", system)], {"BLEU": sacrebleu.BLEU()}, [references], "bs", 1000)
+    signatures, found = test()
+    scores = corpus_scores(system, references)
+    assert (scores.bleu, scores.bleu_interval) == (found["BLEU"][0].score, found["BLEU"][0].ci)
+    assert scores.bleu_signature == str(signatures["BLEU"])
 
 
 def test_what_needs_no_reference():
@@ -191,16 +196,23 @@ def test_a_loop_of_the_source_is_no_mistake():
 
 def test_whole_texts_are_scored_by_their_segments():
     """Segments that are the same in both languages say nothing about a translation."""
+    told = []
 
     def method(text, target_language):
+        told.append(target_language)
         return text.upper()
 
     text = ParallelText(
         [("a\nb\nsame", "x\ny\nsame"), ("c", "z")],
         "pages",
+        direction="en-de",
         method="shout",
         segments=lambda x: dict(enumerate(x.split("\n"))),
     )
-    found = translated(SimpleNamespace(shout=method), text)
+    translators = [
+        SimpleNamespace(shout=method, source_tokenizer=SimpleNamespace(languages=x)) for x in ({"de": 5}, {})
+    ]
+    found, same = (translated(translator, text) for translator in translators)
+    assert found == same and told == ["de", "de", None, None]  # One of a single direction has no language to choose.
     assert found[:3] == (["a", "b", "c"], ["A", "B", "C"], ["x", "y", "z"]) and found.results == []
     assert text.unit == "paragraphs"
