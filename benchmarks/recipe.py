@@ -24,6 +24,7 @@ import os
 import sys
 import time
 
+BATCHES = 200  # To be timed without a model.
 CHANGES = ("none", "averages", "linear", "muon", "rms", "gated", "rdrop")
 
 
@@ -51,8 +52,13 @@ def measured(model, run, config, batches, validation, callbacks, done, strategy)
     began = time.process_time()
     model.fit(batches.from_step(0), steps_per_epoch=batches.steps_per_epoch, epochs=1, shuffle=False, verbose=2)
     minutes = (time.process_time() - began) / 60
+    began = time.process_time()
+    for _ in batches.from_step(0).take(BATCHES):
+        pass
+    making = (time.process_time() - began) / BATCHES
     found = model.evaluate(validation.dataset, steps=validation.steps_per_epoch, verbose=0, return_dict=True)
     print(f"{minutes:.1f} minutes of processor time; validation perplexity {found['perplexity']:.2f}")
+    print(f"{1e3 * making:.1f} ms of a step's {6e4 * minutes / batches.steps_per_epoch:.1f} make its batch")
     translator = Translator(model, *run.tokenizers(), max_source_length=config.data.max_length, **vars(config.search))
     score(translator, load_corpus(config.data).validation[0], config, " ".join(sys.argv[1:]))
     sys.exit()

@@ -75,8 +75,10 @@ def write_report(
     tests = [read_parallel(*pair) for pair in texts] or [x for x in load_corpus(data).test if x.segments is None]
     tests_of = {run: _tests(run, tests, data) for run in runs}
     rows = {run: [] for run in runs}
+    all_forms = FORMS | (BROWSER_FORMS if browser else {})
+    print(f"Runs: {', '.join(runs)}. Forms, one after the other: {'; '.join(all_forms)}.", flush=True)
     with new_folder(folder, overwrite=True) as written, tempfile.TemporaryDirectory() as scratch:
-        for form, (kind, quantize) in (FORMS | (BROWSER_FORMS if browser else {})).items():
+        for form, (kind, quantize) in all_forms.items():
             # An ensemble is not exported.
             measured = {run: tests_of[run] for run in runs if kind == "python" or "," not in run}
             forms = [

@@ -4,6 +4,7 @@ import argparse
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -24,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     flag("--log-probs", metavar="FILE", help="file for the model's log probabilities of each reference and its tokens")
     help = "another run, or a file of translations of the same text, line by line: a paired test of the difference"
     flag("--compare", metavar="OTHER", help=help)
-    help = "your own metric: a command that gets three files: sources, translations and references, line by line"
+    help = "your own metric: a program that gets three more arguments: files of sources, translations and references"
     flag("--metric", metavar="COMMAND", help=help)
     help = "fit the confidence to this text and store it in the run, as training does with the validation text"
     flag("--calibrate", action="store_true", help=help)
@@ -42,6 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
         check_bleu_tokenizer(arguments.bleu_tokenize)
     is_run = arguments.compare is not None and Path(arguments.compare).is_dir()
     runs = [arguments.run, *arguments.ensemble, *([arguments.compare] if is_run else [])]
+    for path in runs:
+        Run(path).check_trained()
     check_outputs([arguments.output, arguments.log_probs], inputs, runs)
     translator = load(arguments)
     if arguments.source:
@@ -163,12 +166,20 @@ def _measured(command, *texts):
         for path, lines in zip(paths, texts, strict=True):
             path.write_text("".join(f"{' '.join(line.split())}\n" for line in lines), encoding="utf-8")
         text = {"encoding": "utf-8", "errors": "replace"}
-        found = subprocess.run([*command, *map(str, paths)], stdin=subprocess.DEVNULL, capture_output=True, **text)
-    if found.returncode:
+        try:
+            found = subprocess.run([*command, *map(str, paths)], stdin=subprocess.DEVNULL, capture_output=True, **text)
+        except OSError as error:  # A script that does not say what runs it.
+            raise ValueError(
+                f"--metric must be a program that can be started. Received: {shlex.join(command)}: {error.strerror}. "
+                "Does its first line say what runs it, such as #!/bin/sh?"
+            ) from error
+    if found.returncode or not found.stdout.strip():
+        said = " ".join((found.stderr.strip() or found.stdout).split())[-500:]
         raise ValueError(
-            f"The command of --metric must end with status 0. Received: {found.returncode} of {shlex.join(command)}. "
-            f"It said: {' '.join(found.stderr.split())[-500:]}"
+            "The command of --metric must print its result and end with status 0. Received: status "
+            f"{found.returncode} of {shlex.join(command)}. It said: {said or 'nothing'}"
         )
+    print(found.stderr, end="", file=sys.stderr)
     return found.stdout.rstrip("\n")
 
 

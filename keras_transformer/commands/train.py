@@ -15,8 +15,8 @@ from keras_transformer.training.presets import PRESETS
 from keras_transformer.training.run import Run
 
 # The settings that `--help` shows; `--help all` shows all.
-COMMON = ("dataset", "train", "val", "test", "directions", "vocabulary_size", "epochs", "tokens_per_batch")
-COMMON += ("dropout", "num_beams")
+COMMON = ("dataset", "data_dir", "target_language", "train", "val", "test", "directions", "vocabulary_size", "epochs")
+COMMON += ("num_beams",)
 # Settings that name a trained run.
 OTHER_RUNS = ("init_from", "vocabulary_from", "layers_from", "teacher")
 

@@ -87,30 +87,29 @@ def libreoffice(data_dir: str | Path | None = None, source: str = "en", target: 
     Raises:
         DataError: a package is missing, damaged or of another version than the others; or both languages are the same.
     """
-    codes = [code.lower().replace("_", "-").removesuffix("-us") for code in (source, target)]
+    codes = [code.lower().replace("_", "-") for code in (source, target)]
+    codes = ["en" if code == "en-us" else code for code in codes]
     for code in codes:
         if not re.fullmatch("[a-z]+(-[a-z]+)*", code):
             raise DataError(f"A language must be a code such as de or pt-br. Received: {code!r}.{_known(code)}")
     if codes[0] == codes[1]:
         raise DataError(
-            f"Source and target must be two languages. Received: {source}, {target}. Choose one of them with "
-            "--source-language or --target-language."
+            f"Source and target must be two languages. Received: {source}, {target}. Choose others with "
+            "--source-language, --target-language or --directions."
         )
     folder = Path(data_dir) if data_dir else _downloaded(*codes)
-    helps = [_read(folder, "help", code, _PAGE) for code in codes]
-    messages = [None if code == "en" else _read(folder, "l10n", code, _MESSAGES) for code in codes]
-    first = helps[0]
-    for package in filter(None, [*helps, *messages]):
-        if package.version != first.version:
-            raise DataError(
-                "The packages must be of one version, whose texts belong together. Received: "
-                f"{first.path} of version {first.version}, {package.path} of version {package.version}. Get all of "
-                "them again, from one release of Debian."
-            )
-    logger.info(f"libreoffice {first.version}, from {folder}")
-    pages = [_read_each(package, bytes.decode) for package in helps]
-    catalogs = [package and _read_each(package, _read_mo) for package in messages]
-    return _split(*pages, _messages(catalogs), codes)
+    packages = _packages(folder, codes)
+    logger.info(f"libreoffice {packages[0].version}, from {folder}")
+    pages = [_read_each(package, bytes.decode) for package in packages[:2]]
+    others = iter(packages[2:])
+    catalogs = [None if code == "en" else _read_each(next(others), _read_mo) for code in codes]
+    found = _split(*pages, _messages(catalogs), codes)
+    if empty := [name for name, pairs in zip(found._fields[:5], found, strict=False) if not pairs]:
+        raise DataError(
+            f"The packages in {folder} must have text in both languages. Received: nothing for {empty[0]}. Get them "
+            "again from https://packages.debian.org."
+        )
+    return found
 
 
 def _split(source_pages, target_pages, messages, codes):
@@ -119,8 +118,11 @@ def _split(source_pages, target_pages, messages, codes):
     texts, different = {}, []
     for name in names:
         sides = [paragraphs(pages[name]) for pages in (source_pages, target_pages)]
-        texts[name] = [(text, sides[1][key]) for key, text in sides[0].items() if text and sides[1].get(key)]
-        different += [name] * (sides[0].keys() != sides[1].keys())
+        # An id that one side has more often says nothing about which paragraphs belong together.
+        unequal = {key.split(" ")[0] for key in sides[0].keys() ^ sides[1].keys()}
+        equal = [key for key in sides[0] if key.split(" ")[0] not in unequal]
+        texts[name] = [pair for key in equal if all(pair := (sides[0][key], sides[1][key]))]
+        different += [name] * bool(unequal)
     different += sorted(source_pages.keys() ^ target_pages.keys())
     if different:
         logger.info(
@@ -158,7 +160,8 @@ def _split(source_pages, target_pages, messages, codes):
     test_messages = clean("test messages", marked[True])
     pages = [tuple("\n\n".join(side) for side in zip(*pairs, strict=True)) for name in test if (pairs := texts[name])]
     held_out = [*test_sentences, *test_messages, *held_out_of(test)]
-    validation_sentences = clean("validation", _without_near("validation", sentences_of(validation), held_out))
+    new = _without_near("validation", sentences_of(validation), held_out)
+    validation_sentences = clean("validation without these", new)
     held_out += [*validation_sentences, *held_out_of(validation)]
     return LibreOffice(
         help=_without_near("help", sentences_of(train), held_out),
@@ -248,20 +251,43 @@ class _Package(NamedTuple):
     files: dict[str, bytes]
 
 
-def _read(folder, kind, code, wanted):
-    """A `_Package` with the files that match a pattern."""
-    name = _package(kind, code)
-    found = sorted(folder.glob(f"{name}_*.deb"))
-    if len(found) != 1:
-        get = f"Get it with apt-get download {name}, or from https://packages.debian.org/{name}.{_known(code)}"
+def _names(codes):
+    """The names of the packages of two languages: first the help of both, then messages, which English has not."""
+    helps = [f"libreoffice-help-{'en-us' if code == 'en' else code}" for code in codes]
+    return helps + [f"libreoffice-l10n-{code}" for code in codes if code != "en"]
+
+
+def _packages(folder, codes):
+    """The `_Package`s of two languages in a folder, in the order of their names."""
+    if not folder.is_dir():
         raise DataError(
-            f"{folder} must be a folder with one package of each kind. Received: {len(found) or 'no'} {name}_*.deb. "
-            + (f"Keep one of them: {', '.join(path.name for path in found)}." if found else get)
+            f"The packages must be in a folder. Received: {folder}. Give one with --data-dir; without it, apt-get "
+            "downloads them."
         )
-    version, files = read_package(found[0], wanted)
-    if not files:
-        raise DataError(f"{found[0]} has none of the files that it should have. Received: version {version}.")
-    return _Package(found[0], version, files)
+    names, packages = _names(codes), []
+    paths = {name: sorted(folder.glob(f"{name}_*.deb")) for name in names}
+    if missing := [name for name in names if not paths[name]]:
+        raise DataError(
+            f"{folder} must be a folder with one package of each kind. Received: no {', no '.join(missing)}. Get them "
+            f"with apt-get download {' '.join(missing)}, or from https://packages.debian.org.{_known(*codes)}"
+        )
+    for name, (path, *others) in paths.items():
+        if others:
+            raise DataError(
+                f"{folder} must be a folder with one package of each kind. Received: {1 + len(others)} {name}_*.deb. "
+                f"Keep one of them: {', '.join(each.name for each in paths[name])}."
+            )
+        version, files = read_package(path, _PAGE if "-help-" in name else _MESSAGES)
+        if not files:
+            raise DataError(f"{path} must have text. Received: version {version} without any. Get it again.")
+        packages.append(_Package(path, version, files))
+        if version != packages[0].version:
+            raise DataError(
+                "The packages must be of one version, whose texts belong together. Received: "
+                f"{packages[0].path} of version {packages[0].version}, {path} of version {version}. Get all of them "
+                "again, from one release of Debian."
+            )
+    return packages
 
 
 def _read_each(package, read):
@@ -279,10 +305,6 @@ def _known(*codes):
     """What to add to a message about languages that Debian 12 does not have."""
     unknown = [code for code in codes if code not in LANGUAGES]
     return f" Debian 12 does not have {unknown[0]}, but {', '.join(LANGUAGES)}." if unknown else ""
-
-
-def _package(kind, code):
-    return f"libreoffice-{kind}-{'en-us' if code == 'en' else code}"
 
 
 def read_package(path: Path, wanted: re.Pattern) -> tuple[str, dict[str, bytes]]:
@@ -315,12 +337,12 @@ def read_package(path: Path, wanted: re.Pattern) -> tuple[str, dict[str, bytes]]
                 for member in content
                 if member.isfile() and (match := wanted.fullmatch(member.name))
             }
-        name, version = (re.search(f"^{field}: (.+)", fields, re.MULTILINE)[1] for field in ("Package", "Version"))
-        if name != path.name.split("_")[0]:
-            raise ValueError(f"it is the package {name}")
-        return version, files
+        found = dict(re.findall("^(Package|Version): (.+)", fields, re.MULTILINE))
+        if found.get("Package") != path.name.split("_")[0] or "Version" not in found:
+            raise ValueError(f"it is the package {found.get('Package')} of version {found.get('Version')}")
+        return found["Version"], files
     except OSError as error:
-        raise DataError(f"Cannot read {path}: {error.strerror or error}.") from error
+        raise DataError(f"Cannot read {path}: {error.strerror or error}. Get it again.") from error
     except Exception as error:
         raise DataError(
             f"{path} must be one of Debian's packages, unchanged. Received another file: "
@@ -330,17 +352,21 @@ def read_package(path: Path, wanted: re.Pattern) -> tuple[str, dict[str, bytes]]
 
 def _read_mo(data):
     """The messages of a compiled catalog: a dict. The `gettext` module has no public way to read all of them."""
-    _, _, count, *tables = struct.unpack_from("<5I", data)
+    magic, _, count, *tables = struct.unpack_from("<5I", data)
+    if magic != 0x950412DE:
+        raise ValueError("a file that is no catalog")
 
     def text(table, i):
         size, place = struct.unpack_from("<2I", data, table + 8 * i)
+        if place + size > len(data):
+            raise ValueError("a catalog that is cut off")
         return data[place : place + size].decode()
 
     return {text(tables[0], i): text(tables[1], i) for i in range(count)}
 
 
 def _downloaded(*codes):
-    names = [_package("help", code) for code in codes] + [_package("l10n", code) for code in codes if code != "en"]
+    names = _names(codes)
     by_hand = f"Get {', '.join(names)} from https://packages.debian.org, and pass their folder with --data-dir."
     if not shutil.which("apt-get"):
         raise DataError(f"The packages are downloaded with apt-get, which this machine does not have. {by_hand}")
@@ -356,10 +382,10 @@ def _downloaded(*codes):
             raise DataError(
                 f"apt-get could not download: {said}. Run apt-get update as root. {by_hand}{_known(*codes)}"
             )
-        for name in names:  # A damaged one would stay in the cache.
-            found = list(folder.glob(f"{name}_*.deb"))
-            if not found:
-                raise DataError(f"apt-get must download {name}. Received: no file. {by_hand}")
-            read_package(found[0], _PAGE)
+        try:
+            _packages(folder, codes)  # What cannot be used would stay in the cache.
+        except DataError as error:
+            said = str(error).replace(f"{folder}/", "").replace(str(folder), "The download")
+            raise DataError(f"apt-get downloaded something else. {said} {by_hand}") from error
 
     return cached_folder(cache_folder("libreoffice", "-".join(sorted(codes))), download)

@@ -220,7 +220,7 @@ class RunConfig:
             return cls.of_flat(_flat(path, content))
         except ConfigError as error:
             message = str(error) if str(path) in str(error) else f"{path}: {error}"
-            raise ConfigError(f"{message} Restore the file from a copy, or train again with --overwrite.") from error
+            raise ConfigError(f"{message} Restore it from a copy, or train again with --overwrite.") from error
 
     def resumed(self, settings: Mapping) -> "RunConfig":
         """The settings of a run that is resumed with changed settings.

@@ -448,4 +448,5 @@ def _damage_named(path):
                 f"{path} cannot be loaded: it is damaged, or of other versions of the packages (see versions.json "
                 f"beside it). Received: {type(error).__name__}: {reason}"
             )
-        raise ValueError(f"{reason}. Restore it from a copy, or train again with --overwrite.") from error
+        remedy = "Restore it from a copy, or train again with --overwrite"
+        raise ValueError(f"{reason}." if remedy in reason else f"{reason}. {remedy}.") from error

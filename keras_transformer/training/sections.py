@@ -55,8 +55,8 @@ def directions(name, value):
     for direction in found:
         if not isinstance(direction, str) or not _DIRECTION.fullmatch(direction) or found.count(direction) > 1:
             raise ConfigError(
-                f"`{name}` must be different pairs of language codes, such as en-de en-fr zh_TW-en. "
-                f"Received: {direction!r}."
+                f"`{name}` must be different pairs of language codes, such as en-de en-fr zh_TW-en, with an underscore "
+                f"before a region. Received: {direction!r}."
             )
     return tuple(found)
 

@@ -355,6 +355,15 @@ def test_score_compares_and_calls_a_metric(golden, loaded_once, tmp_path, capsys
     other = corpus_scores(files["o"], expected)
     assert f"difference of BLEU: {100 - other.bleu:+.2f}  (approximate randomization, p = 0.00" in printed
     assert [f"{metric}:\n{status} of {len(expected)}\n" in printed for status in (0, 1)] == [True, True]
+    for script, said in (("#!/bin/sh\necho no model; exit 3", "status 3.*It said: no model"), ("#!/bin/sh", "nothing")):
+        metric.write_text(script)
+        with pytest.raises(SystemExit, match="2"):
+            main(["score", run, *flags, "--metric", str(metric)])
+        assert re.search(said, capsys.readouterr().err)
+    metric.write_text("echo 1")
+    with pytest.raises(SystemExit, match="2"):
+        main(["score", run, *flags, "--metric", str(metric)])
+    assert "Exec format error. Does its first line say" in capsys.readouterr().err
     assert main(["score", run, *flags, "--compare", run]) == 0
     assert "difference of chrF: +0.00  (approximate randomization, p = 1.000)" in capsys.readouterr().out
     (tmp_path / "o").write_text("one line")
@@ -364,11 +373,12 @@ def test_score_compares_and_calls_a_metric(golden, loaded_once, tmp_path, capsys
             f"--compare needs one translation of each line of the text. Received: {tmp_path / 'o'}",
         ),
         (["--compare", str(tmp_path / "nowhere")], "nowhere"),
-        (["--compare", ""], "config.json"),  # A variable of a shell that was not set.
+        (["--compare", ""], "is not the folder of a trained run"),  # A variable of a shell that was not set.
+        (["--compare", str(tmp_path)], "is not the folder of a trained run"),
         (["--metric", "no-such-program --flag"], "--metric must be a command that can be started"),
         (["--bleu-tokenize", "foo"], "`bleu_tokenize` must be one of sacreBLEU's"),
         (["--metric", "'a b"], "--metric must be a command that can be started, quoted as for a shell"),
-        (["--metric", "false"], "The command of --metric must end with status 0. Received: 1 of false"),
+        (["--metric", "false"], "must print its result and end with status 0. Received: status 1 of false"),
     ):
         with pytest.raises(SystemExit, match="2"):
             main(["score", run, *flags, *wrong])

@@ -134,6 +134,21 @@ def test_messages_are_learned_without_accelerators(folder):
     assert [tuple(text.replace("_", "") for text in pair) for pair in read.marked_messages] == read.test_messages
 
 
+def test_an_id_that_only_one_side_repeats_says_nothing(folder, caplog):
+    """Its first paragraph in one language may be the second in the other one."""
+    caplog.set_level("INFO")
+    sides = (
+        '<p id="a">Insert a row.</p><p id="a">Delete it.</p><p id="b">{}.</p>',
+        '<p id="a">Löschen.</p><p id="b">{}.</p>',
+    )
+    names = [f"{letter}.html" for letter in "abcdefghijkl"]
+    read = module._split(*({name: side.format(name) for name in names} for side in sides), [], ["en", "de"])
+    assert {text for pages in (read.help, read.validation, read.pages) for pair in pages for text in pair} == {
+        f"{n}." for n in names
+    }
+    assert "12 pages, such as" in caplog.text
+
+
 def test_nothing_that_is_tested_is_learned(folder):
     read = libreoffice(folder)
     held = {source for source, _ in [*read.sentences, *read.test_messages]}
@@ -170,7 +185,8 @@ def test_a_message_is_tested_in_every_language(folder):
     kept = {"": "Language: fr"} | {
         f"again\x04Save the {word} to $(ARG{i})": "x" for i, word in enumerate(WORDS["en"]) if i % 2
     }
-    path = "./usr/lib/libreoffice/program/resource/fr/LC_MESSAGES/other.mo"
+    kept["two\x04First line\nSecond line"] = "Une ligne\nDeux lignes"
+    path = "./usr/lib/libreoffice/program/resource/fr/LC_MESSAGES/sw.mo"
     pages = {f"./usr/share/libreoffice/help/fr/text/swriter/{n}.html": page("de", n) for n in range(PAGES)}
     for kind, files in (("help", pages), ("l10n", {path: mo(kept)})):
         (folder / f"libreoffice-{kind}-fr_7_all.deb").write_bytes(deb(f"libreoffice-{kind}-fr", "4:7.4.7", files))
@@ -232,7 +248,9 @@ def replace_with_text(folder):
 
 def remove(folder):
     (folder / "libreoffice-help-de_7_all.deb").unlink()
-    return "Received: no libreoffice-help-de_.*.deb. Get it with apt-get download libreoffice-help-de"
+    (folder / "libreoffice-l10n-de_7_all.deb").unlink()
+    names = "libreoffice-help-de.* libreoffice-l10n-de"
+    return f"Received: no {names}. Get them with apt-get download {names}, or from"
 
 
 def double(folder):
@@ -257,7 +275,9 @@ def leave_out_control(folder):
 
 def rename(folder):
     (folder / "libreoffice-help-de_7_all.deb").write_bytes(deb("libreoffice-help-fr", "4:7.4.7", {}))
-    return "help-de_7_all.deb must be one of Debian's packages.*it is the package libreoffice-help-fr"
+    return (
+        "help-de_7_all.deb must be one of Debian's packages.*it is the package libreoffice-help-fr of version 4:7.4.7"
+    )
 
 
 def damage_messages(folder):
@@ -288,7 +308,29 @@ def compress_with_zstd(folder):
 def empty(folder):
     for name, data in packages("de", pages=0).items():
         (folder / name).write_bytes(data)
-    return "help-de_7_all.deb has none of the files"
+    return "help-de_7_all.deb must have text"
+
+
+def cut_a_catalog(folder):
+    path = "./usr/lib/libreoffice/program/resource/de/LC_MESSAGES/sw.mo"
+    data = deb("libreoffice-l10n-de", "4:7.4.7", {path: mo({"a": "a long message"})[:-9]})
+    (folder / "libreoffice-l10n-de_7_all.deb").write_bytes(data)
+    return "sw.mo in .*l10n-de_7_all.deb must be undamaged. Received: a catalog that is cut off"
+
+
+def leave_no_message(folder):
+    path = "./usr/lib/libreoffice/program/resource/de/LC_MESSAGES/sw.mo"
+    data = deb("libreoffice-l10n-de", "4:7.4.7", {path: mo({"": "Language: de"})})
+    (folder / "libreoffice-l10n-de_7_all.deb").write_bytes(data)
+    return f"packages in {folder} must have text in both languages. Received: nothing for messages"
+
+
+def replace_the_folder(folder):
+    for path in folder.iterdir():
+        path.unlink()
+    folder.rmdir()
+    folder.write_text("a file")
+    return f"must be in a folder. Received: {folder}. Give one with --data-dir"
 
 
 @pytest.mark.parametrize(
@@ -296,6 +338,7 @@ def empty(folder):
     [
         *(change_version, cut, damage, replace_with_text, remove, double, empty, compress_with_zstd, rename),
         *(damage_messages, damage_a_page, leave_few_pages, give_a_negative_size, leave_out_control),
+        *(cut_a_catalog, leave_no_message, replace_the_folder),
     ],
 )
 def test_packages_that_do_not_fit_are_named(folder, change):
@@ -336,10 +379,19 @@ def test_a_language_that_does_not_exist_leaves_nothing(folder, apt_get, tmp_path
 def test_a_damaged_package_is_not_kept(folder, apt_get, tmp_path):
     cut(folder)
     apt_get(f"cp {folder}/*.deb .")
-    with pytest.raises(DataError, match="must be one of Debian's packages"):
+    with pytest.raises(
+        DataError, match=r"something else. libreoffice-help-de_7_all.deb must be one of Debian's"
+    ) as raised:
         libreoffice()
+    assert "--data-dir" in str(raised.value)
     apt_get("true")
-    with pytest.raises(DataError, match="must download libreoffice-help-en-us"):
+    with pytest.raises(
+        DataError, match=r"The download must be a folder.*no libreoffice-help-en-us, no libreoffice-help-de"
+    ):
+        libreoffice()
+    (folder / "libreoffice-help-de_7_all.deb").write_bytes(packages("de", "4:25.2")["libreoffice-help-de_7_all.deb"])
+    apt_get(f"cp {folder}/*.deb .")
+    with pytest.raises(DataError, match=r"something else. The packages must be of one version"):
         libreoffice()
     with pytest.raises(DataError, match=r"must be a code such as de or pt-br. Received: 'd\?'"):
         libreoffice(target="d?")

@@ -284,16 +284,14 @@ def test_a_run_is_read_from_its_config(tmp_path):
     ],
 )
 def test_a_damaged_config_of_a_run_is_named_with_the_repair(tmp_path, section, changes, message):
-    with pytest.raises(
-        ConfigError, match=rf"{tmp_path}/config\.json.*{message}.*Restore the file from a copy, or train"
-    ):
+    with pytest.raises(ConfigError, match=rf"{tmp_path}/config\.json.*{message}.*Restore it from a copy, or train"):
         RunConfig.of_file(changed_run(tmp_path, section, **changes) / "config.json")
 
 
 @pytest.mark.parametrize("content", ["", "{", "[" * 99999, "[1]", "null"])
 def test_a_config_of_a_run_that_is_no_object_is_named_with_the_repair(tmp_path, content):
     (tmp_path / "config.json").write_text(content, encoding="utf-8")
-    with pytest.raises(ConfigError, match=rf"{tmp_path}/config\.json.*Restore the file from a copy"):
+    with pytest.raises(ConfigError, match=rf"{tmp_path}/config\.json.*Restore it from a copy"):
         RunConfig.of_file(tmp_path / "config.json")
 
 
