@@ -10,6 +10,7 @@ import itertools
 import json
 import sysconfig
 from collections.abc import Iterator, Sequence
+from operator import eq
 from pathlib import Path
 from typing import Any
 
@@ -240,17 +241,32 @@ def _problems_with_languages(served, translator, texts, strings):
     if not languages:
         return
     chosen = list(itertools.islice(itertools.cycle(languages), len(texts)))
-    expected = translator.translate(strings, target_language=chosen, return_scores=True)
-    names = "translate_to", "translate_document_to"
+    best = [
+        translation.score for translation in translator.translate(strings, target_language=chosen, return_scores=True)
+    ]
+    targets = [plain(text)[:3] for text in strings]  # None is longer than a short limit.
+    names = "translate_to", "translate_document_to", "translate_nbest_to", "tokenize_to"
     answers = {name: served(name, text=texts, target_language=chosen) for name in names}
-    scores = answers["translate_to"]["score"]
-    for text, string, language, wanted, score in zip(texts, strings, chosen, expected, scores, strict=True):
-        if string.encode() == text and not close(wanted.score, score):
-            yield f"`translate_to` of {text[:60]!r}, {language}: {wanted.score} became {score}"
-    for outputs in answers.values():
-        used = [language.decode() for language in outputs["target_language"]]
+    answers["score_to"] = served("score_to", source=texts, target=targets, target_language=chosen)
+    ids = [sorted(sentence.ids) for sentence in translator.codec.encode(strings, chosen)]  # Sorted as in `_tokenized`.
+    compared = {
+        "translate_to": (best, answers["translate_to"]["score"]),
+        "translate_nbest_to": (best, answers["translate_nbest_to"]["scores"][:, 0]),
+        "score_to": ([x.log_prob for x in translator.score(strings, targets, chosen)], answers["score_to"]["log_prob"]),
+        "tokenize_to": (
+            ids,
+            [sorted(row[row != PAD_TOKEN_ID].tolist()) for row in answers["tokenize_to"]["token_ids"]],
+        ),
+    }
+    for name, (wanted, found) in compared.items():
+        same = eq if name == "tokenize_to" else close
+        for text, string, language, right, answer in zip(texts, strings, chosen, wanted, found, strict=True):
+            if string.encode() == text and not same(right, answer):
+                yield f"`{name}` of {text[:60]!r}, {language}: {str(right)[:300]} became {str(answer)[:300]}"
+    for name, outputs in answers.items():
+        used = [language.decode() for language in outputs.get("target_language", map(str.encode, chosen))]
         if used != chosen:
-            yield f"`target_language`: {chosen} became {used}"
+            yield f"`target_language` of `{name}`: {chosen} became {used}"
 
 
 def verify_tflite(folder: Path | str, translator: Translator) -> float:
