@@ -94,7 +94,8 @@ class SentencePieceTokenizer(Tokenizer):
         return self.model
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        return self._processor.encode(list_of_texts(texts))
+        # For a list of texts, SentencePiece starts threads: that takes longer than 64 texts do, and 4 ms on busy cores.
+        return [self._processor.encode(text) for text in list_of_texts(texts)]
 
     def resample(self, token_ids: Sequence[Sequence[int]], alpha: float, random: Random) -> list[list[int]]:
         if self.kind != "unigram":
@@ -139,8 +140,7 @@ class SentencePieceTokenizer(Tokenizer):
         return segmentations, list(accumulate(math.exp(score - largest) for score in scores))
 
     def detokenize(self, token_ids: Iterable[Iterable[int]]) -> list[str]:
-        rows = [[int(i) for i in ids] for ids in token_ids]
-        return self._processor.decode(rows) if rows else []  # SentencePiece would read [] as one empty text.
+        return [self._processor.decode([int(i) for i in ids]) for ids in token_ids]
 
     def pieces(self, token_ids: Iterable[int]) -> list[str]:
         return [self._processor.id_to_piece(int(i)) for i in token_ids]
