@@ -76,7 +76,17 @@ def _jax(model, function, jit_compile):
 def _tensorflow(model, function, jit_compile):
     import tensorflow as tf
 
-    graphs = {}
+    graphs, tracing = {}, threading.Lock()
+
+    def traced(inputs, static, rows):
+        """The graph for the shapes of the inputs; without XLA, for `rows` of any length."""
+        if jit_compile:
+            arrays = {name: tf.TensorSpec(x.shape, x.dtype) for name, x in inputs.items()}
+            graph = tf.function(lambda inputs: function(inputs, *static), jit_compile=True, autograph=False)
+            return graph.get_concrete_function(arrays)
+        arrays = {name: tf.TensorSpec([rows] + [None] * (x.ndim - 1), x.dtype) for name, x in inputs.items()}
+        graph = tf.function(lambda *arguments: function(*arguments), autograph=False)
+        return graph.get_concrete_function(arrays, *(tf.TensorSpec((), tf.int32) for _ in static))
 
     def call(inputs, *static):
         # XLA compiles for static shapes, and a Python integer is static; without XLA one graph serves all.
@@ -84,16 +94,11 @@ def _tensorflow(model, function, jit_compile):
         if not jit_compile and key not in graphs and len(next(iter(inputs.values()))) == 1:
             key = (*inputs, 1)  # A graph for one row is made in half of the time: most programs begin with one text.
         if key not in graphs:
-            signature = None
-            if not jit_compile:
-                rows = key[-1]
-                arrays = {name: tf.TensorSpec([rows] + [None] * (x.ndim - 1), x.dtype) for name, x in inputs.items()}
-                signature = [arrays, *(tf.TensorSpec((), tf.int32) for _ in static)]
-            # TensorFlow warns if one function is traced often. Here this is intended, so each trace gets a new partial.
-            own = functools.partial(function)
-            graph = tf.function(own, input_signature=signature, jit_compile=jit_compile or None, autograph=False)
-            graphs.setdefault(key, graph)  # Another thread may have been faster.
-        return graphs[key](inputs, *static)
+            with tracing:
+                if key not in graphs:  # Another thread may have been faster.
+                    graphs[key] = traced(inputs, static, key[-1])
+        # To find the graph, a `tf.function` would hash the weights: half a millisecond for each call.
+        return graphs[key](inputs) if jit_compile else graphs[key](inputs, *static)
 
     return call
 

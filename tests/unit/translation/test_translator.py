@@ -2,6 +2,7 @@
 
 import os
 import threading
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -342,8 +343,13 @@ def test_a_process_that_keeps_translating_becomes_fast_by_itself(tiny, made, mon
     with_xla, real = [], tf.function  # Whether XLA had compiled what was called, call by call.
 
     def function(*arguments, jit_compile=None, **settings):
-        compiled = real(*arguments, jit_compile=jit_compile, **settings)
-        return lambda *inputs: with_xla.append(bool(jit_compile)) or compiled(*inputs)
+        graph = real(*arguments, jit_compile=jit_compile, **settings)
+
+        def concrete(*specs):
+            compiled = graph.get_concrete_function(*specs)
+            return lambda *inputs: with_xla.append(bool(jit_compile)) or compiled(*inputs)
+
+        return SimpleNamespace(get_concrete_function=concrete)
 
     monkeypatch.setattr(tf, "function", function)
     monkeypatch.setattr(batched_search, "COMPILE_AFTER_IDLE", 0.0)
