@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Callable
-from contextvars import ContextVar
 from numbers import Integral, Real
 from typing import Any
 
@@ -17,15 +16,6 @@ Activation = str | dict | Callable | None
 Initializer = str | dict | Callable
 Regularizer = str | dict | Callable | None
 Constraint = str | dict | Callable | None
-
-
-# Whether the weights of the layers that are made now are loaded next. Random ones would take half of the time.
-LOADED_NEXT: ContextVar[bool] = ContextVar("loaded_next", default=False)
-
-
-def initial(initializer: Initializer) -> Initializer:
-    """The initializer, or zeros for a weight that is loaded next."""
-    return "zeros" if LOADED_NEXT.get() else initializer
 
 
 def positive_integer(name: str, value: Any) -> int:
@@ -105,8 +95,8 @@ class DenseLayers(keras.layers.Layer):
         """The arguments of every dense layer inside."""
         return {
             # Copies, because one initializer object gives the same values to all weights of the same shape.
-            "kernel_initializer": initial(_copy(self.kernel_initializer)),
-            "bias_initializer": initial(_copy(self.bias_initializer)),
+            "kernel_initializer": _copy(self.kernel_initializer),
+            "bias_initializer": _copy(self.bias_initializer),
             "kernel_regularizer": self.kernel_regularizer,
             "bias_regularizer": self.bias_regularizer,
             "dtype": self.dtype_policy,

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer.layers.base import Initializer, Regularizer, Shape, Tensor, initial, positive_integer, rate
+from keras_transformer.layers.base import Initializer, Regularizer, Shape, Tensor, positive_integer, rate
 from keras_transformer.settings import LAYOUTS, POSITION_TYPES, one_of
 
 # The number of positions of an export: `export.tflite` sets it while it traces, for `PositionalEmbedding._positions`.
@@ -199,7 +199,7 @@ class PositionalEmbedding(keras.layers.Layer):
                 self.vocabulary_size,
                 self.hidden_dim,
                 tie_weights=tie_weights,
-                embeddings_initializer=initial(self.embeddings_initializer or default),
+                embeddings_initializer=self.embeddings_initializer or default,
                 embeddings_regularizer=self.embeddings_regularizer,
                 reverse_dtype=self.variable_dtype,
                 dtype=self.dtype_policy,

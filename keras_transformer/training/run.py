@@ -16,7 +16,6 @@
     export/TARGET-int8/               the same as export/TARGET/, with weights stored as int8
 """
 
-import json
 import logging
 import platform
 import shutil
@@ -25,7 +24,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from keras_transformer import hub
@@ -50,7 +48,6 @@ SETTING_UP = ".setting-up"  # Where a new run is written before it takes the pla
 _FILES = {"config.json", "versions.json", "log.csv", "scores.json", "confidence.json", "shortlist.npz"}
 _FILES |= {"model.keras", "explorer.html"}
 _FOLDERS = {"checkpoints", "tensorboard", "export", "report", SETTING_UP}
-_WEIGHTS = "model.weights.h5"  # Within model.keras.
 # What translating needs of a published run.
 _USED = ("config.json", "versions.json", "model.keras", "scores.json", "confidence.json", "shortlist.npz")
 _USED += tuple(f"{name}.*" for name in TOKENIZER_NAMES)
@@ -130,19 +127,10 @@ class Run:
         """
         import keras
 
-        from keras_transformer.layers.base import LOADED_NEXT
-
-        # `load_model` has the whole file in memory beside the weights, and draws random weights first.
-        with _damage_named(self.model_file), zipfile.ZipFile(self.model_file) as file, TemporaryDirectory() as folder:
-            if file.getinfo(_WEIGHTS).compress_type != zipfile.ZIP_STORED:
-                raise ValueError("its weights are compressed, which Keras does not do")
-            token = LOADED_NEXT.set(True)
-            try:
-                model = keras.saving.deserialize_keras_object(json.loads(file.read("config.json")))
-            finally:
-                LOADED_NEXT.reset(token)
-            model.load_weights(file.extract(_WEIGHTS, folder))
-        return model
+        with _damage_named(self.model_file):
+            if not zipfile.is_zipfile(self.model_file):
+                raise ValueError("a `.keras` file is a zip file, and this is not one, or its end is missing.")
+            return keras.saving.load_model(self.model_file, compile=False)
 
     def check_trained(self, for_vocabulary: bool = False) -> None:
         """Raises a FileNotFoundError unless the folder has a trained model.

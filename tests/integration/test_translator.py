@@ -1,11 +1,8 @@
 """The translator of a trained run: order of texts, empty texts, n-best lists, scores, files."""
 
-import io
 import json
 import shutil
-import zipfile
 
-import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -13,7 +10,6 @@ from keras import ops
 from keras_transformer.search.decoder import length_penalty_divisor
 from keras_transformer.search.settings import SearchSettings
 from keras_transformer.text.special_ids import END_TOKEN_ID, START_TOKEN_ID
-from keras_transformer.training.run import Run
 from keras_transformer.translation.results import Translation
 from keras_transformer.translation.translator import Translator
 
@@ -82,22 +78,12 @@ def changed_in_the_middle(content):
     return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
 
 
-def compressed(content):
-    """The same zip file, compressed."""
-    new = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in old.namelist():
-            archive.writestr(name, old.read(name))
-    return new.getvalue()
-
-
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
-        ("model.keras", lambda old: old[: len(old) // 2], "BadZipFile: File is not a zip file"),
-        ("model.keras", lambda old: b"", "BadZipFile: File is not a zip file"),
+        ("model.keras", lambda old: old[: len(old) // 2], "a `.keras` file is a zip file, and this is not one"),
+        ("model.keras", lambda old: b"", "a `.keras` file is a zip file, and this is not one"),
         ("model.keras", lambda old: changed_in_the_middle(old), "BadZipFile: Bad CRC-32"),
-        ("model.keras", lambda old: compressed(old), "its weights are compressed"),  # It could fill the disk.
         ("tokenizer.spm", lambda old: old[:-1], "cannot be used as a tokenizer"),
         ("config.json", lambda old: old[:-9], "not JSON"),
         ("config.json", lambda old: b"{}", "must have the sections of a run"),
@@ -106,7 +92,9 @@ def compressed(content):
 def test_a_damaged_file_of_a_run_is_named_with_the_repair(golden, tmp_path, file, content, message):
     run = copy_of_run(golden, tmp_path)
     (run / file).write_bytes(content((run / file).read_bytes()))
-    with pytest.raises(ValueError, match=rf"^{run / file}.*{message}.*Restore it from a copy, or train") as caught:
+    with pytest.raises(
+        ValueError, match=rf"^{run / file}.*{message}.*Restore (it|the file) from a copy, or train"
+    ) as caught:
         Translator.load(run)
     assert "\n" not in str(caught.value)
 
@@ -163,13 +151,3 @@ def test_attention_comes_with_the_tokens_and_sums_to_one(golden):
         np.testing.assert_allclose(attention.scores.sum(axis=-1), 1.0, atol=1e-4)
         assert len(attention.alignment()) == target
         assert set(attention.alignment(layer=0)) <= set(range(source))
-
-
-def test_a_clone_of_a_loaded_model_begins_with_random_weights(golden):
-    """A loaded model itself begins with zeros, which are replaced: random weights would take time and memory."""
-    model = Run(golden.run_dir).model()
-    clone = keras.models.clone_model(model)
-    kernels = [weight for weight in clone.weights if weight.path.endswith(("kernel", "embeddings"))]
-    assert len(kernels) > 20 and all(np.std(ops.convert_to_numpy(weight)) > 0 for weight in kernels)
-    for weight, other in zip(model.weights, golden.model.weights, strict=True):
-        np.testing.assert_array_equal(weight, other)
