@@ -73,16 +73,28 @@ def run(arguments: argparse.Namespace) -> int:
     other = None
     if is_run:
         # A run of one direction has no languages to choose from. One of several translates into that of the first run.
-        languages = Run(arguments.compare).tokenizers()[0].languages
-        own = Run(arguments.run).config().data.target_language
-        target = (arguments.target_language or (own if own in languages else None)) if languages else None
+        own = translator.translation_language
+        target = own if own in Run(arguments.compare).tokenizers()[0].languages else None
         changed = {"run": arguments.compare, "ensemble": [], "target_language": target}
         other = load(argparse.Namespace(**{**vars(arguments), **changed}))
+        _check_languages(translator, other, texts)
     elif arguments.compare:
         other = _translations(arguments.compare, texts[0])
     for text in texts:
         _score_text(arguments, translator, text, other, metric)
     return 0
+
+
+def _check_languages(translator, other, texts):
+    """Raises a ValueError unless two translators, one of which has several languages, translate texts into the same."""
+    languages = other.source_tokenizer.languages or {other.translation_language}
+    for text in texts:
+        language = text.target_language or translator.translation_language
+        if language not in languages and (translator.source_tokenizer.languages or other.source_tokenizer.languages):
+            raise ValueError(
+                "--compare needs a run that translates into the same language, or a file of translations. Received: "
+                f"{text} in {language}, a run into {', '.join(map(str, languages))}. Choose with --target-language."
+            )
 
 
 def _command(metric):

@@ -257,13 +257,11 @@ def _hash(pair):
 def _script(language):
     """A pattern for the letters of a language's script, such as the second part of `rus_Cyrl`; or None."""
     code, *parts = regex.split("[-_]", (language or "").lower())
-    script = next((part for part in parts if len(part) == 4), None)
-    if not script and len(code) == 2 and code not in ANY_SCRIPT:
-        script = SCRIPTS.get(code, "Latin")
-    try:
-        return regex.compile(rf"[\p{{{script}}}]") if script else None
-    except regex.error:  # Hans, Jpan: a script, or several, by a name that Unicode does not have.
-        return None
+    by_code = SCRIPTS.get(code, "Latin") if len(code) == 2 and code not in ANY_SCRIPT else None
+    for script in filter(None, [*(part for part in parts if len(part) == 4), by_code]):
+        with contextlib.suppress(regex.error):  # Hans, Jpan, 1996: no script that Unicode has by this name.
+            return regex.compile(rf"[\p{{{script}}}]")
+    return None
 
 
 @functools.cache

@@ -53,7 +53,7 @@ _USED = ("config.json", "versions.json", "model.keras", "scores.json", "confiden
 _USED += tuple(f"{name}.*" for name in TOKENIZER_NAMES)
 NUM_CHECKPOINTS = 2
 # Version of what training steps depend on: batches, cleaning, the learning rate. A resumed run must have begun with it.
-BATCHES = 3
+BATCHES = 4
 
 
 class Run:

@@ -14,7 +14,7 @@ from keras_transformer.text.lines import DataError
 from keras_transformer.translation import learning
 from keras_transformer.translation.checks import checks
 
-# Samples and seed of a bootstrap, as in sacreBLEU's own command.
+# Samples and seed of a bootstrap: the defaults of sacreBLEU's own command.
 RESAMPLES, _SEED = 1000, 12345
 
 
@@ -68,7 +68,8 @@ def _interval(metric, statistics):
     from sacrebleu.significance import estimate_ci
 
     rows, rng = np.asarray(statistics, "float32"), np.random.default_rng(_SEED)
-    samples = (rows[rng.choice(len(rows), size=len(rows))].sum(0) for _ in range(RESAMPLES))
+    # Of a large text, sums of float32 would be rounded.
+    samples = (rows[rng.choice(len(rows), size=len(rows))].sum(0, dtype="float64") for _ in range(RESAMPLES))
     return float(estimate_ci(np.array([metric._compute_score_from_stats(sums).score for sums in samples]))[1])
 
 

@@ -74,6 +74,8 @@ def test_a_character_that_is_a_syllable_or_a_word_says_more_than_a_letter(langua
         ("sr-Latn", "Собака спит.", False),
         ("zho_Hans", "东京是一个大城市。", True),  # Unicode has no script of this name.
         ("rus", "Собака спит.", True),
+        ("zh_Hans", "A big city.", False),
+        ("de-1996", "Собака спит.", False),
     ],
 )
 def test_scripts_of_languages(language, text, good):

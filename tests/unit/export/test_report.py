@@ -47,7 +47,7 @@ def test_runs_that_differ_in_their_seeds_are_grouped(tmp_path):
 
 def test_a_text_is_scored_in_its_language(monkeypatch):
     """Whatever a run can be told: one of a single direction has no language to choose."""
-    data = RunConfig.make({"target_language": "de"}).data
+    data = RunConfig.make({"directions": [["en-de", "en-zh"]], "target_language": "fr"}).data
     texts = [ParallelText([("a", "b")], "x", direction="en-zh"), ParallelText([("a", "b")], "y")]
     for languages, told in (({}, [None, None]), ({"de": 5, "zh": 6}, ["zh", "de"])):
         tokenizer = SimpleNamespace(languages=languages)
