@@ -122,5 +122,7 @@ def texts(*values):
 def test_verification_finds_other_weights(origin, servable):
     model = Transformer.from_config(origin.model.get_config())
     other = Translator(model, origin.tokenizer, target_language="de")
-    with pytest.raises(ExportError, match="does not give the translator's answers:\n  `translate_to` of "):
+    with pytest.raises(ExportError, match="does not give the translator's answers:\n  `translate` of ") as raised:
         verify_saved_model(servable, other)
+    for name in ("translate_nbest", "score", "translate_to", "translate_nbest_to", "score_to"):
+        assert f"\n  `{name}` of " in str(raised.value)
