@@ -291,17 +291,12 @@ def up_to_date(export: Path, run: Run) -> bool:
 
 
 def _tests(run, texts, data):
-    """(name, pairs, target language, sacreBLEU's tokenizer) of texts for a run; it has no language if it has only one.
-
-    A text without a language is in the first of `data`.
-    """
+    """(name, pairs, target language, sacreBLEU's tokenizer) of texts for a run; no language if it has only one."""
     languages = Run(run.split(",")[0]).tokenizers()[0].languages
     first = next(iter(data.target_languages()), data.target_language)
     codes = [text.target_language or first for text in texts]
-    return [
-        (str(text), text.pairs, code if code in languages else None, data.sacrebleu_tokenizer(code))
-        for text, code in zip(texts, codes, strict=True)
-    ]
+    rows = zip(texts, codes, strict=True)
+    return [(str(x), x.pairs, code if code in languages else None, data.sacrebleu_tokenizer(code)) for x, code in rows]
 
 
 def _measured(forms, tests):

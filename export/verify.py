@@ -263,8 +263,8 @@ def _problems_with_languages(served, translator, texts, strings):
         for text, string, language, right, answer in zip(texts, strings, chosen, wanted, found, strict=True):
             if string.encode() == text and not same(right, answer):
                 yield f"`{name}` of {text[:60]!r}, {language}: {str(right)[:300]} became {str(answer)[:300]}"
-    for name, outputs in answers.items():
-        used = [language.decode() for language in outputs.get("target_language", map(str.encode, chosen))]
+    for name in ("translate_to", "translate_document_to", "translate_nbest_to"):
+        used = [language.decode() for language in answers[name]["target_language"]]
         if used != chosen:
             yield f"`target_language` of `{name}`: {chosen} became {used}"
 

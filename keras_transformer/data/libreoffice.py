@@ -117,11 +117,7 @@ def _split(source_pages, target_pages, messages, codes):
     names = sorted(source_pages.keys() & target_pages.keys(), key=_drawn)
     texts, different = {}, []
     for name in names:
-        sides = [paragraphs(pages[name]) for pages in (source_pages, target_pages)]
-        # An id that one side has more often says nothing about which paragraphs belong together.
-        unequal = {key.split(" ")[0] for key in sides[0].keys() ^ sides[1].keys()}
-        equal = [key for key in sides[0] if key.split(" ")[0] not in unequal]
-        texts[name] = [pair for key in equal if all(pair := (sides[0][key], sides[1][key]))]
+        texts[name], unequal = _aligned(*(paragraphs(pages[name]) for pages in (source_pages, target_pages)))
         different += [name] * bool(unequal)
     different += sorted(source_pages.keys() ^ target_pages.keys())
     if different:
@@ -173,6 +169,16 @@ def _split(source_pages, target_pages, messages, codes):
         test_messages=test_messages,
         marked_messages=[marked[True][pair] for pair in test_messages],
     )
+
+
+def _aligned(source, target):
+    """The pairs of the paragraphs of two pages, and the ids that the pages do not have equally often.
+
+    Such an id says nothing about which paragraphs belong together.
+    """
+    unequal = {key.split(" ")[0] for key in source.keys() ^ target.keys()}
+    equal = [key for key in source if key.split(" ")[0] not in unequal]
+    return [pair for key in equal if all(pair := (source[key], target[key]))], unequal
 
 
 def _without_near(name, pairs, held_out):

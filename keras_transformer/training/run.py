@@ -439,7 +439,7 @@ def _damage_named(path):
     """A context for reading a file of a run: the error names the file and a remedy in one line."""
     try:
         yield
-    except MemoryError:
+    except (MemoryError, ConfigError):  # That of a config file says all of this itself.
         raise
     except Exception as error:  # Of zip, HDF5, JSON and Keras: too many kinds to name.
         reason = " ".join(str(error).split())[:200].rstrip(".")
@@ -448,5 +448,4 @@ def _damage_named(path):
                 f"{path} cannot be loaded: it is damaged, or of other versions of the packages (see versions.json "
                 f"beside it). Received: {type(error).__name__}: {reason}"
             )
-        remedy = "Restore it from a copy, or train again with --overwrite"
-        raise ValueError(f"{reason}." if remedy in reason else f"{reason}. {remedy}.") from error
+        raise ValueError(f"{reason}. Restore it from a copy, or train again with --overwrite.") from error
