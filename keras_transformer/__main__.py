@@ -8,8 +8,8 @@ from keras_transformer.commands.flags import FlagParser, file_stamp, user_errors
 
 # In the order of `--help`. Each is a module of `keras_transformer.commands`: its docstring says what it does,
 # `add_arguments(parser)` declares its flags, and `run(arguments)` does it and returns the exit status.
-COMMANDS = ("launch", "clean", "import_model", "distill", "translate", "score", "shortlist", "plot", "explore")
-COMMANDS += ("report", "export")
+COMMANDS = ("launch", "clean", "import_model", "distill", "translate", "bulk", "score", "shortlist", "plot")
+COMMANDS += ("explore", "report", "export")
 
 
 def main(argv: list[str] | None = None) -> int:

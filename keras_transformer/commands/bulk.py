@@ -1,251 +1,242 @@
-"""Bulk translation on Apache Beam: `python -m keras_transformer.commands.bulk --run RUN --input 'big-*.txt' --output
-FOLDER`.
+"""Translate many files with several processes, on this machine or on a cluster.
 
-Runs on this machine, or, with Beam's own flags (`--runner=...`), on any of its runners; needs `pip install
-apache-beam`. Each input file becomes a file of the same name in the output folder; its line n is the
-translation of line n. A line that is not valid text becomes an empty line. Of an over-long line only the beginning is
-translated. A file that cannot be read to its end gets no output file. `errors.txt` in the output folder lists all of
-these.
+The processes are actors of Ray (https://docs.ray.io), on this machine or on the cluster of `$RAY_ADDRESS`. Each loads
+the model once. An actor that dies is started again, and gets the lines again that it was translating.
 
-With `--train SOURCE TARGET`, any number of times, it tokenizes training corpora instead, one per worker, with the
-vocabulary of the run, into `--cache-dir`. `train_keras.py --init-from RUN` with the same corpora and folder finds them.
+Line n of a text file is translated to line n of a file of the same name in the output folder. A `.parquet` file becomes
+one that also has the column `translation`. This process reads and writes all files; the other machines only read the
+run.
 """
 
-import dataclasses
+import argparse
+import collections
+import contextlib
 import itertools
 import os
 import sys
-import threading
-import uuid
-from pathlib import PurePath
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-try:
-    import apache_beam as beam
-    from apache_beam.io import fileio
-    from apache_beam.io.filesystem import CompressionTypes
-    from apache_beam.io.filesystems import FileSystems
-    from apache_beam.options.pipeline_options import PipelineOptions
-    from apache_beam.pvalue import TaggedOutput
-    from apache_beam.utils.shared import Shared
-except ModuleNotFoundError as error:
-    message = "Apache Beam is not installed. Try: pip install apache-beam"
-    raise (SystemExit(f"error: {message}") if __name__ == "__main__" else ImportError(message)) from error
-
-from keras_transformer.commands.flags import FlagParser, add_flags, user_errors
-from keras_transformer.data.cleaning import Cleaner
-from keras_transformer.data.corpora import corpus_text
-from keras_transformer.data.encoding import encoded_in
-from keras_transformer.text.lines import EMPTY_LINE, DataError, about_line, lines, problem_of
-from keras_transformer.training.config import ConfigError, section_settings
+from keras_transformer.commands import common
+from keras_transformer.files import output_file, output_path
+from keras_transformer.text.lines import EMPTY_LINE, DataError, Line, Problems, lines, open_input, problem_of
 from keras_transformer.training.run import Run
-from keras_transformer.training.sections import CLEANING, DataConfig
 
-# Number of lines that are translated together: enough to fill batches of similar lengths.
-CHUNK_SIZE = 2048
-ERRORS = "errors.txt"
-# A folder in the output folder, for incomplete files.
-WRITING = ".writing"
-# One chunk at a time is translated in each process: a translator already uses all cores.
-LOCK = threading.Lock()
-
-
-def main(argv: list[str] | None = None) -> int:
-    parser = FlagParser(
-        prog="python -m keras_transformer.commands.bulk",
-        usage="%(prog)s --run DIR [FLAGS]",
-        description="Translate many files on Apache Beam, or tokenize many corpora for training (--train).",
-        epilog="Other flags are passed to Beam, such as --runner and its settings; Beam's documentation lists them.",
-        known_only=False,
-    )
-    flag = parser.add_argument
-    flag("--run", required=True, metavar="DIR", help="folder of a trained run; all workers must be able to read it")
-    flag("--input", metavar="PATTERN", help="files of text, one sentence per line, plain or .gz")
-    flag("--output", metavar="DIR", help="folder for the translations")
-    add_flags(parser, "data", only=("train", "cache_dir", "clean", *CLEANING))
-    add_flags(parser, "search")
-    arguments, beam_arguments = parser.parse_known_args(argv)
-    needed = ("train", "cache_dir") if "train" in arguments else ("input", "output")
-    missing = [f"--{name.replace('_', '-')}" for name in needed if vars(arguments).get(name) is None]
-    if missing:
-        parser.error(f"the following arguments are required: {', '.join(missing)}")
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    if "train" in arguments:
-        with user_errors("What was tokenized is kept."):
-            return _prepare(arguments, beam_arguments)
-    with user_errors("All files in the output folder are complete."):
-        return _translate_all(arguments, beam_arguments)
+# How often an actor may die, and how often the same chunk is tried again: if all who try it die, it is the chunk.
+RESTARTS, RETRIES = 100, 3
+# Number of chunks that an actor has or waits for: it has the next one when it has finished one.
+WAITING = 3
+# Number of rows of a `.parquet` file that are translated together.
+ROWS = 2048
+TRANSLATION = "translation"
+# Bytes for the chunks that are on their way, on this machine. Ray would take a third of the memory.
+MEMORY = 128 * 2**20
 
 
-def _translate_all(arguments, beam_arguments):
-    settings = section_settings("search", vars(arguments))
-    if "target_language" in arguments:
-        settings["target_language"] = arguments.target_language
-    _check(arguments.input, arguments.output)
-    _load(arguments.run, settings)  # So that errors of the run are printed once, not by every worker.
-    writing = FileSystems.join(arguments.output, WRITING)
-    _remove(writing)  # Left by a killed process.
-    FileSystems.mkdirs(writing)
-    try:
-        with beam.Pipeline(options=PipelineOptions(beam_arguments)) as pipeline:
-            translate_files(pipeline, arguments.input, arguments.output, arguments.run, **settings)
-    finally:
-        _remove(writing)
-    return _summary(FileSystems.join(arguments.output, ERRORS))
+class Chunk(NamedTuple):
+    """Some lines of a file.
 
-
-def _prepare(arguments, beam_arguments):
-    run = Run(arguments.run)
-    run.check_trained()
-    data = dataclasses.replace(run.config().data, **section_settings("data", vars(arguments)))
-    with beam.Pipeline(options=PipelineOptions(beam_arguments)) as pipeline:
-        _ = prepare_corpora(pipeline, data, arguments.run) | beam.Map(print)
-    print(f"All {len(data.train)} are in {data.cache_dir}.")
-    return 0
-
-
-def prepare_corpora(pipeline: beam.Pipeline, data: DataConfig, run: str) -> Any:
-    """Adds the preparation of training corpora to a pipeline; returns the collection of reports, strings.
-
-    All workers must be able to use the corpora and the folder of `data`. `run` is the folder with the tokenizers.
+    Attributes:
+        file: the path of the file.
+        lines: a list of `Line`s.
+        rows: what the translations are added to: a table of a `.parquet` file, or None.
+        error: a `DataError` if the file cannot be read any further, or None.
     """
-    corpora = pipeline | "Corpora" >> beam.Create(list(data.train)) | "Spread" >> beam.Reshuffle()
-    return corpora | "Tokenize" >> beam.Map(_tokenize, data, str(run))
+
+    file: str
+    lines: list[Line]
+    rows: Any = None
+    error: DataError | None = None
 
 
-def _tokenize(corpus, data, run):
-    text, run = corpus_text(corpus), Run(run)
-    cleaner = Cleaner.of(data, text.direction) if data.clean else None
-    tokenizers = run.tokenizers()[0], run.tokenizers()[-1]
-    tagged_targets = run.config().model.source_language_token_id is not None
-    pairs = encoded_in(data.cache_dir, text, tokenizers, data.max_length, data.over_long, cleaner, tagged_targets)
-    return ", ".join([f"{text.name}: {len(pairs.source):,} pairs", *pairs.about_left_out(data.over_long)])
-
-
-def translate_files(pipeline: beam.Pipeline, pattern: str, folder: str, run: str, **settings: Any) -> Any:
-    """Adds the translation of files to a pipeline; returns the collection of the errors, strings.
+class Worker:
+    """A translator in a process of its own.
 
     Args:
-        pipeline: the pipeline.
-        pattern: files of text, on any file system that Beam supports; their names must differ.
-        folder: the folder for the translations.
-        run: the run folder; every worker loads the model from there.
-        **settings: arguments of `keras_transformer.Translator`, such as `num_beams` or `target_language`.
-    """
-    reading = beam.ParDo(_Read()).with_outputs(ERRORS, main="lines")
-    read = pipeline | "Find" >> fileio.MatchFiles(pattern) | "Read" >> reading
-    translating = beam.ParDo(_Translate(run, settings)).with_outputs(ERRORS, main="chunks")
-    translated = read["lines"] | "Spread" >> beam.Reshuffle() | "Translate" >> translating
-    _ = translated["chunks"] | "Collect" >> beam.GroupByKey() | "Write" >> beam.Map(_write, folder)
-    errors = (read[ERRORS], translated[ERRORS]) | beam.Flatten()
-    _ = errors | "Write errors" >> beam.io.WriteToText(FileSystems.join(folder, ERRORS), shard_name_template="")
-    return errors
-
-
-class _Read(beam.DoFn):
-    """A file -> (path, (index of the first line, lines)) for each chunk, and errors.
-
-    If a file cannot be read to its end, the lines of its last chunk are None.
+        arguments: the parsed flags of the run and of the search.
     """
 
-    def process(self, match):
-        chunk, number = [], 0
-        try:
-            with FileSystems.open(match.path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
-                for line in itertools.chain.from_iterable(lines(file, match.path)):
-                    number += 1
-                    if line.problem:
-                        yield _error(match.path, number, line.problem, EMPTY_LINE)
-                    chunk.append(line.text)
-                    if len(chunk) == CHUNK_SIZE:
-                        yield match.path, (number - len(chunk), chunk)
-                        chunk = []
-        except DataError as error:
-            chunk = None
-            yield TaggedOutput(ERRORS, f"{error} Nothing of this file is written.")
-        yield match.path, (number - len(chunk or ()), chunk)
+    def __init__(self, arguments: argparse.Namespace):
+        self.arguments, self.translator = arguments, None
 
-
-class _Translate(beam.DoFn):
-    """Translates chunks; the model is loaded once per worker, not once per thread."""
-
-    def __init__(self, run, settings):
-        self.run, self.settings = str(run), settings
-        self.shared, self.translator = Shared(), None
-
-    def setup(self):
-        self.translator = self.shared.acquire(lambda: _load(self.run, self.settings))
-
-    def process(self, element):
-        path, (number, chunk) = element
-        with LOCK:
-            translations = chunk and self.translator.translate(chunk, return_scores=True)
-        for place, translation in enumerate(translations or ()):
-            if problem := problem_of(translation, self.translator.codec.max_source_length):
-                yield _error(path, number + place + 1, *problem)
-        yield _name(path), (number, translations and [translation.text for translation in translations])
-
-
-def _error(*about):
-    return TaggedOutput(ERRORS, about_line(*about))
-
-
-def _load(run, settings):
-    from keras_transformer.translation.translator import Translator
-
-    return Translator.load(run, **settings)
-
-
-def _name(path):
-    return PurePath(path).name.removesuffix(".gz")
-
-
-def _write(element, folder):
-    """Writes a file; it appears under its name only when it is complete."""
-    name, chunks = element
-    chunks = sorted(chunks, key=lambda chunk: chunk[0])
-    if any(chunk is None for _, chunk in chunks):
-        return
-    # Two workers may write the same file: a cluster repeats slow tasks.
-    temporary, final = FileSystems.join(folder, WRITING, f"{name}-{uuid.uuid4().hex}"), FileSystems.join(folder, name)
-    with FileSystems.create(temporary, mime_type="text/plain") as file:
-        for _, chunk in chunks:
-            file.write("".join(f"{line}\n" for line in chunk).encode())
-    _remove(final)  # Written by another worker: `_check` found no such file at the start.
-    FileSystems.rename([temporary], [final])
-
-
-def _remove(path):
-    if FileSystems.exists(path):
-        FileSystems.delete([path])
-
-
-def _summary(path):
-    """Prints how many errors there are; returns the exit status."""
-    with FileSystems.open(path) as file:
-        count = sum(1 for _ in iter(file.readline, b""))
-    if count:
-        print(f"{count:,} line{'s' if count > 1 else ''} in {path} say what could not be translated.", file=sys.stderr)
-    return int(count > 0)
-
-
-def _check(pattern, folder):
-    """Raises an error unless there are files to read, and no output file exists already."""
-    paths = [match.path for result in FileSystems.match([pattern]) for match in result.metadata_list]
-    if not paths:
-        raise DataError(f"--input matches no file. Received: {pattern}. Quote the pattern, such as 'big-*.txt'.")
-    names = [_name(path) for path in paths]
-    twice = sorted({name for name in names if names.count(name) > 1 or name == ERRORS})
-    if twice:
-        raise ConfigError(
-            f"Translations get the names of their input files, which must differ. Received twice: {twice[0]}."
+    def translate(self, texts: list[str]) -> list[tuple]:
+        """For each text its translation, and `problem_of` it."""
+        # Not in `__init__`: Ray would hide the errors of a run in its own.
+        self.translator = self.translator or common.load(self.arguments)
+        translations, limit = (
+            self.translator.translate(texts, return_scores=True),
+            self.translator.codec.max_source_length,
         )
-    for name in (*names, ERRORS):
-        if FileSystems.exists(FileSystems.join(folder, name)):
-            raise ConfigError(f"{folder} already has {name}: nothing is overwritten. Choose another folder.")
+        return [(translation.text, problem_of(translation, limit)) for translation in translations]
 
 
-if __name__ == "__main__":
-    from keras_transformer.commands.bulk import main  # Workers can import this module, but not `__main__`.
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    flag = parser.add_argument
+    common.add_search_flags(parser)
+    help = "text, one sentence per line, plain or .gz, or .parquet"
+    flag("--input", nargs="+", required=True, metavar="FILE", help=help)
+    help = "folder for the translations; a file that is there already is not translated again"
+    flag("--output", required=True, metavar="DIR", help=help)
+    help = "processes, each with its own copy of the model (default: one for each machine, which uses all its cores)"
+    flag("--workers", type=common.positive, metavar="N", help=help)
+    flag("--column", default="text", metavar="NAME", help="column of .parquet files to translate (default: text)")
 
-    sys.exit(main())
+
+def hint(arguments: argparse.Namespace) -> str:
+    return f"The files in {arguments.output} are complete. The same command translates the others."
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from tqdm import tqdm
+
+    Run(arguments.run).check_trained()
+    outputs = _outputs(arguments)
+    common.check_outputs(outputs.values(), arguments.input, [arguments.run])
+    for path in [path for path, output in outputs.items() if os.path.exists(output)]:
+        print(f"{outputs.pop(path)} is there already.")
+    os.makedirs(arguments.output, exist_ok=True)
+    failed = False
+    with _workers(arguments) as workers, tqdm(unit=" lines", disable=None) as progress:
+        results = _in_order(workers, (chunk for path in outputs for chunk in _chunks(path, arguments.column)))
+        for path, results_of_file in itertools.groupby(results, key=lambda result: result[0].file):
+            problems, count = Problems(path), 0
+            try:
+                with _writing(outputs[path]) as write:
+                    for chunk, translations in results_of_file:
+                        if chunk.error:
+                            raise chunk.error
+                        write(chunk, [text for text, _ in translations])
+                        for line, (_, problem) in zip(chunk.lines, translations, strict=True):
+                            count += 1
+                            if line.problem or problem:
+                                problems.add(count, *(problem or (line.problem, EMPTY_LINE)))
+                        progress.update(len(chunk.lines))
+            except DataError as error:
+                print(f"{error} Nothing of this file is written.", file=sys.stderr)
+                failed = True
+            failed |= problems.summary()
+    return int(failed)
+
+
+def _outputs(arguments):
+    """The paths of the translations, by the paths of the texts."""
+    outputs = {path: os.path.join(arguments.output, Path(path).name.removesuffix(".gz")) for path in arguments.input}
+    twice = [name for name, count in collections.Counter(outputs.values()).items() if count > 1]
+    if twice:
+        raise ValueError(
+            f"Translations get the names of their files, which must differ. Received twice: {Path(twice[0]).name}."
+        )
+    for path in outputs:
+        with open_input(path):
+            pass
+    return outputs
+
+
+@contextlib.contextmanager
+def _workers(arguments):
+    """Ray's actors."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ModuleNotFoundError as error:
+        raise ImportError("Ray is not installed. Try: pip install ray") from error
+    # Without a cluster, nobody else can connect to Ray's processes.
+    local = {"address": "local", "_node_ip_address": "127.0.0.1", "object_store_memory": MEMORY}
+    here = {} if os.environ.get("RAY_ADDRESS") else local
+    ray.init(log_to_driver=False, logging_level="error", include_dashboard=False, **here)
+    try:
+        count = arguments.workers or len(ray.nodes())
+        cpus = max(1, int(ray.cluster_resources()["CPU"]) // count)
+        actor = ray.remote(num_cpus=cpus, max_restarts=RESTARTS, max_task_retries=RETRIES, scheduling_strategy="SPREAD")
+        yield [actor(Worker).remote(arguments) for _ in range(count)]
+    finally:
+        ray.shutdown()
+
+
+def _in_order(workers, chunks):
+    """Yields each chunk with what `Worker.translate` returns for it, in their order; few are in memory."""
+    waiting, turns = collections.deque(), itertools.cycle(workers)
+
+    def finished():
+        chunk, reference = waiting.popleft()
+        return chunk, _result(reference, f"A part of {chunk.file}")
+
+    for worker in workers:
+        _result(worker.translate.remote([]), "The model")  # An error of the run comes before anything is written.
+    for chunk in chunks:
+        waiting.append((chunk, next(turns).translate.remote([line.text for line in chunk.lines])))
+        if len(waiting) == WAITING * len(workers):
+            yield finished()
+    while waiting:
+        yield finished()
+
+
+def _result(reference, what):
+    """What an actor returns, or the error that it raised; `what` it was given."""
+    import ray
+    from ray.exceptions import RayActorError, RayTaskError
+
+    try:
+        return ray.get(reference)
+    except RayTaskError as error:
+        raise error.cause from error
+    except RayActorError as error:
+        raise OSError(f"{what} ended {RETRIES + 1} processes, one after the other. Ray says: {error}") from error
+
+
+def _chunks(path, column):
+    """Yields the `Chunk`s of a file; the last one has no lines."""
+    try:
+        if path.endswith(".parquet"):
+            yield from _tables(path, column)
+        else:
+            with open_input(path) as file:
+                for batch in lines(file, path):
+                    yield Chunk(path, batch)
+        yield Chunk(path, [])
+    except DataError as error:
+        yield Chunk(path, [], error=error)
+
+
+def _tables(path, column):
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        with parquet.ParquetFile(path) as file:
+            schema = file.schema_arrow
+            if column not in schema.names or TRANSLATION in schema.names:
+                raise DataError(
+                    f"{path} must have the column of --column, and no column `{TRANSLATION}`. Received: "
+                    f"--column {column}, and the columns {', '.join(schema.names)}."
+                )
+            if not pyarrow.types.is_string(schema.field(column).type):
+                raise DataError(f"{path}: the column {column} must have strings, not {schema.field(column).type}.")
+            for rows in file.iter_batches(ROWS):
+                yield Chunk(path, [Line(text or "") for text in rows.column(column).to_pylist()], rows)
+            yield Chunk(path, [], pyarrow.RecordBatch.from_pylist([], schema))  # An empty file has columns, too.
+    except (pyarrow.ArrowException, OSError) as error:
+        raise DataError(f"Cannot read {path}: {error}.") from error
+
+
+@contextlib.contextmanager
+def _writing(path):
+    """A function that writes a `Chunk` and its translations to a file, which appears when it is complete."""
+    if not path.endswith(".parquet"):
+        with output_file(path) as file:
+            yield lambda chunk, translations: file.writelines(f"{text}\n" for text in translations)
+        return
+    import pyarrow
+    from pyarrow import parquet
+
+    with output_path(Path(path)) as temporary, contextlib.ExitStack() as stack:
+        writer = None
+
+        def write(chunk, translations):
+            nonlocal writer
+            if chunk.rows is not None:
+                rows = chunk.rows.append_column(TRANSLATION, pyarrow.array(translations, pyarrow.string()))
+                writer = writer or stack.enter_context(parquet.ParquetWriter(temporary, rows.schema))
+                writer.write_batch(rows)
+
+        yield write

@@ -34,19 +34,17 @@ class FlagParser(argparse.ArgumentParser):
 
     Args:
         all_flags: the flags that show all flags. Defaults to `--help`.
-        known_only: whether a flag that it does not know is an error, which names the flag that was probably meant.
-            Defaults to True.
         **kwargs: see `argparse.ArgumentParser`.
     """
 
-    def __init__(self, *args, all_flags: str = "--help", known_only: bool = True, **kwargs):
+    def __init__(self, *args, all_flags: str = "--help", **kwargs):
         # `--max-length` is not short for `--max-length-ratio`.
         super().__init__(*args, allow_abbrev=False, **kwargs)
-        self.all_flags, self.known_only = all_flags, known_only
+        self.all_flags = all_flags
 
     def parse_known_args(self, args=None, namespace=None):
         parsed, unknown = super().parse_known_args(args, namespace)
-        if unknown and self.known_only:
+        if unknown:
             flag, flags = unknown[0].split("=")[0], self._option_string_actions
             renamed = RENAMED.get(flag, "")
             if renamed.split(" ")[0] in flags:

@@ -54,7 +54,7 @@ LIBRARIES = {
         "ml_dtypes",
     },
     "pictures": {"matplotlib"},
-    "commands": {"tqdm", "apache_beam", "train_keras"},
+    "commands": {"tqdm", "pyarrow", "ray", "train_keras"},
 }
 # To be copied to where none of the package is.
 ALONE = (
