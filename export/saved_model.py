@@ -175,5 +175,5 @@ def _metadata(translator, settings, num_hypotheses, jit_compile):
         "target_language": translator.codec.target_language,
     }
     if translator.run:
-        metadata |= {"run_config": translator.run.config().to_dict(), "run_scores": translator.run.scores()}
+        metadata |= {"made_from": translator.run.made_from(), "run_scores": translator.run.scores()}
     return metadata

@@ -124,12 +124,13 @@ def _opened(raw, mode):
         raise
 
 
-def _raise_cause(error, path):
+def _raise_cause(error, path, temporary=None):
     """Raises the `OSError` that caused an error: closing a file that could not be written can raise other errors."""
     cause = error
     while cause and not isinstance(cause, OSError):
         cause = cause.__cause__ or cause.__context__
-    if cause is not None:
+    names = {None, str(path), str(temporary)}
+    if cause is not None and cause.filename in names:  # Not of a file that is read in the meantime.
         raise OSError(cause.errno or 0, cause.strerror or str(cause), str(path)) from error
 
 
@@ -145,7 +146,7 @@ def output_path(path: Path) -> Iterator[Path]:
     except BaseException as error:
         temporary.unlink(missing_ok=True)
         if isinstance(error, Exception):  # Not Ctrl-C.
-            _raise_cause(error, path)
+            _raise_cause(error, path, temporary)
         raise
 
 

@@ -1,6 +1,7 @@
 """Make a run of a public model, such as OPUS-MT."""
 
 import argparse
+import os
 import shlex
 
 from keras_transformer.training.run import Run
@@ -45,12 +46,17 @@ def run(arguments: argparse.Namespace) -> int:
             "--source-language and --target-language are for m2m-100 and nllb: an OPUS-MT model has its languages, or "
             f"tags in its sources. Received: {' and '.join(languages.values())}."
         )
+    if arguments.family != "opus-mt" and len(languages) < 2 and not os.path.exists(arguments.model):
+        raise importing.ModelImportError(  # Before gigabytes are downloaded.
+            f"{arguments.family} needs --source-language and --target-language, such as en or eng_Latn. Received: "
+            f"{' '.join(languages.values()) or 'none'}."
+        )
     imported = importing.read(arguments.family, arguments.model, trim, corpus, **languages)
     print("\n".join(report.summary(imported)), flush=True)
+    importing.write(imported, run, arguments.overwrite)
     if trim:
         whole = importing.read(arguments.family, imported.folder, **languages)
         print("\n".join(report.trim_report(whole, imported, corpus[0])), flush=True)
-    importing.write(imported, run, arguments.overwrite)
     print(f"Run folder: {run}\nTo translate with it:")
     print(f"  python -m keras_transformer translate {shlex.quote(str(run))} --input FILE")
     return 0

@@ -210,13 +210,16 @@ def save_model(model: keras.Model, path: Path, plain: Any = None) -> keras.Model
     Returns:
         The copy.
     """
-    plain = plain or type(model).from_config(model.get_config())
+    if plain is None:
+        # What was frozen in this training is no part of the model.
+        config = {name: value for name, value in model.get_config().items() if name != "frozen_layers"}
+        plain = type(model).from_config(config)
     updated = {id(layer.weights[0]): layer for layer in sublayers(model) if getattr(layer, "lora_enabled", False)}
     for weight, trained in zip(plain.weights, own_weights(model), strict=True):
         value = to_numpy(trained)
         if layer := updated.get(id(trained)):  # Added here: Keras' own sum is rounded in mixed precision.
             a, b = (to_numpy(part) for part in layer.weights if part.name.startswith("lora_"))
-            value = value + a @ b
+            value = value + layer.lora_alpha / layer.lora_rank * (a @ b)
         weight.assign(value)
     with output_path(path) as temporary:
         plain.save(temporary)

@@ -56,6 +56,8 @@ DEPENDENT = {
     "encoder_layers": "layers_from",
     "decoder_layers": "layers_from",
     "teacher_weight": "teacher",
+    "subword_sampling_passes": "subword_sampling",
+    "general_weight": "general",
     "lora_rank": "init_from",
 }
 
@@ -169,7 +171,7 @@ class RunConfig:
                 )
         if (self.training.lora_rank or 0) > self.model.hidden_dim:
             raise ConfigError(
-                "`lora_rank` must be at most `hidden_dim`: a wider product has more weights than the matrix. Received: "
+                "`lora_rank` must be at most `hidden_dim`: no matrix has a higher rank. Received: "
                 f"lora_rank={self.training.lora_rank}, hidden_dim={self.model.hidden_dim}. Usual are 4 to 64."
             )
         if self.tokenizer.separate_vocabularies and self.model.tie_embeddings == "all":
@@ -180,16 +182,11 @@ class RunConfig:
             )
         if not before_training:
             return
-        alpha, passes = self.training.subword_sampling, self.training.subword_sampling_passes
+        alpha = self.training.subword_sampling
         if alpha and self.tokenizer.tokenizer != "unigram":
             raise ConfigError(
                 "`subword_sampling` needs a unigram tokenizer: others have no probabilities to draw segmentations by. "
                 f"Received: subword_sampling={alpha}, tokenizer={self.tokenizer.tokenizer!r}. Leave out one of them."
-            )
-        if passes is not None and not alpha:
-            raise ConfigError(
-                "`subword_sampling_passes` needs `subword_sampling`: nothing is drawn without it. "
-                f"Received: subword_sampling_passes={passes} alone. Try --subword-sampling 0.5."
             )
         values, usual = self.flat(), RunConfig().flat()
         for name, needed in DEPENDENT.items():

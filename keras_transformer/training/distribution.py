@@ -127,13 +127,14 @@ def _mean(strategy):
 @contextmanager
 def worker_errors(strategy: Any, command: str) -> Iterator[None]:
     """A context that ends this process if another worker is lost. A message names the `command` to continue."""
+    if not in_multi_worker_mode(strategy):
+        yield
+        return
     import tensorflow as tf
 
     try:
         yield
     except tf.errors.OpError as error:
-        if not in_multi_worker_mode(strategy):
-            raise
         print(
             f"error: training stopped, another worker is gone or out of reach: {str(error).splitlines()[0]}\n"
             f"Start all workers again; they continue from the newest checkpoint, if there is one:\n  {command}",

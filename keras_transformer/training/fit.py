@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 def check_sizes(config: RunConfig) -> None:
     """Raises a ValueError for sizes that do not fit, by a shallow model: now, and not when all text is encoded."""
     shallow = {"num_layers": 1, "num_decoder_layers": 1, "source_language_token_id": None}
-    Transformer(8, **vars(config.model) | shallow)
+    Transformer(8, max_length=config.data.max_length, **vars(config.model) | shallow)
 
 
 def compiled_model(config: RunConfig, tokenizers: Sequence[Tokenizer], steps_per_epoch: int) -> Transformer:
@@ -67,9 +67,7 @@ def add_low_rank_updates(model: Transformer, rank: int) -> None:
     are frozen. At first the products are 0. "LoRA" (Hu et al., 2021), by Keras' `enable_lora`.
     """
     kinds = keras.layers.Dense | keras.layers.Embedding
-    layers = [
-        layer for layer in dict.fromkeys(sublayers(model)) if isinstance(layer, kinds) and layer.trainable_weights
-    ]
+    layers = [layer for layer in sublayers(model) if isinstance(layer, kinds) and layer.trainable_weights]
     for weight in model.weights:
         weight.trainable = False
     for layer in layers:

@@ -157,6 +157,14 @@ class Run:
         """Whether another `Run` has the same tokenizers."""
         return [t._serialized() for t in self.tokenizers()] == [t._serialized() for t in other.tokenizers()]
 
+    def check_other_than(self, other: "Run") -> None:
+        """Raises a ConfigError if this run, which is to be written, is also one that it is made from."""
+        if self.folder.resolve() == other.folder.resolve():
+            raise ConfigError(
+                f"A run cannot be made from itself: it would replace what it reads. Received: {self} for both. Choose "
+                "another --run-dir."
+            )
+
     def check_vocabulary_of(self, other: "Run") -> None:
         """Raises a ValueError unless another `Run` has the same tokenizers."""
         if not self.has_vocabulary_of(other):
@@ -238,12 +246,15 @@ class Run:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def _replace_by(self, folder):
+        old = set(self.folder.iterdir()) - {folder, self.config_file}
         if self.exists():
             self.check_replaceable()  # Again: the folder may have changed in the meantime.
+        else:  # What else is there came in the meantime, such as the cache of the texts.
+            old = {path for path in old if path.stem in TOKENIZER_NAMES}
         # config.json is never missing, and is replaced last: it marks the folder as a run that --overwrite may replace,
         # also after a kill.
-        for old in set(self.folder.iterdir()) - {folder, self.config_file}:
-            remove(old)
+        for path in old:
+            remove(path)
         for new in sorted(folder.iterdir(), key=lambda path: path.name == self.config_file.name):
             new.replace(self.folder / new.name)
 
@@ -252,9 +263,13 @@ class Run:
         from keras_transformer.data.corpora import origins  # It loads NumPy.
 
         save_tokenizers(self.folder, tokenizers)
-        versions = {"python": platform.python_version(), **{name: metadata.version(name) for name in PACKAGES}}
+        versions = {"python": platform.python_version()}
+        for name in PACKAGES:
+            with suppress(metadata.PackageNotFoundError):  # Not every platform has TensorFlow.
+                versions[name] = metadata.version(name)
         versions["batches"] = BATCHES
-        others = filter(None, (config.training.init_from, config.training.layers_from, config.training.teacher))
+        recipe = config.training
+        others = filter(None, (recipe.init_from, config.tokenizer.vocabulary_from, recipe.layers_from, recipe.teacher))
         made_from = [part for other in map(Run, others) for part in other.made_from()] + origins(config.data)
         versions["made from"] = [part for i, part in enumerate(made_from) if part not in made_from[:i]]
         write_json(self.folder / "versions.json", {**versions, **facts})

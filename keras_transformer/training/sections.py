@@ -283,7 +283,11 @@ class TrainingConfig(Settings):
         "word-level distillation: run folder of a model whose distribution over the tokens is learned, too",
         path=True,
     )
-    teacher_weight: float = setting(0.5, "weight in [0, 1) of the teacher's distribution in the loss", RATE)
+    teacher_weight: float = setting(
+        0.5,
+        "weight in (0, 1] of the teacher's distribution in the loss",
+        Rule(lambda value: 0 < value <= 1, "in (0, 1]"),
+    )
     epochs: int = changeable(30, "passes over the training pairs; the learning rate falls to zero in them", AT_LEAST_1)
     steps_per_epoch: int | None = setting(
         None,

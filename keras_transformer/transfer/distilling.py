@@ -41,13 +41,15 @@ from keras_transformer.transfer.teacher_text import TeacherText, given_translati
 
 logger = logging.getLogger(__name__)
 
-# What a student has of its teacher, unless a flag says otherwise.
+# What a student has of its teacher, unless a flag says otherwise. Of a teacher that was fine-tuned, it does not have
+# `LENGTH_OF_TRAINING`: it is trained from scratch.
 TAKEN = (
     *("max_length", "source_language", "target_language", "tokens_per_batch", "over_long"),
     *("epochs", "steps_per_epoch", "warmup_ratio", "label_smoothing", "clip_norm", "monitor"),
     *("subword_sampling", "placeholder_share", "seed"),
     *("num_beams", "length_penalty", "length_penalty_type", "max_length_ratio", "no_repeat_ngram_size"),
 )
+LENGTH_OF_TRAINING = ("epochs", "steps_per_epoch", "tokens_per_batch")
 # Settings that give a student a vocabulary of its own.
 OWN_VOCABULARY = {"tokenizer", "vocabulary_size", "separate_vocabularies", "num_placeholders", "vocabulary_from"}
 
@@ -73,6 +75,7 @@ class Distillation:
         self.teachers = [Run(folder) for folder in arguments.teachers]
         for teacher in self.teachers:
             teacher.check_trained()
+            self.run.check_other_than(teacher)
             teacher.check_vocabulary_of(self.teachers[0])
         self.config, self.flags = self.teachers[0].config() if self.teachers else RunConfig(), dict(flags)
         self.more_text = self.flags.pop("train", [])  # Beside that of the teacher.
@@ -134,9 +137,12 @@ class Distillation:
     def _target_language(self):
         """The target language of the teacher, if it has several."""
         languages = self.config.data.target_languages()
+        if self.config.model.source_language_token_id is not None:  # Its direction is only the usual one.
+            languages += self.teachers[0].tokenizers()[0].languages
         wanted = self.flags.get("target_language") or next(iter(languages), None)
         if languages and wanted not in languages:
-            raise ConfigError(f"--target-language must be one of {', '.join(languages)}. Received: {wanted}.")
+            some = f"{', '.join(languages[:8])}{', ...' * (len(languages) > 8)}"
+            raise ConfigError(f"--target-language must be one of {some}. Received: {wanted}.")
         if languages and self.backward:
             raise ConfigError("Back-translation needs a teacher of one direction. Received: a model of several.")
         return wanted if languages else None
@@ -202,7 +208,8 @@ class Distillation:
     def settings(self) -> dict[str, Any]:
         """The settings of the student, flat: its text, and of its teacher's settings those of `TAKEN`."""
         flat, flags, ending = self.config.flat(), self.flags, []
-        settings = {name: flat[name] for name in TAKEN} if self.teachers else {}
+        taken = TAKEN if not flat["init_from"] else [name for name in TAKEN if name not in LENGTH_OF_TRAINING]
+        settings = {name: flat[name] for name in taken} if self.teachers else {}
         if self.language:
             settings["target_language"] = self.language
         if self.backward and self.teachers:
@@ -215,9 +222,13 @@ class Distillation:
             settings["vocabulary_from"] = str(self.teachers[0])
             settings["tie_embeddings"] = flat["tie_embeddings"]
             if self.language:
-                directions = self.config.data.all_directions()
+                usual = f"{flat['source_language']}-{self.language}"
+                directions = [*self.config.data.all_directions(), usual]
                 direction = next(name for name in directions if name.split("-")[1] == self.language)
                 ending = [f"direction={direction}"]
+                for split in ("train", "val", "test"):
+                    for text in self.more_text if split == "train" else flags.get(split, ()):
+                        text += ending * (not any(word.startswith("direction=") for word in text))
 
         def corpus(split, name, *weight):
             return [*self.text.paths(split), f"name={name}", *weight, *ending]

@@ -118,6 +118,9 @@ class TeacherText:
         self.folder.mkdir(parents=True, exist_ok=True)
         part = self.folder / "hypotheses.jsonl.part"
         with locked(self.folder):
+            self.check()  # Again: another process may have begun.
+            if self.is_translated():
+                return
             write_json(self.folder / "settings.json", self.settings)
             with open(part, "ab+") as file:
                 done = count = _whole_chunks(file)
@@ -158,8 +161,8 @@ class TeacherText:
 
         Args:
             pairs: a function that returns (line of the text, reference or "") of all lines. It is called twice.
-            how: `"best"`: the hypothesis with the best score; `"chrf"` or `"bleu"`: the nearest to the reference,
-                by that score of the sentence; `"all"`: all hypotheses. Defaults to `"best"`.
+            how: `"best"`: the first hypothesis, in the order of the search; `"chrf"` or `"bleu"`: the nearest to
+                the reference, by that score of the sentence; `"all"`: all hypotheses. Defaults to `"best"`.
             drop_worst: the share of the lines whose best score is the lowest; hypotheses with a lower score are left
                 out. Defaults to 0.
             cleaner: a `keras_transformer.data.cleaning.Cleaner` for further rules. Defaults to None.

@@ -233,6 +233,15 @@ def test_what_cannot_be_distilled_is_said_before_anything_is_translated(golden, 
     assert not (tmp_path / "run-text").exists()
 
 
+def test_no_run_replaces_one_that_it_is_made_from(golden, tmp_path, capsys):
+    folder, other = str(golden.run_dir), f"{golden.run_dir}/../{golden.run_dir.name}"
+    own = files(tmp_path, train=phrases()[:30], val=phrases()[:3])
+    for command in (["distill", other], *(["train", *own, f"--{name}-from", other] for name in ("init", "vocabulary"))):
+        with pytest.raises(SystemExit, match="2"):
+            main([*command, "--run-dir", folder, "--overwrite"])
+        assert "A run cannot be made from itself" in capsys.readouterr().err
+
+
 def test_a_teacher_in_the_loss_needs_the_same_vocabulary(golden, tmp_path, capsys):
     flags = ["--teacher", str(golden.run_dir), "--run-dir", str(tmp_path / "run"), "--no-export"]
     with pytest.raises(SystemExit, match="2"):

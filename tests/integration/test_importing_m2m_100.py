@@ -157,14 +157,27 @@ def test_trimmed_vocabularies_have_the_same_ids_for_tags(original, translator):
     assert translator_of(trimmed).translate(SOURCES, num_beams=1) == translator.translate(SOURCES, num_beams=1)
 
 
+def test_bpe_cannot_be_trimmed_to_a_text(original):
+    with pytest.raises(importing.ModelImportError, match=r"unigram model: .* which is BPE\. Try --trim-vocabulary"):
+        importing.read("m2m-100", original[0], trim=True, corpus=(["a text"], None), **LANGUAGES)
+
+
 def test_the_command_writes_a_run(original, tmp_path, capsys):
     run = str(tmp_path / "run")
     arguments = ["import", "m2m-100", str(original[0]), "--run-dir", run]
     with pytest.raises(SystemExit):
         main([*arguments, "--source-language", "en"])
     assert "--target-language must be one of the model's languages: af, am, ar" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["import", "nllb", "facebook/nllb", "--run-dir", run, "--source-language", "deu_Latn"])  # Not downloaded.
+    assert "nllb needs --source-language and --target-language, such as en or eng_Latn. Received: deu_Latn." in (
+        capsys.readouterr().err
+    )
     assert main([*arguments, "--source-language", "en", "--target-language", "de"]) == 0
     assert "language tags, into which it translates: >>af<<" in capsys.readouterr().out
+    trimmed = ["--run-dir", f"{run}-trimmed", "--source-language", "en", "--target-language", "de", "--trim-vocabulary"]
+    assert main([*arguments[:3], *trimmed]) == 0
+    assert "translations of 100 sentences, greedy: " in capsys.readouterr().out
     loaded = Translator.load(run)
     assert (loaded.source_language, loaded.codec.target_language, loaded.codec.begins_with_tag) == ("en", "de", True)
 

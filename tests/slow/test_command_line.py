@@ -66,7 +66,7 @@ def test_export_prints_the_folder_it_wrote(golden, tmp_path, capsys):
     assert capsys.readouterr().out.strip() == str(output / "1")
     metadata = json.loads((output / "1" / "metadata.json").read_text())
     assert metadata["settings"]["num_beams"] == 2
-    assert metadata["run_config"]["preset"] == "tiny"
+    assert metadata["made_from"] == [{"name": "train.source", "license": None}]
     assert metadata["run_scores"]["after_training"]["bleu"] > 0
 
 

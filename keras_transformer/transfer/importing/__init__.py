@@ -178,7 +178,8 @@ class Imported:
             with h5py.File(io.BytesIO(files.pop(weights.name))) as layout, h5py.File(weights, "w") as new:
                 left = {number + 0.5: array for number, (_, array) in enumerate(arrays)}
                 layout.visititems(functools.partial(_copy, new, left))
-            assert not left, f"Keras does not save {arrays[int(min(left))][0]}."
+            if left:
+                raise RuntimeError(f"Keras does not save {arrays[int(min(left))][0]}.")
             config = json.loads(files["config.json"])
             config["config"] |= {name: value for name, value in architecture.items() if name in sizes}
             names = "vocabulary_size", "target_vocabulary_size"
@@ -241,6 +242,12 @@ def read(
     module = importlib.import_module(f"keras_transformer.transfer.importing.{FAMILIES[family]}")
     original = module.read(folder, **languages)
     parsed = [vocabulary.parse(*model) for model in original.models]
+    for texts, found, (_, path) in zip(corpus, parsed, original.models, strict=True):
+        if texts is not None and found.trainer_spec.model_type != vocabulary.UNIGRAM:
+            raise ModelImportError(
+                "A vocabulary can only be trimmed to a text if it is a unigram model: BPE makes long pieces of shorter "
+                f"ones and needs all. Received: {path}, which is BPE. Try --trim-vocabulary without a text."
+            )
     joint = original.tokens[0] is original.tokens[1]
     sides = list(zip(original.tokens, original.unknown, original.end, (None, original.start), strict=True))
     if joint:
@@ -269,8 +276,8 @@ def _origin(model, folder):
     readme = folder / "README.md"
     text = readme.read_text(encoding="utf-8", errors="replace") if readme.is_file() else ""
     found = re.match(r"---\n(?:.*\n)*?license:[ \t]*((?:\n[ \t]*-)?.*(?:\n[ \t]*-.*)*)", text.partition("\n---")[0])
-    licenses = re.findall(r"[a-z][\w.-]+", found[1]) if found else []
-    return {"name": name, "license": licenses[0] if len(licenses) == 1 else None}
+    licenses = re.findall(r"\w[\w.-]+", found[1]) if found else []
+    return {"name": name, "license": licenses[0].lower() if len(licenses) == 1 else None}
 
 
 def _folder_of(model):

@@ -330,6 +330,9 @@ def _read_npz(path):
     arrays = {}
     with zipfile.ZipFile(path) as archive:
         for member in archive.namelist():
+            info = archive.getinfo(member)
+            if info.file_size > max(2**28, 100 * info.compress_size):
+                raise ValueError(f"{member} would be {info.file_size:,} bytes, of {info.compress_size:,} in the file")
             with archive.open(member) as file:
                 header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
                 shape, _, dtype = header[np.lib.format.read_magic(file)](file)
@@ -353,7 +356,7 @@ def _parsed_yaml(path, content, strings=False):
     slow, fast = ("BaseLoader", "CBaseLoader") if strings else ("SafeLoader", "CSafeLoader")
     try:
         content = yaml.load(content, getattr(yaml, fast, None) or getattr(yaml, slow))
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise damaged(path, error) from error
     if not isinstance(content, dict):
         raise unfit(path, "it must be a YAML mapping", type(content).__name__)

@@ -6,6 +6,7 @@ Reading executes nothing: safetensors, `torch.load(weights_only=True)`, NumPy wi
 import functools
 import json
 import re
+import reprlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -267,6 +268,12 @@ def _pickled_tensors(file):
             "model.safetensors."
         ) from error
 
+    if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 6):  # CVE-2025-32434: `weights_only` executed code.
+        raise ModelImportError(
+            f"{file.name} is a file of PyTorch, which may execute code with PyTorch before 2.6. Received: PyTorch "
+            f"{torch.__version__}. Try: pip install --upgrade torch"
+        )
+
     def load(file):
         settings = {"map_location": "cpu", "weights_only": True}
         try:
@@ -331,7 +338,8 @@ def read_vocabulary(path: Path, size: int) -> list[str]:
 
 def by_id(path: Path, ids: dict[str, Any]) -> list[str]:
     """The tokens of a dict of ids in the order of their ids."""
-    if not ids or sorted(map(str, ids.values())) != sorted(map(str, range(len(ids)))):
+    scalars = all(isinstance(i, str | int) for i in ids.values())
+    if not ids or not scalars or sorted(map(str, ids.values())) != sorted(map(str, range(len(ids)))):
         raise unfit(path, "a vocabulary must have the ids 0, 1, 2, ... once each", f"{len(ids):,} tokens")
     broken = next((token for token in ids if type(token) is not str or re.search("[\0\ud800-\udfff]", token)), None)
     if broken is not None:
@@ -369,7 +377,7 @@ def read_json(path: Path, optional: bool = False) -> dict[str, Any]:
         return {}
     try:
         content = json.loads(read_bytes(path))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise damaged(path, error) from error
     if not isinstance(content, dict):
         raise unfit(path, "it must be a JSON object", type(content).__name__)
@@ -395,6 +403,7 @@ def damaged(path: Path, error: Exception) -> ModelImportError:
 
 def unfit(path: Path, rule: str, received: Any, repair: str = "") -> ModelImportError:
     """The error about a file or folder that breaks a rule."""
+    received = received if isinstance(received, str) else reprlib.repr(received)  # A YAML file may hold endless lists.
     return ModelImportError(f"{path} cannot be imported: {rule}. Received: {received}. {repair}".rstrip())
 
 

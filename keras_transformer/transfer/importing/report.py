@@ -149,7 +149,9 @@ def trim_report(whole: Imported, trimmed: Imported, texts: Sequence[str] | None 
 
     translators, sizes = [], []
     for one in (whole, trimmed):
-        settings = {"max_source_length": 128, "jit_compile": False, **vars(one.config.search)}
+        language = next(iter(one.config.data.target_languages()), None)
+        settings = {"target_language": language, "max_source_length": 128, "jit_compile": False}
+        settings |= vars(one.config.search)
         translators.append(Translator(one.model, *one.tokenizers, **settings))
         sizes.append(one.num_weights() * 4 / 1e6)
     steps = [1000 * _step_seconds(translator) for translator in translators]

@@ -39,6 +39,8 @@ LANGUAGE_TAG = re.compile(">>[^<>]+<<")
 UNKNOWN_PENALTY = 10.0
 # The bias of tokens that are never written: e^-1000 is 0, and half precision can represent it.
 NEVER = -1000.0
+# What is taken off the bias of the unknown token for tokens that the original does not have.
+UNLIKELY = 30.0
 
 
 class IdSpace(NamedTuple):
@@ -63,8 +65,10 @@ class IdSpace(NamedTuple):
     def bias(self, original: np.ndarray | None, start_counts: bool = False) -> np.ndarray:
         """The output bias (V,), from the original one or None; `start_counts`: see `Original`."""
         bias = np.zeros(len(self.rows), "float32") if original is None else self.take(original)
-        counts = self.written | ((np.arange(len(self.rows)) == START_TOKEN_ID) & start_counts)
-        return np.where(counts, bias, np.float32(NEVER))
+        ids = np.arange(len(self.rows))
+        counts = self.written | ((ids == START_TOKEN_ID) & start_counts)
+        # Pieces that the original lacks have the row of the unknown token. Training may learn them.
+        return np.where(counts, bias, np.where(ids > END_TOKEN_ID, bias - UNLIKELY, NEVER).astype("float32"))
 
 
 def id_space(tokens: Sequence[str], unknown: int, end: int, start: int | None, models: Iterable[Any]) -> IdSpace:
@@ -98,11 +102,11 @@ def trimmed(space: IdSpace, model: Any, texts: Iterable[str] | None = None, tags
         space: an `IdSpace`.
         model: the parsed model.
         texts: strings. If they are given, only pieces that these texts have are kept, and single characters, which
-            write everything else. Only for unigram: BPE makes long pieces of shorter ones and needs all.
+            write everything else.
         tags: whether language tags are kept. Defaults to False.
     """
     found = produced(model)
-    if texts is not None and model.trainer_spec.model_type == UNIGRAM:
+    if texts is not None:
         import sentencepiece
 
         processor = sentencepiece.SentencePieceProcessor(model_proto=model.SerializeToString())

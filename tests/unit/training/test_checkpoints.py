@@ -329,6 +329,22 @@ def test_time_limit_stops_at_the_end_of_the_epoch(tmp_path, messages):
     assert "minutes are over" in messages()
 
 
+def test_the_saved_model_has_the_scale_of_low_rank_updates_and_nothing_frozen(tmp_path):
+    model = Transformer(7, num_layers=1, num_heads=1, hidden_dim=8, intermediate_dim=8)
+    model.decoder_embedding.trainable = False
+    dense = model.decoder_blocks[0].feed_forward.intermediate_dense
+    dense.enable_lora(2, lora_alpha=6)
+    a, b = dense.lora_kernel_a, dense.lora_kernel_b
+    b.assign(np.ones(b.shape))
+    checkpoints.save_model(model, tmp_path / "m.keras")
+    loaded = keras.saving.load_model(tmp_path / "m.keras")
+    # Keras' rule.
+    np.testing.assert_allclose(
+        loaded.decoder_blocks[0].feed_forward.intermediate_dense.kernel, dense._kernel + 3.0 * (a @ b), atol=1e-6
+    )
+    assert loaded.decoder_embedding.trainable
+
+
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16", "mixed_float16"])
 def test_the_saved_model_is_without_its_optimizer(tmp_path, dtype):
     model = small(dtype=dtype)

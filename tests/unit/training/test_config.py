@@ -19,6 +19,7 @@ from keras_transformer.training.config import (
     read_config_file,
     section_settings,
 )
+from keras_transformer.training.fit import check_sizes
 from keras_transformer.training.presets import PRESETS, RECIPES
 from keras_transformer.training.sections import ModelConfig, TrainingConfig
 
@@ -28,6 +29,11 @@ FIELDS = [
     for f in dataclasses.fields(cls)
     if f.metadata["flag"]
 ]
+
+
+def test_learned_positions_have_the_length_of_the_texts():
+    """The sizes of a run are checked before its text is read."""
+    check_sizes(RunConfig.make({"position_type": "learned"}))
 
 
 def parse(*argv, sections=tuple(SECTIONS)):

@@ -65,6 +65,12 @@ def test_what_appears_while_a_run_is_set_up_is_kept(tmp_path):
         prepare(prepared, CONFIG, CORPUS)
         (tmp_path / "thesis.txt").write_text("years of work")
     assert names(tmp_path) == ["config.json", "thesis.txt"]
+    new = Run(tmp_path / "new")
+    with new.set_up(True, lambda: None) as prepared:
+        prepare(prepared, CONFIG, CORPUS)
+        (new.folder / "cache").mkdir()
+        (new.folder / "cache" / "ids").write_text("hours of work")
+    assert {"cache/ids", "config.json", "tokenizer.spm"} < {*names(new.folder)}
 
 
 def test_an_export_with_other_weights_has_a_folder_of_its_own(tmp_path):
