@@ -49,6 +49,8 @@ def main(argv=None):
     )
     parser.add_argument("--run", metavar="DIR", help="a trained run, for real sentences")
     parser.add_argument("--text", metavar="FILE", help="file of sentences, one per line, plain or .gz")
+    help = "with --run, a call for each sentence; of ours, also the time outside of the search"
+    parser.add_argument("--one-by-one", action="store_true", help=help)
     parser.add_argument("--json", metavar="FILE", help="also write the figures to this file")
     arguments = parser.parse_args(argv)
     peers = PEERS if arguments.peers == "all" else arguments.peers.split(";")
@@ -62,7 +64,8 @@ def main(argv=None):
     for num_beams in map(int, arguments.num_beams.split(",")):
         if arguments.run:
             title = f"{arguments.run}, {Path(arguments.text).name}, beams {num_beams}"
-            rows += measure(title, workers, arguments.rounds, real, arguments.run, arguments.text, num_beams)
+            settings = arguments.run, arguments.text, num_beams, arguments.one_by_one
+            rows += measure(title, workers, arguments.rounds, real, *settings)
             continue
         for preset in arguments.presets.split(","):
             for batch_size in map(int, arguments.batch_sizes.split(",")):
@@ -183,7 +186,7 @@ def serve_as_deployed(peer, hidden_dim):
         os.environ.update(server_environment(hidden_dim))
 
 
-def real(peer, run, text, num_beams):
+def real(peer, run, text, num_beams, one_by_one):
     """Prepares the translation of real sentences with a trained run, tokenization included."""
     from keras_transformer.training.run import Run
 
@@ -198,7 +201,47 @@ def real(peer, run, text, num_beams):
     def tokens(found):
         return sum(len(ids) + 1 for ids in target.tokenize(found))
 
-    return ours_or_ctranslate2(peer, translator, lines, 64 // parallel_batches(peer)), len(lines), tokens
+    if not one_by_one:
+        return ours_or_ctranslate2(peer, translator, lines, 64 // parallel_batches(peer)), len(lines), tokens
+    texts = [""]  # The functions of peers translate what is in this list.
+    call = ours_or_ctranslate2(peer, translator, texts, 1)
+    searched = time_of_searches() if peer == "ours" else None
+
+    def each():
+        found, began = [], time.perf_counter()
+        for texts[0] in lines:
+            found += call()
+        if searched:
+            seconds = time.perf_counter() - began
+            outside = (seconds - sum(searched)) / len(lines)
+            print(f"outside of the search: {1e3 * outside:.2f} ms of {1e3 * seconds / len(lines):.2f}", file=sys.stderr)
+            searched.clear()
+        return found
+
+    return each, len(lines), tokens
+
+
+def time_of_searches():
+    """A list to which each search of this process adds its seconds."""
+    from keras import ops
+
+    from keras_transformer.translation import compiled
+
+    seconds, compile_function = [], compiled.compile_function
+
+    def compile_and_time(*arguments, **settings):
+        call = compile_function(*arguments, **settings)
+
+        def timed(*inputs):
+            began = time.perf_counter()
+            found = tuple(map(ops.convert_to_numpy, call(*inputs)))
+            seconds.append(time.perf_counter() - began)
+            return found
+
+        return timed
+
+    compiled.compile_function = compile_and_time
+    return seconds
 
 
 def ours_or_ctranslate2(peer, translator, texts, batch_size):
@@ -290,10 +333,10 @@ def saved_model(translator, texts, batch_size, xla):
         served = ServedModel(
             export_saved_model(translator, Path(folder) / "servable", num_hypotheses=1, jit_compile=xla)
         )
-    batches = [np.array(texts[i : i + batch_size], object) for i in range(0, len(texts), batch_size)]
-    pool = ThreadPoolExecutor(min(CORES, len(batches)))
+    pool = ThreadPoolExecutor(min(CORES, -(-len(texts) // batch_size)))
 
     def call():
+        batches = [np.array(texts[i : i + batch_size], object) for i in range(0, len(texts), batch_size)]
         found = pool.map(lambda batch: served("translate", text=batch)["translation"], batches)
         return [line.decode() for lines in found for line in lines]
 

@@ -41,7 +41,8 @@ def export_ctranslate2(
     different formula than ours; with 0 the scores are the same. For a model of several directions, the first subword of
     a source is the tag of the target language, such as `>>de<<`. For M2M-100 and NLLB, it is that of the source
     language, and the target's tag is `target_prefix`. Tokens that no translation may have, such as the unknown token,
-    have a probability of 0, so a given translation with one of them has a very low score.
+    have a probability of 0, so a given translation with one of them has a very low score. So has the start token,
+    which counts in the softmax of some imported models (the import says so): their scores differ, and a few translations.
 
     Args:
         translator: the translator.

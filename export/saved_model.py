@@ -45,6 +45,7 @@ import tensorflow as tf
 import keras_transformer
 from keras_transformer.export import check_exportable, describe
 from keras_transformer.export.serving import server_environment
+from keras_transformer.export.serving.openapi import openapi
 from keras_transformer.export.signatures import servable, xla_lengths
 from keras_transformer.export.verify import sentences, verify_saved_model
 from keras_transformer.files import full_disk_named, new_folder, write_json
@@ -111,6 +112,7 @@ def export_saved_model(
                 tf.saved_model.save(module, str(temporary), signatures=signatures)
         _write_warmup(temporary / "assets.extra", path.name, warmup_requests(translator, jit_compile))
         describe(temporary, translator, _USE.replace("VERSION", final.name), functions)
+        write_json(temporary / "openapi.json", openapi(functions))
         write_json(temporary / "metadata.json", _metadata(translator, settings, num_hypotheses, jit_compile))
         environment = server_environment(translator.model.decoder_embedding.hidden_dim)
         lines = "".join(f"{name}={value}\n" for name, value in environment.items())

@@ -10,6 +10,8 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+from contextlib import nullcontext
 
 import keras
 import numpy as np
@@ -88,7 +90,21 @@ def train(
         data = {"sample_weight": weights, "batch_size": batch_size}
         history = model.fit(inputs, labels, validation_data=arrays, **data, **settings).history
     history = {key: [float(value) for value in values] for key, values in history.items()}
+    if isinstance(keras.distribution.distribution(), keras.distribution.ModelParallel):
+        assert_divided_and_saved(model)
     return [to_numpy(v).astype("float64") for v in model.weights + model.optimizer.variables], history
+
+
+def assert_divided_and_saved(model):
+    """Matrices are divided, with their moments, and a saved model is loaded onto the same devices."""
+    weights = [w for w in model.weights + model.optimizer.variables if len(w.shape) == 2]
+    assert len(weights) == 3 * 12 and not any(w.value.sharding.is_fully_replicated for w in weights)
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(f"{folder}/model.keras")
+        loaded = keras.saving.load_model(f"{folder}/model.keras")
+    for a, b in zip(model.weights, loaded.weights, strict=True):
+        assert a.value.sharding == b.value.sharding
+        np.testing.assert_array_equal(to_numpy(a), to_numpy(b))
 
 
 def without_accumulation(case):
@@ -129,7 +145,13 @@ def main(kinds, cases, folder):
         cpu = tf.config.list_physical_devices("CPU")[0]
         tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
     for kind in kinds.split(","):
-        with distribute(kind) as strategy:
+        if kind == "model_parallel":
+            mesh = keras.distribution.DeviceMesh((2, 4), ("batch", "model"), keras.distribution.list_devices())
+            layout_map = Transformer.get_layout_map(mesh)
+            keras.distribution.set_distribution(
+                keras.distribution.ModelParallel(layout_map=layout_map, batch_dim_name="batch")
+            )
+        with nullcontext() if kind == "model_parallel" else distribute(kind) as strategy:
             for name, options in json.loads(cases).items():
                 arrays, history = train(**options)
                 if is_chief(strategy):

@@ -54,6 +54,10 @@ class ServingError(RuntimeError):
     """The server did not answer in time, answered with an error, or did not answer as a translator does."""
 
 
+class ServingTimeoutError(ServingError):
+    """The server did not answer in time."""
+
+
 class ServedTranslation(NamedTuple):
     """The outputs of the signature `translate` for one text."""
 
@@ -229,7 +233,7 @@ class RestClient(_Client):
                     if len(body) > MOST_BYTES:
                         break
         except Timeout as error:
-            raise ServingError(f"{address} did not answer within {self.timeout} seconds.") from error
+            raise ServingTimeoutError(f"{address} did not answer within {self.timeout} seconds.") from error
         except (RequestException, HTTPError, ValueError) as error:
             raise ServingError(f"No answer from {address}. Is TensorFlow Serving running there?") from error
         if len(body) > MOST_BYTES:

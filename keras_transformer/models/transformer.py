@@ -183,6 +183,33 @@ class Transformer(DistributedFit, keras.Model):
             model.get_layer(name).trainable = False
         return model
 
+    @staticmethod
+    def get_layout_map(
+        device_mesh: keras.distribution.DeviceMesh, model_parallel_dim_name: str = "model"
+    ) -> keras.distribution.LayoutMap:
+        """How `keras.distribution.ModelParallel` divides the weights among devices, on the JAX backend.
+
+        Of two dense layers in a row, the first is divided by its outputs and the second by its inputs ("Megatron-LM",
+        Shoeybi et al., 2019, section 3). Embeddings are divided by `hidden_dim`, so that any vocabulary fits. All
+        other weights are on every device.
+
+        Args:
+            device_mesh: a mesh of devices. The size of its axis for models must divide `hidden_dim` and
+                `intermediate_dim`.
+            model_parallel_dim_name: the name of this axis. Defaults to `"model"`.
+
+        Example:
+            >>> mesh = keras.distribution.DeviceMesh((1, 1), ("batch", "model"), ["cpu:0"])
+            >>> Transformer.get_layout_map(mesh)["decoder_block_0/feed_forward/intermediate/kernel"].axes
+            (None, 'model')
+        """
+        layout_map, axis = keras.distribution.LayoutMap(device_mesh), model_parallel_dim_name
+        layout_map["/(query|key_value|query_key_value|intermediate)/kernel"] = (None, axis)
+        layout_map["/(query|key_value|query_key_value|intermediate)/bias"] = (axis,)
+        layout_map["/output/kernel"] = layout_map["/reverse_embeddings"] = (axis, None)
+        layout_map["/token_embedding/embeddings"] = (None, axis)
+        return layout_map
+
     def quantize(self, mode: str, **kwargs) -> None:
         """Not supported: search and saved files use the unquantized weights. Quantize when you export."""
         raise ValueError(

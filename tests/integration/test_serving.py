@@ -11,19 +11,20 @@ import shutil
 import socket
 import subprocess
 import textwrap
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import grpc
+import jsonschema
 import kubernetes_validate
-import numpy as np
+import openapi_spec_validator
 import pytest
+import requests
 import tensorflow as tf
 import yaml
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format, wrappers_pb2
+from rest_servers import answering, body, drip, writing
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 from tensorflow_serving.config import model_server_config_pb2
 
@@ -58,91 +59,15 @@ def grpc_address(served):
 
 @pytest.fixture(scope="module")
 def rest_address(served):
-    """The columns of https://www.tensorflow.org/tfx/serving/api_rest: `inputs` in, `outputs` out."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def answer(self, status, content):
-            body = json.dumps(content).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def do_GET(self):
-            if self.path != "/v1/models/translator":
-                return self.answer(404, {"error": "Could not find any versions of model other"})
-            state = {"version": "1", "state": "AVAILABLE", "status": {"error_code": "OK", "error_message": ""}}
-            return self.answer(200, {"model_version_status": [state]})
-
-        def do_POST(self):
-            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            if self.path not in ("/v1/models/translator:predict", "/v1/models/translator/labels/stable:predict"):
-                return self.answer(404, {"error": "Servable not found for request: Latest(other)"})
-            if request["inputs"].get("text") == ["slow"]:
-                return time.sleep(1.0)  # The client is gone by then.
-            inputs = {
-                key: np.array(value, object if isinstance(value[0], str) else np.int32)
-                for key, value in request["inputs"].items()
-            }
-            outputs = {
-                key: [x.decode() for x in array] if array.ndim == 1 and array.dtype == object else array.tolist()
-                for key, array in served(request["signature_name"], **inputs).items()
-            }
-            for key, value in outputs.items():
-                if key == "hypotheses":
-                    outputs[key] = [[x.decode() for x in row] for row in value]
-            return self.answer(200, {"outputs": outputs if len(outputs) > 1 else next(iter(outputs.values()))})
-
-        def log_message(self, *arguments):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with answering(served) as address:
+        yield address
 
 
 @pytest.fixture
 def stranger():
     """`stranger(write)`: the address of an HTTP server of which `write(handler)` writes the answers."""
-    servers = []
-
-    def start(write):
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self):
-                self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                with contextlib.suppress(OSError):  # The client may hang up.
-                    write(self)
-
-            def do_GET(self):
-                self.do_POST()
-
-            def log_message(self, *arguments):
-                pass
-
-        servers.append(ThreadingHTTPServer(("127.0.0.1", 0), Handler))
-        servers[-1].daemon_threads = True
-        threading.Thread(target=servers[-1].serve_forever, daemon=True).start()
-        return f"http://127.0.0.1:{servers[-1].server_port}"
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
-
-
-def body(content, status=200):
-    """Writes one body, as it is, or as JSON."""
-
-    def write(handler):
-        data = content if isinstance(content, bytes) else json.dumps(content).encode()
-        handler.send_response(status)
-        handler.send_header("Content-Length", str(len(data)))
-        handler.end_headers()
-        handler.wfile.write(data)
-
-    return write
+    with contextlib.ExitStack() as stack:
+        yield lambda write: stack.enter_context(writing(write))
 
 
 def free_port():
@@ -250,18 +175,6 @@ def test_a_server_that_is_not_there_is_an_error():
 def test_a_slow_server_is_an_error(rest_address):
     with pytest.raises(ServingError, match=r"did not answer within 0\.2 seconds"):
         RestClient(rest_address, timeout=0.2).translate(["slow"])
-
-
-def drip(before):
-    """Writes the beginning of an answer, and then a byte now and then, for ten seconds."""
-
-    def write(handler):
-        handler.wfile.write(before)
-        for _ in range(100):
-            handler.wfile.write(b"a")
-            time.sleep(0.1)
-
-    return write
 
 
 @pytest.mark.parametrize(
@@ -549,6 +462,46 @@ def test_kubernetes_manifests_are_valid():
     ]  # fmt: skip
     for one in documents:
         kubernetes_validate.validate(one, kubernetes_validate.latest_version(), strict=True)
+
+
+def test_kserve_has_the_same_server_and_memory():
+    """The file was compared with KServe's definition of the resource once, which no package has."""
+    model = yaml.safe_load((FOLDER / "kserve.yaml").read_text())["spec"]["predictor"]["model"]
+    _, container = containers()
+    assert container["image"] == f"tensorflow/serving:{model['runtimeVersion']}"
+    assert container["resources"] == model["resources"] and set(model["args"]) < set(container["args"])
+
+
+def test_the_description_of_the_rest_api_is_that_of_the_answers(servable, rest_address, origin):
+    description = json.loads((servable / "openapi.json").read_text())
+    openapi_spec_validator.validate(description)
+    post = description["paths"]["/v1/models/{model}:predict"]["post"]
+    schemas = {one["title"]: one for one in content_of(post["requestBody"])["oneOf"]}
+    answers = {one["title"]: one for one in content_of(post["responses"]["200"])["anyOf"]}
+    assert len(schemas) == len(answers) == 12
+    values = {
+        "text": origin.texts[:2],
+        "source": origin.texts[:2],
+        "target": ["a", "b"],
+        "target_language": ["en", "de"],
+    }
+    for name, schema in schemas.items():
+        inputs = {key: values.get(key, [[5, 3]]) for key in schema["properties"]["inputs"]["properties"]}
+        request = {"signature_name": name, "inputs": inputs}
+        assert [title for title in schemas if jsonschema.Draft202012Validator(schemas[title]).is_valid(request)] == [
+            name
+        ]
+        answer = requests.post(f"{rest_address}/v1/models/translator:predict", json=request, timeout=60).json()
+        jsonschema.validate(answer, answers[name])
+        (key, *_) = answer["outputs"] if isinstance(answer["outputs"], dict) else ["all"]
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({"outputs": {key: "text"}}, answers[name])
+    status = content_of(description["paths"]["/v1/models/{model}"]["get"]["responses"]["200"])
+    jsonschema.validate(requests.get(f"{rest_address}/v1/models/translator", timeout=60).json(), status)
+
+
+def content_of(part):
+    return part["content"]["application/json"]["schema"]
 
 
 def test_the_jobs_of_the_documentation_are_valid():

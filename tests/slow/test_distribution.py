@@ -38,9 +38,11 @@ def test_every_strategy_ends_with_the_weights_of_one_device(kind, one, tmp_path)
         assert_same(found, one(name), TOLERANCE.get(name, 1e-5), name)
 
 
-def test_jax_with_two_devices_ends_with_the_weights_of_one(tmp_path):
+@pytest.mark.parametrize(("count", "kind"), [(2, "auto"), (8, "auto"), (8, "model_parallel")])
+def test_jax_with_several_devices_ends_with_the_weights_of_one(tmp_path, count, kind):
     # With as many threads as cores, two devices can wait for each other on a busy machine until XLA gives up.
-    flags = f"{FAST_TO_COMPILE} --xla_force_host_platform_device_count=2"
-    environment = {"KERAS_BACKEND": "jax", "XLA_FLAGS": flags, "NPROC": "8", "PJRT_NPROC": "8"}
-    found = train_in_processes("one,auto", tmp_path / "x", {"jax": {"clip_norm": 0.1}}, **environment)
-    assert_same(found["auto", "jax"], found["one", "jax"])
+    flags = f"{FAST_TO_COMPILE} --xla_force_host_platform_device_count={count}"
+    environment = {"KERAS_BACKEND": "jax", "XLA_FLAGS": flags, "NPROC": "16", "PJRT_NPROC": "16"}
+    case = {"jax": {"clip_norm": 0.1, "rows": 32, "batch_size": 8}}
+    found = train_in_processes(f"one,{kind}", tmp_path / "x", case, **environment)
+    assert_same(found[kind, "jax"], found["one", "jax"])

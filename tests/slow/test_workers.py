@@ -32,19 +32,31 @@ def files(tmp_path):
     return flags
 
 
-def launch(*flags):
-    call = [sys.executable, "-m", "keras_transformer", "launch", "train_keras.py", *map(str, flags)]
+def started(*call):
+    call = [sys.executable, "-m", "keras_transformer", *map(str, call)]
     return subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def test_a_killed_worker_ends_the_others_and_all_go_on_later(tmp_path, files):
-    """kill -9 of the second worker: the first says so and stops; resumed by both, it is as if nothing had happened."""
+def launch(*flags):
+    return started("launch", "train_keras.py", *flags)
+
+
+def wait_for_a_checkpoint(run_dir, known=()):
+    deadline = time.monotonic() + 300
+    while not {*run_dir.glob("checkpoints/epoch-*.npz")} - {*known} and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return [*run_dir.glob("checkpoints/epoch-*.npz")]
+
+
+def test_a_killed_worker_ends_the_others_and_another_number_of_them_goes_on(tmp_path, files):
+    """kill -9 of the second worker: the first says so and stops. One process goes on and is killed, then two go on.
+
+    The weights are those of two workers that nobody disturbed.
+    """
     killed, straight = tmp_path / "killed", tmp_path / "straight"
     epochs = 100  # It must not end before it is killed. All have as many, because the learning rate depends on them.
     with launch(*files, *FLAGS, "--epochs", epochs, "--run-dir", killed) as process:
-        deadline = time.monotonic() + 300
-        while not list(killed.glob("checkpoints/epoch-*.npz")) and time.monotonic() < deadline:
-            time.sleep(0.1)
+        known = wait_for_a_checkpoint(killed)
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         os.kill(int(children[1]), signal.SIGKILL)
         output = process.stdout.read()
@@ -52,6 +64,11 @@ def test_a_killed_worker_ends_the_others_and_all_go_on_later(tmp_path, files):
     assert "another worker is gone or out of reach" in output
     assert f"--run-dir {killed} --resume" in output
     assert "retracing" not in output
+    with started("train", "--strategy", "one", "--run-dir", killed, "--resume", "--no-export") as process:
+        wait_for_a_checkpoint(killed, known)
+        process.kill()
+        assert "resuming: " in process.stdout.read()
+    assert process.returncode == -signal.SIGKILL
     resume = "--strategy", "multi_worker", "--run-dir", killed, "--resume", "--no-export"
     with launch(*resume) as process:
         output = process.stdout.read()
@@ -63,7 +80,7 @@ def test_a_killed_worker_ends_the_others_and_all_go_on_later(tmp_path, files):
     assert process.returncode == 0, output[-3000:]
     found, expected = (checkpoint_arrays(run_dir, epochs) for run_dir in (killed, straight))
     for a, b in zip(found.values(), expected.values(), strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-6)
+        np.testing.assert_allclose(a, b, atol=1e-5)
 
 
 def test_the_training_script_runs_on_two_devices_and_resumes(tmp_path, files):

@@ -1,0 +1,224 @@
+"""LibreTranslate's API in front of TensorFlow Serving, for the many clients that speak it.
+
+    pip install fastapi uvicorn requests prometheus-client limits babel keras-seq2seq-transformer
+    python gateway.py --directions en-de --serving http://127.0.0.1:8501 --model translator
+
+The server must have a SavedModel of `export saved_model`. With several directions it gets `target_language` for each
+request. Endpoints: /translate (text and HTML), /languages, /detect (refused), /health, /metrics, and /docs.
+"""
+
+import argparse
+import dataclasses
+import ipaddress
+import json
+import re
+from typing import Annotated, Any, Literal
+from urllib.parse import parse_qs
+
+import babel
+import limits
+import prometheus_client
+import pydantic
+import uvicorn
+from fastapi import Depends, FastAPI, HTTPException, Request, Response
+from fastapi.responses import JSONResponse
+
+from keras_transformer.export.serving.client import RestClient, ServingError, ServingTimeoutError
+from keras_transformer.text.markup import translate_html
+from keras_transformer.text.markup_alignment import Aligned
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What the gateway is told.
+
+    Attributes:
+        directions: such as `("en-de", "de-en")`; the first one is that of the export.
+        serving: the address of TensorFlow Serving's REST API.
+        model: the name of the model there.
+        timeout: seconds for a whole answer of TensorFlow Serving.
+        rate: requests of one client; "60/minute", or "" for no limit.
+        max_characters: of all texts of a request.
+        max_texts: of a request. TensorFlow Serving takes at most `max_batch_size` of its batching parameters.
+    """
+
+    directions: tuple[str, ...]
+    serving: str = "http://127.0.0.1:8501"
+    model: str = "translator"
+    timeout: float = 10.0
+    rate: str = "120/minute"
+    max_characters: int = 20_000
+    max_texts: int = 100
+
+
+class Translate(pydantic.BaseModel):
+    """A request to /translate. Other fields of LibreTranslate, such as `api_key`, are ignored."""
+
+    q: str | list[str]
+    source: str = "auto"
+    target: str
+    format: Literal["text", "html"] = "text"
+
+
+def make_app(settings: Settings) -> FastAPI:
+    """The gateway, an ASGI application."""
+    app = FastAPI(title="Translation", description="LibreTranslate's API in front of TensorFlow Serving.")
+    client = RestClient(settings.serving, settings.model, timeout=settings.timeout)  # It checks every answer.
+    registry = prometheus_client.CollectorRegistry()
+    pairs = [tuple(direction.split("-", 1)) for direction in settings.directions]
+    rate = limits.parse(settings.rate) if settings.rate else None
+    limiter = limits.strategies.MovingWindowRateLimiter(limits.storage.MemoryStorage())
+    labels = ["path", "status"]
+    requests = prometheus_client.Counter("gateway_requests", "Requests", labels, registry=registry)
+    seconds = prometheus_client.Histogram("gateway_seconds", "Time of /translate", registry=registry)
+    characters = prometheus_client.Counter("gateway_characters", "Translated characters", registry=registry)
+
+    @app.middleware("http")
+    async def count(request: Request, answer):
+        response = await answer(request)
+        known = request.scope.get("route")  # Not the path that was asked for: strangers could fill the memory.
+        requests.labels(known.path if known else "other", response.status_code).inc()
+        return response
+
+    @app.exception_handler(HTTPException)
+    async def as_libretranslate(request: Request, error: HTTPException):
+        return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+
+    async def parsed(request: Request) -> Translate:
+        """The request, from JSON or from a form. No more of it is read than it may have."""
+        host = request.client.host if request.client else ""
+        if rate and not limiter.hit(rate, _network(host)):
+            raise HTTPException(429, f"At most {settings.rate}.", {"Retry-After": str(rate.get_expiry())})
+        body, most = bytearray(), 12 * settings.max_characters + 10_000  # A character of a form takes up to 12 bytes.
+        async for part in request.stream():
+            body += part
+            if len(body) > most:
+                raise HTTPException(413, f"A request must have at most {settings.max_characters:,} characters.")
+        try:
+            if "json" in request.headers.get("content-type", ""):
+                fields = json.loads(body)
+            else:
+                form = parse_qs(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=1000)
+                fields = {
+                    name: values[0] if name != "q" or len(values) == 1 else values for name, values in form.items()
+                }
+            return Translate.model_validate(fields)
+        except pydantic.ValidationError as error:
+            first = error.errors()[0]
+            raise HTTPException(400, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        except (ValueError, RecursionError) as error:
+            raise HTTPException(400, "The body must be JSON or a form, in UTF-8.") from error
+
+    def served(texts: list[str], target: str) -> list[str]:
+        """The translations of texts, by TensorFlow Serving."""
+        found, several = [], len(pairs) > 1
+        for begin in range(0, len(texts), settings.max_texts):
+            inputs = {"text": texts[begin : begin + settings.max_texts]}
+            languages = [target] * len(inputs["text"])
+            try:
+                name = "translate_document_to" if several else "translate_document"
+                outputs = client.predict(name, inputs | {"target_language": languages} if several else inputs)
+            except ServingTimeoutError as error:
+                raise HTTPException(504, f"No translation within {settings.timeout} seconds.") from error
+            except ServingError as error:  # Its message names addresses that are nobody's business.
+                raise HTTPException(502, "TensorFlow Serving is not there, or has another model.") from error
+            if outputs.get("target_language", languages) != languages:
+                raise HTTPException(502, f"The model does not translate into {target}.")
+            found += outputs["translation"]
+        return found
+
+    @app.post("/translate", openapi_extra={"requestBody": {"content": {
+        kind: {"schema": Translate.model_json_schema()}
+        for kind in ("application/json", "application/x-www-form-urlencoded")
+    }}})  # fmt: skip
+    def translate(asked: Annotated[Translate, Depends(parsed)]) -> dict[Literal["translatedText"], str | list[str]]:
+        texts = asked.q if isinstance(asked.q, list) else [asked.q]
+        if len(texts) > settings.max_texts or sum(map(len, texts)) > settings.max_characters:
+            most = f"{settings.max_texts} texts and {settings.max_characters:,} characters"
+            raise HTTPException(413, f"A request must have at most {most}.")
+        sources = [source for source, target in pairs if target == asked.target]
+        source = sources[0] if asked.source == "auto" and len(sources) == 1 else asked.source  # Nothing to detect.
+        if source not in sources:
+            raise HTTPException(400, f"{source} to {asked.target} is not one of {', '.join(settings.directions)}.")
+        with seconds.time():
+            if asked.format == "text":
+                found = served(texts, asked.target)
+            else:
+                translate = lambda parts: list(map(aligned, parts, served(parts, asked.target)))  # noqa: E731
+                found = [translate_html(text, translate, source, asked.target) for text in texts]
+        characters.inc(sum(map(len, texts)))
+        return {"translatedText": found if isinstance(asked.q, list) else found[0]}
+
+    @app.get("/languages")
+    def languages() -> list[dict[str, Any]]:
+        codes = dict.fromkeys(code for pair in pairs for code in pair)
+        targets = {code: [target for source, target in pairs if source == code] for code in codes}
+        return [{"code": code, "name": _name(code), "targets": targets[code]} for code in codes]
+
+    @app.post("/detect")
+    def detect() -> None:
+        raise HTTPException(501, "This server does not detect languages. Name the source of each request.")
+
+    @app.get("/health")
+    def health() -> JSONResponse:
+        ready = client.is_ready()
+        return JSONResponse({"status": "ok" if ready else "TensorFlow Serving is not ready"}, 200 if ready else 503)
+
+    @app.get("/metrics")
+    def metrics() -> Response:
+        return Response(prometheus_client.generate_latest(registry), media_type=prometheus_client.CONTENT_TYPE_LATEST)
+
+    return app
+
+
+def aligned(source: str, translation: str) -> Aligned:
+    """The words of a translation over those at the same place of the source: the server says nothing about them.
+
+    So an element inside a sentence, such as a link, may get the wrong words. `Translator.translate_html` knows better.
+    """
+    words = [match.span() for match in re.finditer(r"\S+", source)]
+    places = [match.span() for match in re.finditer(r"\S+", translation)]
+    origins: list[int | None] = [None] * len(translation)
+    for number, (begin, end) in enumerate(places):
+        first, last = words[number * len(words) // len(places)] if words else (0, 0)
+        for i in range(begin, end) if words else ():
+            origins[i] = min(first + i - begin, last - 1)
+    return Aligned(translation, origins)
+
+
+def _network(host: str) -> str:
+    """What counts as one client: an address of IPv4, or the 64 bits of IPv6 that a customer has."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    return str(ipaddress.ip_network((address, 64), strict=False)) if address.version == 6 else host
+
+
+def _name(code: str) -> str:
+    """The English name of a language, or its code if CLDR has none."""
+    try:
+        return babel.Locale.parse(code, sep="-").get_display_name("en") or code
+    except (ValueError, babel.UnknownLocaleError):
+        return code
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="LibreTranslate's API in front of TensorFlow Serving.")
+    parser.add_argument("--directions", nargs="+", required=True, metavar="CODE-CODE", help="such as en-de")
+    for field in dataclasses.fields(Settings)[1:]:
+        flag = "--" + field.name.replace("_", "-")
+        parser.add_argument(flag, type=type(field.default), default=field.default, help="(default: %(default)s)")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=5000, help="(default: %(default)s)")
+    flags = vars(parser.parse_args())
+    if wrong := [direction for direction in flags["directions"] if not re.fullmatch(r"[\w@]+-[\w@]+", direction)]:
+        parser.error(f"--directions are such as en-de. Received: {wrong[0]}")
+    host, port = flags.pop("host"), flags.pop("port")
+    app = make_app(Settings(**flags | {"directions": tuple(flags["directions"])}))
+    # More requests at once get 503.
+    uvicorn.run(app, host=host, port=port, limit_concurrency=256, log_level="warning")
+
+
+if __name__ == "__main__":
+    main()
