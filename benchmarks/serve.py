@@ -1,7 +1,7 @@
 """A served translator under load: latency and throughput for several numbers of clients, with and without batching.
 
     python benchmarks/serve.py RUN --text test.en                        # beside CTranslate2 behind the same server
-    python benchmarks/serve.py RUN --text test.en --batching 1024,5000,4 32,0,2     # compare parameters
+    python benchmarks/serve.py RUN --text test.en --batching 1024,1000,2 1024,5000,4     # compare parameters
     python benchmarks/serve.py --url http://127.0.0.1:8501 --model translator --text test.en    # a server that runs
 
 Without --url, a server in Python stands in for TensorFlow Serving: it speaks its REST API, runs the SavedModel in a
@@ -22,7 +22,7 @@ import tempfile
 import threading
 import time
 import urllib.parse
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -40,7 +40,7 @@ def main(argv=None):
     flag("--model", default="translator", help="its model (default: translator)")
     flag("--engines", default=",".join(ENGINES), metavar="NAMES", help="(default: %(default)s)")
     help = "max_batch_size,batch_timeout_micros,num_batch_threads of each configuration (default: %(default)s)"
-    flag("--batching", nargs="*", default=["1024,5000,4"], metavar="A,B,C", help=help)
+    flag("--batching", nargs="*", default=["1024,1000,2"], metavar="A,B,C", help=help)
     flag("--clients", default="1,4,16,64", metavar="NUMBERS", help="(default: %(default)s)")
     flag("--seconds", type=float, default=10, metavar="X", help="of each measurement (default: %(default)s)")
     flag("--num-beams", type=int, default=1, metavar="N", help="(default: %(default)s)")
@@ -219,24 +219,24 @@ def load(url, model, clients, texts, seconds):
             answer = connection.getresponse()
             content = answer.read()
             if answer.status != 200:
-                begun.abort()
                 raise RuntimeError(f"{answer.status}: {content[:200]}")
             return asked, time.perf_counter()
 
-        for _ in range(10):
-            ask()
-        begun.wait()
-        end = time.perf_counter() + seconds
-        while time.perf_counter() < end:
-            asked, answered = ask()
-            if answered <= end:
-                times.append(answered - asked)
+        try:
+            for _ in range(10):
+                ask()
+            begun.wait()
+            end = time.perf_counter() + seconds
+            while time.perf_counter() < end:
+                asked, answered = ask()
+                if answered <= end:
+                    times.append(answered - asked)
+        except Exception:
+            begun.abort()  # The others would wait for it.
+            raise
 
-    threads = [threading.Thread(target=client, args=[number]) for number in range(clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(clients) as pool:
+        list(pool.map(client, range(clients)))  # Raises what a client raised.
     if len(times) < 2:
         sys.exit(f"error: {clients} clients got {len(times)} answers in {seconds} seconds. Try a larger --seconds.")
     return times, seconds

@@ -42,7 +42,7 @@ def export_ctranslate2(
     a source is the tag of the target language, such as `>>de<<`. For M2M-100 and NLLB, it is that of the source
     language, and the target's tag is `target_prefix`. Tokens that no translation may have, such as the unknown token,
     have a probability of 0, so a given translation with one of them has a very low score. So has the start token,
-    which counts in the softmax of some imported models (the import says so): their scores differ, and a few translations.
+    which counts in the softmax of some imported models (the import says so): their scores and few translations differ.
 
     Args:
         translator: the translator.

@@ -124,13 +124,12 @@ def _opened(raw, mode):
         raise
 
 
-def _raise_cause(error, path, temporary=None):
+def _raise_cause(error, path):
     """Raises the `OSError` that caused an error: closing a file that could not be written can raise other errors."""
     cause = error
     while cause and not isinstance(cause, OSError):
-        cause = cause.__cause__ or cause.__context__
-    names = {None, str(path), str(temporary)}
-    if cause is not None and cause.filename in names:  # Not of a file that is read in the meantime.
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+    if cause is not None:
         raise OSError(cause.errno or 0, cause.strerror or str(cause), str(path)) from error
 
 
@@ -146,7 +145,7 @@ def output_path(path: Path) -> Iterator[Path]:
     except BaseException as error:
         temporary.unlink(missing_ok=True)
         if isinstance(error, Exception):  # Not Ctrl-C.
-            _raise_cause(error, path, temporary)
+            _raise_cause(error, path)
         raise
 
 

@@ -8,6 +8,7 @@ request. Endpoints: /translate (text and HTML), /languages, /detect (refused), /
 """
 
 import argparse
+import asyncio
 import dataclasses
 import ipaddress
 import json
@@ -22,6 +23,7 @@ import pydantic
 import uvicorn
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from keras_transformer.export.serving.client import RestClient, ServingError, ServingTimeoutError
 from keras_transformer.text.markup import translate_html
@@ -33,7 +35,8 @@ class Settings:
     """What the gateway is told.
 
     Attributes:
-        directions: such as `("en-de", "de-en")`; the first one is that of the export.
+        directions: such as `("en-de", "de-en")`; the first one is that of the export. Nothing else knows them: a model
+            does not say what it reads, and of one direction not what it writes.
         serving: the address of TensorFlow Serving's REST API.
         model: the name of the model there.
         timeout: seconds for a whole answer of TensorFlow Serving.
@@ -64,10 +67,11 @@ def make_app(settings: Settings) -> FastAPI:
     """The gateway, an ASGI application."""
     app = FastAPI(title="Translation", description="LibreTranslate's API in front of TensorFlow Serving.")
     client = RestClient(settings.serving, settings.model, timeout=settings.timeout)  # It checks every answer.
+    probe = RestClient(settings.serving, settings.model, timeout=min(2.0, settings.timeout))
     registry = prometheus_client.CollectorRegistry()
     pairs = [tuple(direction.split("-", 1)) for direction in settings.directions]
     rate = limits.parse(settings.rate) if settings.rate else None
-    limiter = limits.strategies.MovingWindowRateLimiter(limits.storage.MemoryStorage())
+    limiter = limits.strategies.SlidingWindowCounterRateLimiter(limits.storage.MemoryStorage())
     labels = ["path", "status"]
     requests = prometheus_client.Counter("gateway_requests", "Requests", labels, registry=registry)
     seconds = prometheus_client.Histogram("gateway_seconds", "Time of /translate", registry=registry)
@@ -75,12 +79,16 @@ def make_app(settings: Settings) -> FastAPI:
 
     @app.middleware("http")
     async def count(request: Request, answer):
-        response = await answer(request)
-        known = request.scope.get("route")  # Not the path that was asked for: strangers could fill the memory.
-        requests.labels(known.path if known else "other", response.status_code).inc()
-        return response
+        status = 500
+        try:
+            response = await answer(request)
+            status = response.status_code
+            return response
+        finally:
+            known = request.scope.get("route")  # Not the path that was asked for: strangers could fill the memory.
+            requests.labels(known.path if known else "other", status).inc()
 
-    @app.exception_handler(HTTPException)
+    @app.exception_handler(StarletteHTTPException)
     async def as_libretranslate(request: Request, error: HTTPException):
         return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 
@@ -90,10 +98,14 @@ def make_app(settings: Settings) -> FastAPI:
         if rate and not limiter.hit(rate, _network(host)):
             raise HTTPException(429, f"At most {settings.rate}.", {"Retry-After": str(rate.get_expiry())})
         body, most = bytearray(), 12 * settings.max_characters + 10_000  # A character of a form takes up to 12 bytes.
-        async for part in request.stream():
-            body += part
-            if len(body) > most:
-                raise HTTPException(413, f"A request must have at most {settings.max_characters:,} characters.")
+        try:
+            async with asyncio.timeout(settings.timeout):
+                async for part in request.stream():
+                    body += part
+                    if len(body) > most:
+                        raise HTTPException(413, f"At most {settings.max_characters:,} characters.")
+        except TimeoutError as error:
+            raise HTTPException(408, f"The request took more than {settings.timeout} seconds.") from error
         try:
             if "json" in request.headers.get("content-type", ""):
                 fields = json.loads(body)
@@ -102,7 +114,9 @@ def make_app(settings: Settings) -> FastAPI:
                 fields = {
                     name: values[0] if name != "q" or len(values) == 1 else values for name, values in form.items()
                 }
-            return Translate.model_validate(fields)
+            asked = Translate.model_validate(fields)
+            asked.model_dump_json().encode()  # JSON can write half a character, which is no text.
+            return asked
         except pydantic.ValidationError as error:
             first = error.errors()[0]
             raise HTTPException(400, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
@@ -161,7 +175,7 @@ def make_app(settings: Settings) -> FastAPI:
 
     @app.get("/health")
     def health() -> JSONResponse:
-        ready = client.is_ready()
+        ready = probe.is_ready()
         return JSONResponse({"status": "ok" if ready else "TensorFlow Serving is not ready"}, 200 if ready else 503)
 
     @app.get("/metrics")
@@ -216,7 +230,7 @@ def main() -> None:
         parser.error(f"--directions are such as en-de. Received: {wrong[0]}")
     host, port = flags.pop("host"), flags.pop("port")
     app = make_app(Settings(**flags | {"directions": tuple(flags["directions"])}))
-    # More requests at once get 503.
+    # More connections get 503.
     uvicorn.run(app, host=host, port=port, limit_concurrency=256, log_level="warning")
 
 

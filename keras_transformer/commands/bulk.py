@@ -11,14 +11,17 @@ run.
 import argparse
 import collections
 import contextlib
+import importlib.util
 import itertools
 import os
+import secrets
+import signal
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from keras_transformer.commands import common
-from keras_transformer.files import output_file, output_path
+from keras_transformer.files import locked, output_file, output_path
 from keras_transformer.text.lines import EMPTY_LINE, DataError, Line, Problems, lines, open_input, problem_of
 from keras_transformer.training.run import Run
 
@@ -28,9 +31,11 @@ RESTARTS, RETRIES = 100, 3
 WAITING = 3
 # Number of rows of a `.parquet` file that are translated together.
 ROWS = 2048
-TRANSLATION = "translation"
+PARQUET, TRANSLATION = ".parquet", "translation"
 # Bytes for the chunks that are on their way, on this machine. Ray would take a third of the memory.
 MEMORY = 128 * 2**20
+# Seconds after which it is said that processes are waited for.
+PATIENCE = 60
 
 
 class Chunk(NamedTuple):
@@ -96,12 +101,12 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{outputs.pop(path)} is there already.")
     os.makedirs(arguments.output, exist_ok=True)
     failed = False
-    with _workers(arguments) as workers, tqdm(unit=" lines", disable=None) as progress:
+    with locked(arguments.output), _workers(arguments) as workers, tqdm(unit=" lines", disable=None) as progress:
         results = _in_order(workers, (chunk for path in outputs for chunk in _chunks(path, arguments.column)))
         for path, results_of_file in itertools.groupby(results, key=lambda result: result[0].file):
             problems, count = Problems(path), 0
             try:
-                with _writing(outputs[path]) as write:
+                with _writing(outputs[path], path.endswith(PARQUET)) as write:
                     for chunk, translations in results_of_file:
                         if chunk.error:
                             raise chunk.error
@@ -129,6 +134,9 @@ def _outputs(arguments):
     for path in outputs:
         with open_input(path):
             pass
+    needed = ["ray", *(["pyarrow"] if any(path.endswith(PARQUET) for path in outputs) else [])]
+    if missing := [name for name in needed if not importlib.util.find_spec(name)]:
+        raise ImportError(f"{' and '.join(missing)} must be installed. Try: pip install {' '.join(missing)}")
     return outputs
 
 
@@ -136,18 +144,22 @@ def _outputs(arguments):
 def _workers(arguments):
     """Ray's actors."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    local = {}
+    if not os.environ.get("RAY_ADDRESS"):  # Nobody else gets into Ray's processes, which execute what they are sent.
+        os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # Else Ray replaces 127.0.0.1.
+        local = {"address": "local", "_node_ip_address": "127.0.0.1", "object_store_memory": MEMORY}
+    import ray
+
+    on_sigterm = signal.getsignal(signal.SIGTERM)
+    ray.init(log_to_driver=False, logging_level="error", include_dashboard=False, **local)
+    signal.signal(signal.SIGTERM, on_sigterm)  # Ray's own would end with another status, and with no message.
     try:
-        import ray
-    except ModuleNotFoundError as error:
-        raise ImportError("Ray is not installed. Try: pip install ray") from error
-    # Without a cluster, nobody else can connect to Ray's processes.
-    local = {"address": "local", "_node_ip_address": "127.0.0.1", "object_store_memory": MEMORY}
-    here = {} if os.environ.get("RAY_ADDRESS") else local
-    ray.init(log_to_driver=False, logging_level="error", include_dashboard=False, **here)
-    try:
-        count = arguments.workers or len(ray.nodes())
-        cpus = max(1, int(ray.cluster_resources()["CPU"]) // count)
-        actor = ray.remote(num_cpus=cpus, max_restarts=RESTARTS, max_task_retries=RETRIES, scheduling_strategy="SPREAD")
+        machines = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
+        count, most = arguments.workers or len(machines), int(ray.cluster_resources()["CPU"])
+        if count > most:
+            raise ValueError(f"--workers must be at most {most}, the number of cores. Received: {count}.")
+        actor = ray.remote(num_cpus=1, max_restarts=RESTARTS, max_task_retries=RETRIES, scheduling_strategy="SPREAD")
         yield [actor(Worker).remote(arguments) for _ in range(count)]
     finally:
         ray.shutdown()
@@ -155,14 +167,30 @@ def _workers(arguments):
 
 def _in_order(workers, chunks):
     """Yields each chunk with what `Worker.translate` returns for it, in their order; few are in memory."""
+    import ray
+    from ray.exceptions import RayError, RayTaskError
+
     waiting, turns = collections.deque(), itertools.cycle(workers)
 
     def finished():
         chunk, reference = waiting.popleft()
-        return chunk, _result(reference, f"A part of {chunk.file}")
+        try:
+            return chunk, ray.get(reference)
+        except RayTaskError as error:
+            raise error.cause from error
+        except RayError as error:
+            what = f"A part of {chunk.file} ended {RETRIES + 1} processes, one after the other: {type(error).__name__}."
+            return Chunk(chunk.file, [], error=DataError(what)), []
 
-    for worker in workers:
-        _result(worker.translate.remote([]), "The model")  # An error of the run comes before anything is written.
+    # All load the model now, so that an error of the run comes before anything is written.
+    loading = [worker.translate.remote([]) for worker in workers]
+    ready, missing = ray.wait(loading, num_returns=len(loading), timeout=PATIENCE)
+    if missing:
+        print(f"{len(ready)} of {len(loading)} processes are ready; waiting for the others.", file=sys.stderr)
+    waiting.extend((Chunk("the run", []), reference) for reference in loading)
+    for chunk, _ in [finished() for _ in loading]:
+        if chunk.error:
+            raise chunk.error
     for chunk in chunks:
         waiting.append((chunk, next(turns).translate.remote([line.text for line in chunk.lines])))
         if len(waiting) == WAITING * len(workers):
@@ -171,23 +199,10 @@ def _in_order(workers, chunks):
         yield finished()
 
 
-def _result(reference, what):
-    """What an actor returns, or the error that it raised; `what` it was given."""
-    import ray
-    from ray.exceptions import RayActorError, RayTaskError
-
-    try:
-        return ray.get(reference)
-    except RayTaskError as error:
-        raise error.cause from error
-    except RayActorError as error:
-        raise OSError(f"{what} ended {RETRIES + 1} processes, one after the other. Ray says: {error}") from error
-
-
 def _chunks(path, column):
     """Yields the `Chunk`s of a file; the last one has no lines."""
     try:
-        if path.endswith(".parquet"):
+        if path.endswith(PARQUET):
             yield from _tables(path, column)
         else:
             with open_input(path) as file:
@@ -210,19 +225,20 @@ def _tables(path, column):
                     f"{path} must have the column of --column, and no column `{TRANSLATION}`. Received: "
                     f"--column {column}, and the columns {', '.join(schema.names)}."
                 )
-            if not pyarrow.types.is_string(schema.field(column).type):
-                raise DataError(f"{path}: the column {column} must have strings, not {schema.field(column).type}.")
             for rows in file.iter_batches(ROWS):
-                yield Chunk(path, [Line(text or "") for text in rows.column(column).to_pylist()], rows)
+                texts = rows.column(column).to_pylist()
+                if not all(isinstance(text, str | None) for text in texts):
+                    raise DataError(f"{path}: the column {column} must have strings, not {schema.field(column).type}.")
+                yield Chunk(path, [Line(text or "") for text in texts], rows)
             yield Chunk(path, [], pyarrow.RecordBatch.from_pylist([], schema))  # An empty file has columns, too.
-    except (pyarrow.ArrowException, OSError) as error:
-        raise DataError(f"Cannot read {path}: {error}.") from error
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise DataError(f"Cannot read {path}: {error}.") from None  # Or its cause would be taken for the output's.
 
 
 @contextlib.contextmanager
-def _writing(path):
+def _writing(path, is_parquet):
     """A function that writes a `Chunk` and its translations to a file, which appears when it is complete."""
-    if not path.endswith(".parquet"):
+    if not is_parquet:
         with output_file(path) as file:
             yield lambda chunk, translations: file.writelines(f"{text}\n" for text in translations)
         return

@@ -124,8 +124,8 @@ def user_errors(hint: str | Callable[[], str] = "") -> Iterator[None]:
         hint: what to do next, a string or a function that returns it; printed after an interruption or a file error.
             Defaults to nothing.
     """
-    before, alarm = {}, ALARM and signal.getsignal(ALARM)
-    interrupt = functools.partial(_interrupt, sys._getframe(2), hint)  # The frame of the caller's `with`.
+    before, received, alarm = {}, [], ALARM and signal.getsignal(ALARM)
+    interrupt = functools.partial(_interrupt, sys._getframe(2), hint, received)  # The frame of the caller's `with`.
     with contextlib.suppress(ValueError):  # Only the main thread can set a signal handler.
         before[signal.SIGTERM] = signal.signal(signal.SIGTERM, interrupt)
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -157,7 +157,7 @@ def user_errors(hint: str | Callable[[], str] = "") -> Iterator[None]:
         print(f"error: {message}", file=sys.stderr)
         raise SystemExit(2) from error
     except KeyboardInterrupt as error:
-        raise SystemExit(_interrupted(isinstance(error, _Terminated), hint)) from error
+        raise SystemExit(_interrupted(signal.SIGTERM in received[-1:], hint)) from error
     finally:
         if ALARM and signal.getsignal(ALARM) is not alarm:  # `_interrupt` has set it.
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -192,33 +192,29 @@ def _text(hint):
     return hint() if callable(hint) else hint
 
 
-class _Terminated(KeyboardInterrupt):
-    """SIGTERM; code that cleans up after Ctrl-C also cleans up after this."""
-
-
 def _interrupted(terminated, hint):
     """Prints how the command ended; returns the exit status."""
     print(f"{'Terminated' if terminated else 'Interrupted'}. {_text(hint)}".rstrip(), file=sys.stderr, flush=True)
     return 128 + (signal.SIGTERM if terminated else signal.SIGINT)
 
 
-def _interrupt(command, hint, number, frame):
-    """Ends the `command`, a frame.
+def _interrupt(command, hint, received, number, frame):
+    """Ends the `command`, a frame, after SIGINT and SIGTERM alike; adds the signal's number to those `received`.
 
     TensorFlow's import can crash or hang when an exception cuts it off, so the process ends there at once, like after a
     kill. Its C++ code swallows exceptions in checks of a type, so they are raised a little later.
     """
-    terminated = number == signal.SIGTERM
+    received.append(number)
     while frame and frame is not command:
         file = frame.f_code.co_filename
         if file.startswith("<frozen importlib"):
-            os._exit(_interrupted(terminated, hint))
+            os._exit(_interrupted(number == signal.SIGTERM, hint))
         if ALARM and file.startswith(("<frozen abc", "<frozen _collections_abc")):
-            signal.signal(ALARM, lambda _, later: _interrupt(command, hint, number, later))
+            signal.signal(ALARM, lambda _, later: _interrupt(command, hint, received, number, later))
             signal.setitimer(signal.ITIMER_REAL, 0.01)
             return
         frame = frame.f_back
-    raise _Terminated if terminated else KeyboardInterrupt
+    raise KeyboardInterrupt
 
 
 def _close_standard_output():

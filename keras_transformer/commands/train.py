@@ -99,12 +99,12 @@ def configure(
         others = {name: Run(other) for name in OTHER_RUNS if (other := {**file, **flags}.get(name)) and not resume}
         for name, other in others.items():
             other.check_trained(for_vocabulary=name == "vocabulary_from")
-            if run_dir:
-                Run(run_dir).check_other_than(other)
         init, vocabulary, layers = (others[name].config() if name in others else None for name in OTHER_RUNS[:3])
         config = RunConfig.make(flags, file, init, vocabulary, layers)
         dataset = "own" if config.data.train else config.data.dataset
         run_dir = run_dir or Path("runs", f"{dataset}-{config.preset}")
+        for other in others.values():
+            Run(run_dir).check_other_than(other)
     run = Run(run_dir)
     if resume:
         run.check_resumable()

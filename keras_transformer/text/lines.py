@@ -138,7 +138,8 @@ def _reading(name, place=""):
         yield
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error).rstrip(".")
-        raise DataError(f"Cannot read {name}{place}: {reason}.") from error
+        # With a cause, it would be taken for an error of the file that is written in the meantime.
+        raise DataError(f"Cannot read {name}{place}: {reason}.") from None
 
 
 def read_text(path: Path | str | None = None, encoding_of: Callable[[bytes], str] | None = None) -> str:

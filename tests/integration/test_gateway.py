@@ -3,6 +3,7 @@
 import contextlib
 import importlib.util
 import json
+import socket
 import threading
 import time
 import urllib.error
@@ -34,13 +35,15 @@ def running(gateway):
     def run(**settings):
         app = gateway.make_app(gateway.Settings(**{"directions": DIRECTIONS, "rate": ""} | settings))
         server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
-        thread = threading.Thread(target=server.run)
+        thread = threading.Thread(target=server.run, daemon=True)
         thread.start()
         while not server.started:
             time.sleep(0.01)
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-        server.should_exit = True
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
 
     return run
 
@@ -98,7 +101,9 @@ def test_lists_texts_and_pages(address, two_way):
         ({"q": "a", "format": "pdf"}, 400, "format: Input should be 'text' or 'html'"),
         ({"q": ["a"] * 21}, 413, "at most 20 texts and 20,000 characters"),
         ({"q": "a" * 20_001}, 413, "at most 20 texts and 20,000 characters"),
-        ({"q": "ü" * 300_000}, 413, "at most 20,000 characters"),
+        ({"q": "ü" * 300_000}, 413, "At most 20,000 characters"),
+        ({"q": "\ud800"}, 400, "must be JSON or a form, in UTF-8"),
+        ({"q": "a", "target": "\ud800"}, 400, "must be JSON or a form, in UTF-8"),
     ],
 )
 def test_a_request_that_cannot_be_answered_says_why(address, fields, status, message):
@@ -116,7 +121,7 @@ def test_any_body_gets_an_answer(address, content, kind):
 def test_health_metrics_and_documentation(address):
     assert requests.get(f"{address}/health", timeout=60).json() == {"status": "ok"}
     for path in ("/nothing", "/nothing/else"):
-        requests.get(address + path, timeout=60)
+        assert requests.get(address + path, timeout=60).json() == {"error": "Not Found"}
     metrics = requests.get(f"{address}/metrics", timeout=60).text
     assert 'gateway_requests_total{path="/health",status="200"}' in metrics
     assert 'gateway_requests_total{path="other",status="404"} 2.0' in metrics
@@ -157,6 +162,14 @@ def test_a_slow_server_is_a_504_in_time(running, before):
         began = time.monotonic()
         assert post(address, q="a") == (504, {"error": "No translation within 0.5 seconds."})
         assert time.monotonic() - began < 8  # It drips for ten seconds.
+
+
+def test_a_request_that_never_ends_is_given_up(running):
+    with running(timeout=0.5) as address:
+        host, port = address.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=60) as connection:
+            connection.sendall(b"POST /translate HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{")
+            assert connection.recv(1000).startswith(b"HTTP/1.1 408 ")
 
 
 def test_a_dead_server_is_a_502(running):
