@@ -99,11 +99,13 @@ class SearchSettings(Settings):
             TypeError: there is no such setting.
             ConfigError: a value is invalid or of the wrong type.
         """
+        if not changes:
+            return self
         names = [f.name for f in dataclasses.fields(self)]
         unknown = sorted(set(changes) - set(names))
         if unknown:
             raise TypeError(f"No such setting of a search: {', '.join(unknown)}. There are: {', '.join(names)}.")
-        return dataclasses.replace(self, **changes) if changes else self
+        return dataclasses.replace(self, **changes)
 
     def within(self, max_length: int | None) -> "SearchSettings":
         """These settings with `max_target_length` at most `max_length`; None is no limit."""

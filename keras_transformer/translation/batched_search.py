@@ -86,9 +86,7 @@ class BatchedSearch:
         # Longest first: if the texts do not fit into memory, the call fails at once.
         rows = sorted(rows, key=lambda i: -len(sentences[i].ids))
         cut = list(batches(rows, jit_compile))
-        # These settings only affect the inputs `uniforms` and `limits`, or the choice of the search.
-        shared = settings.replace(sampling_seed=0, max_target_length=None, max_length_ratio=0.0, avoid_loops=False)
-        compiled_search = self._compiled(shared, num_hypotheses, shortlist if settings.shortlist else None)
+        compiled_search = self._compiled(_of_graph(settings), num_hypotheses, shortlist if settings.shortlist else None)
         compile_after = COMPILE_AFTER if len(cut) > 1 else COMPILE_AFTER_IDLE
 
         def search_batch(batch):
@@ -145,6 +143,12 @@ class BatchedSearch:
             return tuple(search(self.model, **arguments, vocabulary=vocabulary, jit_compile=jit_compile, **inputs))
 
         return AutoCompiled(self.model, function)
+
+
+@functools.lru_cache(NUM_SEARCHES)  # To check all values again takes longer than to tokenize a sentence.
+def _of_graph(settings):
+    """The settings of a search without those that only affect its inputs or the choice of the search."""
+    return settings.replace(sampling_seed=0, max_target_length=None, max_length_ratio=0.0, avoid_loops=False)
 
 
 def _hypotheses(token_ids, scores):
