@@ -39,6 +39,10 @@ class FileError(ValueError):
     """A file or folder that cannot be written or may not be replaced."""
 
 
+class InputError(ValueError):
+    """Something that is read cannot be used. Whatever its cause, it is no error of a file that is written meanwhile."""
+
+
 class BusyError(FileError):
     """A folder that another process writes."""
 
@@ -126,9 +130,9 @@ def _opened(raw, mode):
 
 def _raise_cause(error, path):
     """Raises the `OSError` that caused an error: closing a file that could not be written can raise other errors."""
-    cause = error
+    cause = None if isinstance(error, InputError) else error
     while cause and not isinstance(cause, OSError):
-        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+        cause = cause.__cause__ or cause.__context__
     if cause is not None:
         raise OSError(cause.errno or 0, cause.strerror or str(cause), str(path)) from error
 

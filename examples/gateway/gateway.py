@@ -1,7 +1,7 @@
 """LibreTranslate's API in front of TensorFlow Serving, for the many clients that speak it.
 
-    pip install fastapi uvicorn requests prometheus-client limits babel keras-seq2seq-transformer
-    python gateway.py --directions en-de --serving http://127.0.0.1:8501 --model translator
+    pip install -e . fastapi uvicorn requests prometheus-client limits babel
+    python examples/gateway/gateway.py --directions en-de --serving http://127.0.0.1:8501 --model translator
 
 The server must have a SavedModel of `export saved_model`. With several directions it gets `target_language` for each
 request. Endpoints: /translate (text and HTML), /languages, /detect (refused), /health, /metrics, and /docs.
@@ -30,28 +30,24 @@ from keras_transformer.text.markup import translate_html
 from keras_transformer.text.markup_alignment import Aligned
 
 
+def setting(default, help):
+    return dataclasses.field(default=default, metadata={"help": f"{help} (default: {default})"})
+
+
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What the gateway is told.
+    """What the gateway is told; `directions` are such as `("en-de", "de-en")`, the first one that of the export.
 
-    Attributes:
-        directions: such as `("en-de", "de-en")`; the first one is that of the export. Nothing else knows them: a model
-            does not say what it reads, and of one direction not what it writes.
-        serving: the address of TensorFlow Serving's REST API.
-        model: the name of the model there.
-        timeout: seconds for a whole answer of TensorFlow Serving.
-        rate: requests of one client; "60/minute", or "" for no limit.
-        max_characters: of all texts of a request.
-        max_texts: of a request. TensorFlow Serving takes at most `max_batch_size` of its batching parameters.
+    Nothing else knows the directions: a model does not say what it reads, and of one direction not what it writes.
     """
 
     directions: tuple[str, ...]
-    serving: str = "http://127.0.0.1:8501"
-    model: str = "translator"
-    timeout: float = 10.0
-    rate: str = "120/minute"
-    max_characters: int = 20_000
-    max_texts: int = 100
+    serving: str = setting("http://127.0.0.1:8501", "address of TensorFlow Serving's REST API")
+    model: str = setting("translator", "name of the model there")
+    timeout: float = setting(10.0, "seconds for a whole answer of TensorFlow Serving")
+    rate: str = setting("120/minute", "requests of one client; '' for any number")
+    max_characters: int = setting(20_000, "of all texts of a request")
+    max_texts: int = setting(100, "of a request, at most `max_batch_size` of the server's batching")
 
 
 class Translate(pydantic.BaseModel):
@@ -219,12 +215,18 @@ def _name(code: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="LibreTranslate's API in front of TensorFlow Serving.")
-    parser.add_argument("--directions", nargs="+", required=True, metavar="CODE-CODE", help="such as en-de")
+    parser.add_argument(
+        "--directions",
+        nargs="+",
+        required=True,
+        metavar="CODE-CODE",
+        help="such as en-de de-en, that of the export first",
+    )
     for field in dataclasses.fields(Settings)[1:]:
         flag = "--" + field.name.replace("_", "-")
-        parser.add_argument(flag, type=type(field.default), default=field.default, help="(default: %(default)s)")
+        parser.add_argument(flag, type=type(field.default), default=field.default, help=field.metadata["help"])
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
-    parser.add_argument("--port", type=int, default=5000, help="(default: %(default)s)")
+    parser.add_argument("--port", type=int, default=5000, help="port to listen at (default: %(default)s)")
     flags = vars(parser.parse_args())
     if wrong := [direction for direction in flags["directions"] if not re.fullmatch(r"[\w@]+-[\w@]+", direction)]:
         parser.error(f"--directions are such as en-de. Received: {wrong[0]}")

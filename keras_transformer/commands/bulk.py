@@ -232,7 +232,7 @@ def _tables(path, column):
                 yield Chunk(path, [Line(text or "") for text in texts], rows)
             yield Chunk(path, [], pyarrow.RecordBatch.from_pylist([], schema))  # An empty file has columns, too.
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise DataError(f"Cannot read {path}: {error}.") from None  # Or its cause would be taken for the output's.
+        raise DataError(f"Cannot read {path}: {error}.") from error
 
 
 @contextlib.contextmanager

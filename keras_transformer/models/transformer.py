@@ -204,10 +204,10 @@ class Transformer(DistributedFit, keras.Model):
             (None, 'model')
         """
         layout_map, axis = keras.distribution.LayoutMap(device_mesh), model_parallel_dim_name
-        layout_map["/(query|key_value|query_key_value|intermediate)/kernel"] = (None, axis)
-        layout_map["/(query|key_value|query_key_value|intermediate)/bias"] = (axis,)
-        layout_map["/output/kernel"] = layout_map["/reverse_embeddings"] = (axis, None)
-        layout_map["/token_embedding/embeddings"] = (None, axis)
+        layout_map[".*/(query|key_value|query_key_value|intermediate)/kernel"] = (None, axis)
+        layout_map[".*/(query|key_value|query_key_value|intermediate)/bias"] = (axis,)
+        layout_map[".*/output/kernel"] = layout_map[".*/reverse_embeddings"] = (axis, None)
+        layout_map[".*/token_embedding/embeddings"] = (None, axis)
         return layout_map
 
     def quantize(self, mode: str, **kwargs) -> None:

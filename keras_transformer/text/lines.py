@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from keras_transformer.files import InputError
+
 # Number of bytes per read: enough lines to fill batches of similar lengths, in constant memory.
 READ_SIZE = 1 << 17
 # Longer lines, in bytes, are refused: they are not sentences, and a file without newlines would fill the memory.
@@ -28,7 +30,7 @@ _TOO_LONG = f"over {LONGEST_LINE:,} bytes long"
 EMPTY_LINE = "an empty line is written"  # What is done with a line that is not valid text.
 
 
-class DataError(ValueError):
+class DataError(InputError):
     """Text that cannot be used; the message names the file and, if possible, the line."""
 
 
@@ -138,8 +140,7 @@ def _reading(name, place=""):
         yield
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error).rstrip(".")
-        # With a cause, it would be taken for an error of the file that is written in the meantime.
-        raise DataError(f"Cannot read {name}{place}: {reason}.") from None
+        raise DataError(f"Cannot read {name}{place}: {reason}.") from error
 
 
 def read_text(path: Path | str | None = None, encoding_of: Callable[[bytes], str] | None = None) -> str:
