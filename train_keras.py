@@ -96,7 +96,6 @@ def describe(model, config, batches, done, replicas):
 
 def finish(run, config, corpus, checkpoint, export, began):
     """Scores the best model, shows what it translates, and exports it. Returns the exit status."""
-    from keras_transformer.export.saved_model import export_saved_model
     from keras_transformer.translation.evaluation import evaluate
     from keras_transformer.translation.readme import write_readme
     from keras_transformer.translation.translator import Translator
@@ -112,7 +111,11 @@ def finish(run, config, corpus, checkpoint, export, began):
     translator = Translator.load(run.folder)  # The best epoch, loaded the same way as users load it.
     evaluate(run, translator, config, corpus)
     write_readme(run.folder, run, translator.model.count_params(), config.data.max_length)
-    exported = export_saved_model(translator, run.export_folder("saved_model"), overwrite=True) if export else "none"
+    exported = "none"
+    if export:
+        from keras_transformer.export.saved_model import export_saved_model  # It needs TensorFlow.
+
+        exported = export_saved_model(translator, run.export_folder("saved_model"), overwrite=True)
     print(f"\n{(time.monotonic() - began) / 60:.1f} minutes in all. Run folder: {run}   SavedModel: {exported}")
     print("To translate with it:")
     print(f"  echo {shlex.quote(corpus.test[0].pairs[0][0])} | python -m keras_transformer translate {quoted(run)}")

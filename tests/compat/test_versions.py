@@ -15,8 +15,9 @@ pytestmark = pytest.mark.compat
 ANSWERS, ROOT = Path(__file__).with_name("answers.py"), Path(__file__).parents[2]
 # TensorFlow and tensorflow-text of TensorFlow Serving 2.19 and 2.20, the newest release, and of the next one.
 SERVERS = (("2.19.1", "2.19.0"), ("2.20.0", "2.20.1"), ("2.21.0", "2.21.1"))
-LITERT = ("2.0.3", "2.1.6", "2.2.0", "2.3.0")
-KERAS = ("3.13.2", "3.14.1", "3.15.1")
+LITERT = {"float32": ("2.0.3", "2.1.6", "2.2.0", "2.3.0"), "int8": ("2.1.6", "2.2.0", "2.3.0")}
+# Runs translate with all of them. Training needs 3.15.
+KERAS, TRAINS = ("3.13.2", "3.14.1", "3.15.1"), ("3.15.1",)
 
 
 def environment(folder, *packages):
@@ -65,8 +66,9 @@ def test_a_saved_model_in_a_session_of_another_tensorflow(servable, sentences, t
     assert different(answers(python, "saved_model", servable, sentences), expected) == []
 
 
-@pytest.mark.parametrize("version", LITERT)
-@pytest.mark.parametrize("quantize", ["float32", "int8"])
+@pytest.mark.parametrize(
+    ("quantize", "version"), [(kind, one) for kind, versions in LITERT.items() for one in versions]
+)
 def test_a_file_in_another_litert(tflite, sentences, tmp_path, quantize, version):
     python = environment(tmp_path / "env", f"ai-edge-litert=={version}")
     expected = answers(sys.executable, "tflite", tflite / quantize, sentences)
@@ -75,7 +77,7 @@ def test_a_file_in_another_litert(tflite, sentences, tmp_path, quantize, version
 
 @pytest.mark.parametrize("version", KERAS)
 def test_a_run_in_another_keras(golden, sentences, tmp_path, version):
-    """It translates with the same scores, and trains."""
+    """It translates with the same scores, and trains if this Keras can."""
     packages = [
         "tensorflow==2.21.0",
         "tensorflow-text==2.21.1",
@@ -100,16 +102,6 @@ def test_a_run_in_another_keras(golden, sentences, tmp_path, version):
     found, expected = command(python, *translate), command(sys.executable, *translate)
     assert [text for _, text in found] == [text for _, text in expected]
     assert [float(score) for score, _ in found] == pytest.approx([float(score) for score, _ in expected], abs=2e-4)
-    recipe = ["--epochs", "1", "--steps-per-epoch", "3", "--no-export", "--run-dir"]
-    command(
-        python,
-        "train",
-        "--init-from",
-        str(golden.run_dir),
-        "--train",
-        *texts,
-        "--val",
-        *texts,
-        *recipe,
-        str(tmp_path / "run"),
-    )
+    if version in TRAINS:
+        flags = ["--epochs", "1", "--steps-per-epoch", "3", "--no-export", "--run-dir", str(tmp_path / "run")]
+        command(python, "train", "--init-from", str(golden.run_dir), "--train", *texts, "--val", *texts, *flags)
