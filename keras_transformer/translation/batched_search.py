@@ -153,15 +153,17 @@ def _of_graph(settings):
 
 def _hypotheses(token_ids, scores):
     """The hypotheses of one sentence, from arrays (K, L) and (K,), without the empty places."""
-    real = scores > NO_HYPOTHESIS
-    real[0] = True
-    return [Hypothesis(_until_end(ids), float(score)) for ids, score in zip(token_ids[real], scores[real], strict=True)]
+    # Lists: for so few numbers, NumPy would take ten times as long.
+    rows = zip(token_ids.tolist(), scores.tolist(), strict=True)
+    real = [(ids, score) for place, (ids, score) in enumerate(rows) if place == 0 or score > NO_HYPOTHESIS]
+    return [Hypothesis(_until_end(ids), score) for ids, score in real]
 
 
 def _until_end(token_ids):
     """The tokens of a hypothesis up to its end token; without an end token, all tokens before the padding."""
-    end = np.flatnonzero(token_ids == END_TOKEN_ID)
-    return tuple((token_ids[: end[0] + 1] if len(end) else token_ids[token_ids != PAD_TOKEN_ID]).tolist())
+    if END_TOKEN_ID in token_ids:
+        return tuple(token_ids[: token_ids.index(END_TOKEN_ID) + 1])
+    return tuple(i for i in token_ids if i != PAD_TOKEN_ID)
 
 
 def _best_first(token_ids, scores):
