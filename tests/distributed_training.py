@@ -63,9 +63,10 @@ def train(
     teacher_weight=0,
     epsilon=1e-4,
     bigrams=False,
+    begin=None,
     **compile_arguments,
 ):
-    """The arrays of the trained model and of its optimizer, and its history."""
+    """The arrays of the trained model and of its optimizer, and its history; `begin` is a file of such arrays."""
     keras.utils.set_random_seed(3)
     kind, sizes = Bigrams, {"hidden_dim": 8}
     if not bigrams:
@@ -79,6 +80,12 @@ def train(
     if teacher_weight:
         deeper = {} if bigrams else {"num_layers": 2}
         add_teacher(model, kind(V, **{**sizes, **deeper}), teacher_weight)
+    if begin:
+        model.optimizer.build(model.trainable_variables)
+        with np.load(begin) as file:
+            arrays = [file[name] for name in file.files if name != "history"]
+        for variable, array in zip(model.weights + model.optimizer.variables, arrays, strict=True):
+            variable.assign(array)
     inputs, labels, weights = arrays = batches(rows, batch_size)
     settings = {"epochs": 2, "verbose": 0, "shuffle": False}
     if keras.backend.backend() == "tensorflow":

@@ -38,6 +38,26 @@ def test_every_strategy_ends_with_the_weights_of_one_device(kind, one, tmp_path)
         assert_same(found, one(name), TOLERANCE.get(name, 1e-5), name)
 
 
+def test_a_training_whose_number_of_workers_changes_ends_with_the_weights_of_one_that_does_not(tmp_path):
+    ends = {}
+    for name, kinds in (("two", ["multi_worker"] * 3), ("two, one, two", ["multi_worker", "one", "multi_worker"])):
+        begin = None
+        for number, kind in enumerate(kinds):
+            folder = tmp_path / f"{name} {number}"
+            found = train_in_processes(kind, folder, {"part": {"clip_norm": 0.1, "rows": 13, "begin": begin}})
+            begin = str(folder / f"{kind}, part.npz")
+        ends[name] = found[kind, "part"]
+    assert_same(ends["two, one, two"], ends["two"])
+    assert_not_begun_again(
+        ends["two"], train_in_processes("one", tmp_path / "x", {"part": {"rows": 13}})["one", "part"]
+    )
+
+
+def assert_not_begun_again(found, first):
+    """The third part went on where the second one ended: its loss is lower than that of a first part."""
+    assert found[1]["loss"][-1] < first[1]["loss"][-1]
+
+
 @pytest.mark.parametrize(("count", "kind"), [(2, "auto"), (8, "auto"), (8, "model_parallel")])
 def test_jax_with_several_devices_ends_with_the_weights_of_one(tmp_path, count, kind):
     # With as many threads as cores, two devices can wait for each other on a busy machine until XLA gives up.

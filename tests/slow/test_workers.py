@@ -32,33 +32,19 @@ def files(tmp_path):
     return flags
 
 
-def started(*call):
-    call = [sys.executable, "-m", "keras_transformer", *map(str, call)]
+def launch(*flags):
+    call = [sys.executable, "-m", "keras_transformer", "launch", "train_keras.py", *map(str, flags)]
     return subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def launch(*flags):
-    return started("launch", "train_keras.py", *flags)
-
-
-def wait_for_a_checkpoint(run_dir, known=()):
-    deadline = time.monotonic() + 300
-    while not {*run_dir.glob("checkpoints/epoch-*.npz")} - {*known} and time.monotonic() < deadline:
-        time.sleep(0.1)
-    found = {*run_dir.glob("checkpoints/epoch-*.npz")}
-    assert found - {*known}
-    return found
-
-
-def test_a_killed_worker_ends_the_others_and_another_number_of_them_continues(tmp_path, files):
-    """kill -9 of the second worker: the first says so and stops. One process continues and is killed, then two do.
-
-    The weights are those of two workers that nobody disturbed.
-    """
+def test_a_killed_worker_ends_the_others_and_all_go_on_later(tmp_path, files):
+    """kill -9 of the second worker: the first says so and stops; resumed by both, it is as if nothing had happened."""
     killed, straight = tmp_path / "killed", tmp_path / "straight"
     epochs = 100  # It must not end before it is killed. All have as many, because the learning rate depends on them.
     with launch(*files, *FLAGS, "--epochs", epochs, "--run-dir", killed) as process:
-        known = wait_for_a_checkpoint(killed)
+        deadline = time.monotonic() + 300
+        while not list(killed.glob("checkpoints/epoch-*.npz")) and time.monotonic() < deadline:
+            time.sleep(0.1)
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         os.kill(int(children[1]), signal.SIGKILL)
         output = process.stdout.read()
@@ -66,13 +52,6 @@ def test_a_killed_worker_ends_the_others_and_another_number_of_them_continues(tm
     assert "another worker is gone or out of reach" in output
     assert f"--run-dir {killed} --resume" in output
     assert "retracing" not in output
-    with started("train", "--strategy", "one", "--run-dir", killed, "--resume", "--no-export") as process:
-        try:
-            wait_for_a_checkpoint(killed, known)
-        finally:
-            process.kill()
-        assert "resuming: " in process.stdout.read()
-    assert process.returncode == -signal.SIGKILL
     resume = "--strategy", "multi_worker", "--run-dir", killed, "--resume", "--no-export"
     with launch(*resume) as process:
         output = process.stdout.read()
@@ -84,7 +63,7 @@ def test_a_killed_worker_ends_the_others_and_another_number_of_them_continues(tm
     assert process.returncode == 0, output[-3000:]
     found, expected = (checkpoint_arrays(run_dir, epochs) for run_dir in (killed, straight))
     for a, b in zip(found.values(), expected.values(), strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-5)
+        np.testing.assert_allclose(a, b, atol=1e-6)
 
 
 def test_the_training_script_runs_on_two_devices_and_resumes(tmp_path, files):
