@@ -155,7 +155,8 @@ def listening_addresses(pid):
         with contextlib.suppress(OSError):
             if (target := os.readlink(path)).startswith("socket:[") and pid in parents(int(path.parts[2])):
                 inodes.add(target[8:-1])
-    rows = [line.split() for kind in ("tcp", "tcp6") for line in Path(f"/proc/net/{kind}").read_text().splitlines()[1:]]
+    tables = [path for path in Path("/proc/net").glob("tcp*") if path.name in ("tcp", "tcp6")]  # One without IPv6.
+    rows = [line.split() for path in tables for line in path.read_text().splitlines()[1:]]
     return {row[1].split(":")[0] for row in rows if row[3] == "0A" and row[9] in inodes}
 
 
