@@ -1,11 +1,11 @@
 """A served translator under load: latency and throughput for several numbers of clients, with and without batching.
 
-    python benchmarks/serve.py RUN --text test.en                        # beside CTranslate2 behind the same server
+    python benchmarks/serve.py RUN --text test.en                        # our SavedModel and CTranslate2, in turn
     python benchmarks/serve.py RUN --text test.en --batching 1024,1000,2 1024,5000,4     # compare parameters
     python benchmarks/serve.py --url http://127.0.0.1:8501 --model translator --text test.en    # a server that runs
 
 Without --url, a server in Python stands in for TensorFlow Serving: it speaks its REST API, runs the SavedModel in a
-session, and joins requests to batches by its rules. CTranslate2 is behind the same server, with a worker for each core.
+session, and joins requests to batches by its rules. The same server runs CTranslate2, with a worker for each core.
 Each client sends sentence after sentence over one connection. Server and clients share the cores.
 """
 

@@ -68,10 +68,8 @@ class Worker:
         """For each text its translation, and `problem_of` it."""
         # Not in `__init__`: Ray would hide the errors of a run in its own.
         self.translator = self.translator or common.load(self.arguments)
-        translations, limit = (
-            self.translator.translate(texts, return_scores=True),
-            self.translator.codec.max_source_length,
-        )
+        limit = self.translator.codec.max_source_length
+        translations = self.translator.translate(texts, return_scores=True)
         return [(translation.text, problem_of(translation, limit)) for translation in translations]
 
 
@@ -145,7 +143,7 @@ def _workers(arguments):
     """Ray's actors."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     local = {}
-    if not os.environ.get("RAY_ADDRESS"):  # Nobody else gets into Ray's processes, which execute what they are sent.
+    if not os.environ.get("RAY_ADDRESS"):  # Ray executes what it is sent, so no other user may connect to it.
         os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # Else Ray replaces 127.0.0.1.
         local = {"address": "local", "_node_ip_address": "127.0.0.1", "object_store_memory": MEMORY}

@@ -193,11 +193,6 @@ def _unpacked(file: Any) -> Any:
     return gzip.open(file) if file.peek(2)[:2] == b"\x1f\x8b" else file
 
 
-def about_line(name: Path | str, number: int, what: str, done: str) -> str:
-    """The message about a line of a file; see `Problems.add`."""
-    return f"{name}, line {number}: {what}; {done}."
-
-
 class Problems:
     """Prints the first problems with lines of a file, and counts all.
 
@@ -220,7 +215,7 @@ class Problems:
         """Adds a problem, `what`, of line `number`; `done` says what was done. Problems are counted by `done`."""
         self.counts[done] = self.counts.get(done, 0) + 1
         if sum(self.counts.values()) <= PRINTED_PROBLEMS:
-            print(about_line(self.name, number, what, done), file=sys.stderr)
+            print(f"{self.name}, line {number}: {what}; {done}.", file=sys.stderr)
 
     def summary(self) -> bool:
         """Prints how many lines had problems; returns whether any had one."""

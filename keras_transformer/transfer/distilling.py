@@ -226,9 +226,9 @@ class Distillation:
                 directions = [*self.config.data.all_directions(), usual]
                 direction = next(name for name in directions if name.split("-")[1] == self.language)
                 ending = [f"direction={direction}"]
-                for split in ("train", "val", "test"):
-                    for text in self.more_text if split == "train" else flags.get(split, ()):
-                        text += ending * (not any(word.startswith("direction=") for word in text))
+                for text in itertools.chain(self.more_text, flags.get("val", ()), flags.get("test", ())):
+                    if not any(word.startswith("direction=") for word in text):
+                        text += ending
 
         def corpus(split, name, *weight):
             return [*self.text.paths(split), f"name={name}", *weight, *ending]

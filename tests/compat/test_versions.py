@@ -76,7 +76,7 @@ def test_a_file_in_another_litert(tflite, sentences, tmp_path, quantize, version
 
 
 @pytest.mark.parametrize("version", KERAS)
-def test_a_run_in_another_keras(golden, sentences, tmp_path, version):
+def test_a_run_in_another_keras(golden, tmp_path, version):
     """It translates with the same scores, and trains if this Keras can."""
     packages = [
         "tensorflow==2.21.0",
