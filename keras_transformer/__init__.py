@@ -26,6 +26,7 @@ _HOME = {
     "InverseSquareRootSchedule": "training.schedules",
     "Perplexity": "training.metrics",
     "TokenAccuracy": "training.metrics",
+    "find_mistakes": "models.mistakes",
     "distribute": "training.distribution",
     "DistributedFit": "models.distributed_fit",
     "Glossary": "text.glossary",

@@ -1,0 +1,155 @@
+"""`find_mistakes` names each classic mistake, in models of this package and of others."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+import keras_transformer as kt
+
+SIZES = {"num_heads": 2, "intermediate_dim": 32}
+V, D = 53, 16
+
+
+def batch(rows=5, source_length=7, target_length=6, seed=0):
+    """(inputs, labels, sample weights) of random sentences of different lengths."""
+    random = np.random.default_rng(seed)
+    source = random.integers(5, V, (rows, source_length))
+    target = random.integers(5, V, (rows, target_length))
+    source[:, -1] = target[:, -1] = 3
+    for row in range(1, rows):
+        for ids in (source, target):
+            cut = random.integers(1, ids.shape[1] - 1)
+            ids[row, cut] = 3
+            ids[row, cut + 1 :] = 0
+    decoder = np.pad(target[:, :-1], [(0, 0), (1, 0)], constant_values=2)
+    decoder[target == 0] = 0
+    return {"encoder_token_ids": source, "decoder_token_ids": decoder}, target, (target != 0).astype("float32")
+
+
+class Positions(keras.layers.Layer):
+    """Positions as many write them: numbers in the dtype of the layer."""
+
+    supports_masking = True
+
+    def call(self, x):
+        places = ops.cast(ops.arange(ops.shape(x)[1]), self.compute_dtype)[:, None]
+        rates = ops.cast(ops.power(10000.0, -ops.arange(D, dtype="float32") / D), self.compute_dtype)
+        return x + ops.cast(ops.sin(places * rates), self.compute_dtype)
+
+
+def model(
+    embed=None,
+    source_too=lambda x: x,
+    decode=lambda block, x, memory: block(x, memory),
+    project=None,
+    exchanged=False,
+):
+    """A functional model; each argument plants a mistake."""
+    names = ("decoder_token_ids", "encoder_token_ids") if exchanged else ("encoder_token_ids", "decoder_token_ids")
+    inputs = [keras.Input((None,), dtype="int32", name=name) for name in names]
+    embedding = kt.PositionalEmbedding(V, D)
+    embed = embed or embedding
+    memory = source_too(embed(inputs[0]))
+    for _ in range(2):
+        memory = kt.EncoderBlock(**SIZES)(memory)
+    x = embed(inputs[1])
+    for _ in range(2):
+        x = decode(kt.DecoderBlock(**SIZES), x, memory)
+    return keras.Model(dict(zip(names, inputs, strict=True)), (project or embedding.project)(x))
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    keras.utils.set_random_seed(0)
+
+
+def only(found, beginning):
+    assert len(found) == 1, found
+    assert found[0].startswith(beginning)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16", "mixed_float16"])
+def test_models_of_this_package_have_none(dtype):
+    for settings in ({}, {"normalize_first": True}, {"position_type": "learned", "max_length": 64}):
+        transformer = kt.Transformer(V, num_layers=2, hidden_dim=D, dtype=dtype, **SIZES, **settings)
+        assert kt.find_mistakes(transformer, batch()) == []
+        assert kt.find_mistakes(transformer, batch(source_length=6)) == []
+
+
+def test_labels():
+    inputs, labels, weights = batch()
+    right = model()
+    assert kt.find_mistakes(right, (inputs, labels)) == kt.find_mistakes(right, [inputs, labels, weights]) == []
+    sides = "encoder_token_ids", "decoder_token_ids"  # Keras sorts the inputs of a dict: the decoder's are first.
+    pair = keras.Model([right.input[side] for side in sides], right.output)
+    assert kt.find_mistakes(pair, ([inputs[side] for side in sides], labels)) == []
+    same = np.where(labels != 0, inputs["decoder_token_ids"], 0)
+    assert kt.find_mistakes(right, (inputs, same))[0].startswith("The labels are not shifted")
+    only(kt.find_mistakes(right, (inputs, np.roll(labels, 2, axis=0))), "The labels do not continue what the decoder")
+    only(kt.find_mistakes(right, (inputs, labels, np.ones_like(weights))), "The loss counts padding")
+    only(kt.find_mistakes(right, (inputs, labels), end_token_id=V), "The targets have no end token: no label is 53")
+    swapped = {"encoder_token_ids": inputs["decoder_token_ids"], "decoder_token_ids": inputs["encoder_token_ids"]}
+    only(kt.find_mistakes(right, (swapped, labels)), "Source and target are exchanged in the batch")
+
+
+def test_models_with_a_mistake():
+    def without(block, x, memory):
+        return block(x)
+
+    def seeing_all(block, x, memory):
+        return block(x, memory, use_causal_mask=False)
+
+    data = batch()
+    only(kt.find_mistakes(model(exchanged=True), data), "Source and target are exchanged in the model")
+    same_length = batch(source_length=6)
+    only(kt.find_mistakes(model(exchanged=True), same_length), "Source and target are exchanged in the model")
+    only(kt.find_mistakes(model(decode=seeing_all), data), "The decoder sees later tokens")
+    only(kt.find_mistakes(model(decode=without), data), "The decoder does not see the source")
+    # `a + b` drops a Keras mask.
+    only(kt.find_mistakes(model(source_too=lambda x: x + 0.0), data), "Padding is attended to")
+    only(kt.find_mistakes(model(project=keras.layers.Dense(V)), data), "The weights are not tied: 2 matrices")
+    alone = keras.layers.ReversibleEmbedding(V, D, mask_zero=True)
+    found = kt.find_mistakes(model(embed=alone, project=lambda x: alone(x, reverse=True)), data)
+    only(found, "There are no positions")
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_positions_in_half_precision(dtype):
+    keras.config.set_dtype_policy("float32" if dtype == "float32" else f"mixed_{dtype}")
+    try:
+        alone = keras.layers.ReversibleEmbedding(V, D, mask_zero=True)
+        found = kt.find_mistakes(
+            model(lambda x: Positions()(alone(x)), project=lambda x: alone(x, reverse=True)), batch()
+        )
+    finally:
+        keras.config.set_dtype_policy("float32")
+    if dtype == "float32":
+        assert found == []
+    else:
+        only(found, f"Positions are in half precision: in {dtype}, ")
+
+
+def test_a_model_of_other_layers():
+    """Keras' own attention removes the mask of its inputs, so the second block attends to padding."""
+    encoder_inputs, decoder_inputs = (keras.Input((None,), name=f"{side}_inputs") for side in ("encoder", "decoder"))
+    embedding = keras.layers.Embedding(V, D, mask_zero=True)
+    memory = keras.layers.MultiHeadAttention(2, 8)(*[Positions()(embedding(encoder_inputs))] * 2)
+    x = Positions()(embedding(decoder_inputs))
+    x = keras.layers.Add()([x, keras.layers.MultiHeadAttention(2, 8)(x, x, use_causal_mask=True)])
+    for _ in range(2):
+        x = keras.layers.Add()([x, keras.layers.MultiHeadAttention(2, 8)(x, memory)])
+    other = keras.Model({"encoder_inputs": encoder_inputs, "decoder_inputs": decoder_inputs}, keras.layers.Dense(V)(x))
+    inputs, *others = batch()
+    inputs = {"encoder_inputs": inputs["encoder_token_ids"], "decoder_inputs": inputs["decoder_token_ids"]}
+    found = kt.find_mistakes(other, (inputs, *others))
+    assert [mistake.split(":")[0] for mistake in found] == ["Padding is attended to", "The weights are not tied"]
+
+
+def test_batches_of_another_form():
+    inputs, labels, _ = batch()
+    with pytest.raises(ValueError, match=r"`batch` must be what `fit` takes.*Received: dict"):
+        kt.find_mistakes(model(), inputs)
+    for wrong in ({"source": labels}, {"encoder_a": labels, "encoder_b": labels}, [labels], labels):
+        with pytest.raises(ValueError, match=r"The inputs must be the token ids of source and target.*\(5, 6\)"):
+            kt.find_mistakes(model(), (wrong, labels))
