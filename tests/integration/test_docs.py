@@ -56,7 +56,7 @@ def anchors(page):
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
 def test_links_of_pages_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+    for target in re.findall(r"(?:\]\(|src=\")([^)\"\s]+)[)\"]", page.read_text(encoding="utf-8")):
         if not target.startswith(("http://", "https://")):
             path, _, anchor = target.partition("#")
             file = page.parent / path if path else page
