@@ -3,9 +3,8 @@
 The processes are actors of Ray (https://docs.ray.io), on this machine or on the cluster of `$RAY_ADDRESS`. Each loads
 the model once. An actor that dies is started again, and gets the lines again that it was translating.
 
-Line n of a text file is translated to line n of a file of the same name in the output folder. A `.parquet` file becomes
-one that also has the column `translation`. This process reads and writes all files; the other machines only read the
-run.
+This process reads and writes all files; the other machines only read the run. What becomes of a file is in
+docs/commands.md#bulk.
 """
 
 import argparse

@@ -6,7 +6,7 @@ use only what Python's `regex`, RE2 (TensorFlow), JavaScript and Java have in co
 rules from the export.
 
 A separator is what stands between sentences: spaces, line breaks, indentation, bullets. It is never translated.
-docs/documents.md describes the rules in words. This file needs only `regex` and can be copied into applications.
+docs/text-rules.md describes the rules in words. This file needs only `regex` and can be copied into applications.
 """
 
 import functools

@@ -39,8 +39,8 @@ class Translator:
             128.
         jit_compile: whether XLA compiles the search on TensorFlow. The search of a tiny model is then two to four times
             as fast, after seconds of compilation for each of at most 24 batch shapes. JAX always compiles. Defaults to
-            `"auto"`: no call waits; the shapes that take much time are compiled in the background, see README. With and
-            without XLA, scores may differ in the last digits.
+            `"auto"`: no call waits; the shapes that take much time are compiled in the background, see
+            docs/how-to.md#translate-in-python. With and without XLA, scores may differ in the last digits.
         source_language: language code of the sources, such as `"de"`, for `translate_text`; see
             `keras_transformer.text.sentences.rules`. Defaults to None.
         target_language: code of the language to translate into, one of `source_tokenizer.languages`; for models of

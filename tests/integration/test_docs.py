@@ -47,11 +47,50 @@ def test_python_blocks_of_a_page_run(page, tmp_path, monkeypatch):
     runpy.run_path(str(script))
 
 
-def test_links_of_pages_lead_somewhere():
-    for page in PAGES:
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
-            if not target.startswith(("http://", "https://")):
-                assert (page.parent / target).exists(), f"{page.name}: {target}"
+def anchors(page):
+    """What a link can name after `#`: headings, of three levels as in docs/conf.py, written as GitHub writes them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#{1,3} (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
+def test_links_and_files_of_pages_exist(page):
+    text = page.read_text(encoding="utf-8")
+    for path in re.findall(r"`((?:keras_transformer|export|examples|benchmarks|tests|docs)/[\w./-]+)`", text):
+        assert (ROOT / path).exists(), path
+    for target in re.findall(r"(?:\]\(|src=\")([^)\"\s]+)[)\"]", text):
+        if not target.startswith(("http://", "https://")):
+            path, _, anchor = target.partition("#")
+            file = page.parent / path if path else page
+            assert file.exists(), target
+            assert not anchor or anchor in anchors(file), target
+
+
+def test_pages_and_sections_that_other_files_name_exist():
+    """Such as `docs/how-to.md` in a docstring."""
+    files = [ROOT / "CONTRIBUTING.md", ROOT / "train_keras.py"]
+    for folder in ("keras_transformer", "export", "examples", "benchmarks", "tests"):
+        files += [path for path in (ROOT / folder).rglob("*.*") if "node_modules" not in path.parts]
+    named = set()
+    for file in files:
+        if file.suffix in (".py", ".md", ".js", ".html", ".kt", ".swift", ".java", ".c", ".yaml"):
+            named |= set(re.findall(r"docs/([\w-]+\.md)(?:#([\w-]+))?", file.read_text(encoding="utf-8")))
+    assert len(named) > 5
+    for page, anchor in named:
+        assert (ROOT / "docs" / page).exists(), page
+        assert not anchor or anchor in anchors(ROOT / "docs" / page), f"{page}#{anchor}"
+
+
+def test_the_page_of_commands_has_every_command(capsys):
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    for words in ([], ["export"]):
+        with pytest.raises(SystemExit, match="0"):
+            main([*words, "--help"])
+        names = re.findall(r"^    (\w+)", capsys.readouterr().out, re.MULTILINE)
+        assert len(names) > 4
+        for command in (" ".join([*words, name]) for name in names):
+            assert f"python -m keras_transformer {command}" in page or f"| `{command} " in page, command
 
 
 def test_command_lines_of_the_pages_have_flags_that_exist(capsys):
@@ -64,6 +103,9 @@ def test_command_lines_of_the_pages_have_flags_that_exist(capsys):
         "score",
         "distill",
         "report",
+        "bulk",
+        "clean",
+        "shortlist",
         "export saved_model",
         "export ctranslate2",
         "export tflite",
@@ -80,7 +122,7 @@ def test_command_lines_of_the_pages_have_flags_that_exist(capsys):
     lines = "".join(page.read_text(encoding="utf-8") for page in PAGES).replace("\\\n", " ").splitlines()
     for line in lines:
         for command, flags in known.items():
-            if f"{command} " in line and line.startswith("    "):
+            if f" {command} " in line and line.startswith("    "):
                 used = set(re.findall(r"--[a-z0-9-]+", line.split(command, 1)[1].split("#")[0].split("|")[0]))
                 assert used <= flags, line
                 shown += len(used)
