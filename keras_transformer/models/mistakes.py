@@ -16,7 +16,7 @@ LARGEST_EXACT = {"bfloat16": 2**8, "float16": 2**11}
 def find_mistakes(model: Callable, batch: Any, end_token_id: int = END_TOKEN_ID) -> list[str]:
     """Tries a model with a batch, and names each mistake that it finds.
 
-    None of these mistakes raises an error. Training goes on, the loss falls, and translations are wrong. What a model
+    None of these mistakes raises an error: training continues, the loss falls, and translations are wrong. What a model
     computes says more than its code: this function changes ids of the batch and looks at what changes in the logits. So
     it takes every encoder-decoder model, also one that has nothing of this package. It finds:
 
@@ -155,7 +155,7 @@ def _mistakes_of_model(model, logits, source, target):
     if sees_later:
         mistakes.append(
             "The decoder sees later tokens: a change of the last target token changes earlier logits. In training the "
-            "model reads the answer; in translation there is none. Use a causal mask (section 3.2.3)."
+            "model reads the answer, which it does not have when it translates. Use a causal mask (section 3.2.3)."
         )
     if not sees_source:
         mistakes.append(
