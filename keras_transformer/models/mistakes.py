@@ -8,32 +8,38 @@ import numpy as np
 
 from keras_transformer.text.special_ids import END_TOKEN_ID, PAD_TOKEN_ID
 
-ROWS, TOKENS = 4, 12  # Of a batch, the part that the model is tried with.
+ROWS = 4  # Of a batch, those with the longest targets: the model is tried with them.
 # Whole numbers up to these are exact; the next one is rounded to one of its neighbours.
 LARGEST_EXACT = {"bfloat16": 2**8, "float16": 2**11}
+LARGEST_LOGIT = 1e6  # Larger ones belong to tokens that the model forbids.
 
 
-def find_mistakes(model: Callable, batch: Any, end_token_id: int = END_TOKEN_ID) -> list[str]:
+def find_mistakes(
+    model: Callable, batch: Any, end_token_id: int = END_TOKEN_ID, tied_weights: bool = False
+) -> list[str]:
     """Tries a model with a batch, and names each mistake that it finds.
 
-    None of these mistakes raises an error: training continues, the loss falls, and translations are wrong. What a model
-    computes says more than its code: this function changes ids of the batch and looks at what changes in the logits. So
-    it takes every encoder-decoder model, also one that has nothing of this package. It finds:
+    These mistakes raise no error: training continues, the loss falls, and translations are wrong. What a model computes
+    says more than its code, so this function changes ids of the batch and looks at what changes in the logits. The
+    model may have been made of any layers. It finds:
 
     - labels that are not the decoder's input shifted by one position, and targets without an end token;
-    - a loss that counts padding;
+    - sample weights above 0 at padding;
     - source and target exchanged, in the batch or in the model;
-    - padding of the source that changes the logits;
+    - padding of the source that changes the logits, unless the inputs of the model have a fixed length;
     - a decoder that sees later tokens, and one that does not see the source;
-    - positions that are missing, or that half precision makes equal;
-    - embeddings and output projection that are not one matrix ("Attention Is All You Need", section 3.4).
+    - an encoder that does not know the order of its tokens;
+    - positions that half precision makes equal;
+    - with `tied_weights`, embeddings and output projection that are not one matrix.
 
     Args:
-        model: a Keras model from token ids of source and target, of any length, to logits (B, T, V). Padding is id 0.
+        model: a Keras model from two arrays of token ids, of source and target, to logits (B, T, V). Padding is id 0.
         batch: what `fit` takes: (inputs, labels) or (inputs, labels, sample weights). The inputs are a dict or a pair:
             token ids of the source (B, S), and of the target (B, T), shifted right. The keys of a dict begin with
-            "encoder" or "source", and with "decoder" or "target".
+            "encoder" or "source", and with "decoder" or "target". Labels are ids (B, T).
         end_token_id: id of the token that ends a target. Defaults to 3.
+        tied_weights: whether the embeddings and the output projection should be one matrix ("Attention Is All You
+            Need", section 3.4). Defaults to False: it is not checked.
 
     Returns:
         A list of sentences, one for each mistake; empty if none was found.
@@ -46,31 +52,51 @@ def find_mistakes(model: Callable, batch: Any, end_token_id: int = END_TOKEN_ID)
         >>> inputs = {"encoder_token_ids": np.array([[7, 8, 3]]), "decoder_token_ids": np.array([[2, 9, 5]])}
         >>> find_mistakes(model, (inputs, np.array([[9, 5, 3]])))
         []
-        >>> find_mistakes(model, (inputs, np.array([[2, 9, 5]])))[0].split(":")[0]
-        'The labels are not shifted'
+        >>> find_mistakes(model, (inputs, np.array([[2, 9, 3]])))[0].split(":")[0]
+        'The labels do not continue what the decoder reads'
     """
     inputs, labels, weights = _parts(batch)
     source, target, arranged = _source_and_target(inputs)
-    mistakes = _mistakes_of_labels(source, target, labels, weights, end_token_id)
-    if any("exchanged" in mistake for mistake in mistakes):
+    mistakes, exchanged = _mistakes_of_labels(source, target, labels, weights, end_token_id)
+    if exchanged:
         return mistakes  # The model would be tried with the wrong texts.
 
     def logits(source, target):
         x = model(arranged(source.astype("int32"), target.astype("int32")), training=False)
         return keras.ops.convert_to_numpy(keras.ops.cast(x, "float32"))
 
-    return mistakes + _mistakes_of_model(model, logits, source[:ROWS, :TOKENS], target[:ROWS, :TOKENS])
+    longest = np.argsort(-(target != PAD_TOKEN_ID).sum(axis=1), kind="stable")[:ROWS]
+    mistakes += _mistakes_of_model(model, logits, source[longest], target[longest])
+    return mistakes + (_untied(model, logits(source[:1], target[:1]).shape[-1]) if tied_weights else [])
 
 
 def _parts(batch):
-    """The inputs, labels and sample weights, or None, of a batch."""
+    """The inputs, labels (B, T) and sample weights, or None, of a batch."""
     if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
         raise ValueError(
             "`batch` must be what `fit` takes: (inputs, labels) or (inputs, labels, sample weights). "
             f"Received: {type(batch).__name__}. Take one of a data set: `next(iter(dataset))`."
         )
     inputs, labels, *weights = batch
-    return inputs, np.asarray(labels), np.asarray(weights[0]) if weights else None
+    labels = _ids("Labels", labels)
+    weights = None if not weights or weights[0] is None else np.asarray(weights[0])
+    if weights is not None and weights.size == labels.size:
+        weights = weights.reshape(labels.shape)
+    return inputs, labels, weights
+
+
+def _ids(name, values):
+    """Token ids as an array (B, L)."""
+    if not hasattr(values, "to_tensor"):  # Not ragged.
+        ids = np.asarray(values)
+        if ids.ndim == 3 and ids.shape[-1] == 1:
+            ids = ids[..., 0]
+        if ids.ndim == 2 and ids.size:
+            return ids
+    raise ValueError(
+        f"{name} must be token ids of shape (batch, length), padded with 0. Received: {type(values).__name__} of shape "
+        f"{tuple(np.shape(values)) if not hasattr(values, 'to_tensor') else values.shape}."
+    )
 
 
 def _source_and_target(inputs):
@@ -79,12 +105,18 @@ def _source_and_target(inputs):
         sides = [[name for name in inputs if str(name).startswith(side)] for side in _SIDES]
         if [len(names) for names in sides] == [1, 1] == [len(inputs) - 1] * 2:
             (source,), (target,) = sides
-            return np.asarray(inputs[source]), np.asarray(inputs[target]), lambda *ids: {source: ids[0], target: ids[1]}
+            return (
+                _ids(source, inputs[source]),
+                _ids(target, inputs[target]),
+                lambda *ids: {source: ids[0], target: ids[1]},
+            )
     elif isinstance(inputs, tuple | list) and len(inputs) == 2:
-        return *map(np.asarray, inputs), lambda *ids: type(inputs)(ids)
+        return _ids("Source", inputs[0]), _ids("Target", inputs[1]), lambda *ids: type(inputs)(ids)
+    received = list(inputs) if isinstance(inputs, dict) else type(inputs).__name__
     raise ValueError(
         "The inputs must be the token ids of source and target: a pair, or a dict whose keys begin with 'encoder' or "
-        f"'source', and with 'decoder' or 'target'. Received: {keras.tree.map_structure(np.shape, inputs)}."
+        f"'source', and with 'decoder' or 'target'. Received: {received}. Wrap a model that has other inputs: "
+        "`keras.Model([source, target], logits)`."
     )
 
 
@@ -92,37 +124,39 @@ _SIDES = ("encoder", "source"), ("decoder", "target")
 
 
 def _mistakes_of_labels(source, target, labels, weights, end_token_id):
-    """What is wrong with the ids of a batch."""
+    """What is wrong with the ids of a batch, and whether source and target are exchanged in it."""
     mistakes, real = [], labels != PAD_TOKEN_ID
-    if not _continue(target, labels):
-        if target.shape == labels.shape and (target == labels)[real].all():
-            mistakes.append(
-                "The labels are not shifted: each label is the token that the decoder reads at the same position, so "
-                "the model learns to copy it. The decoder reads the start token and the target; the labels are the "
-                "target and the end token (section 3.1)."
-            )
-        elif _continue(source, labels):
-            mistakes.append(
-                "Source and target are exchanged in the batch: the labels continue what the encoder reads. The encoder "
-                "reads the source, the decoder the target, shifted right."
-            )
-        else:
-            mistakes.append(
-                "The labels do not continue what the decoder reads: the label at position t must be the decoder's "
-                f"input at position t + 1. The first row has the input {target[0].tolist()} and the labels "
-                f"{labels[0].tolist()}."
-            )
-    if not (labels == end_token_id).any():
+    exchanged = not _continue(target, labels) and _continue(source, labels)
+    if exchanged:
         mistakes.append(
-            f"The targets have no end token: no label is {end_token_id}, so the model never learns to stop, and "
-            "translations run on to the limit of the search. Append it to every target."
+            "Source and target are exchanged in the batch: the labels continue what the encoder reads. The encoder "
+            "reads the source, the decoder the target, shifted right."
         )
-    if weights is not None and np.any(np.broadcast_to(weights, labels.shape)[~real]):
+    elif target.shape == labels.shape and (target == labels)[real].all():
+        mistakes.append(
+            "The labels are not shifted: each label is the token that the decoder reads at the same position, so the "
+            "model learns to copy it. The decoder reads the start token and the target; the labels are the target and "
+            "the end token (section 3.1)."
+        )
+    elif not _continue(target, labels):
+        mistakes.append(
+            "The labels do not continue what the decoder reads: the label at position t must be the decoder's input at "
+            f"position t + 1. The first row has the input {target[0].tolist()} and the labels {labels[0].tolist()}."
+        )
+    last = labels.shape[1] - 1 - np.argmax(real[:, ::-1], axis=1)
+    unfinished = (labels[np.arange(len(labels)), last] != end_token_id)[real.any(axis=1)]
+    if unfinished.mean() > 0.5:  # Some may have been cut.
+        mistakes.append(
+            f"The targets have no end token: the last label of {unfinished.sum()} of {len(unfinished)} targets is not "
+            f"{end_token_id}, so the model does not learn to stop, and translations run on to the limit of the search. "
+            "Append it to every target, or pass `end_token_id` if it has another id."
+        )
+    if weights is not None and weights.shape == labels.shape and np.any(weights[~real]):
         mistakes.append(
             "The loss counts padding: sample weights are above 0 where labels are padding, so the model learns to "
             "write padding. Set the weights to `labels != 0`."
         )
-    return mistakes
+    return mistakes, exchanged
 
 
 def _continue(inputs, labels):
@@ -135,79 +169,135 @@ def _continue(inputs, labels):
 
 def _mistakes_of_model(model, logits, source, target):
     """What is wrong with a model, from what its logits depend on."""
-    source = source[:, : max(2, source.shape[1] - (source.shape[1] == target.shape[1]))]  # Of different lengths.
-    before = logits(source, target)
+    before, real = logits(source, target), target != PAD_TOKEN_ID  # Logits at padding may be anything.
     if before.shape[1] != target.shape[1]:
-        return [EXCHANGED.format(f"there are logits for {before.shape[1]} positions of the source, not of the target")]
-    precision = getattr(model, "compute_dtype", "float32")
-    tolerance = (1e-2 if precision in LARGEST_EXACT else 1e-4) * np.abs(before).max()
+        if before.shape[1] == source.shape[1]:
+            return [EXCHANGED.format("it has a logit for each position of the source, and not of the target")]
+        return [f"There are logits for {before.shape[1]} positions, and the target has {target.shape[1]}."]
+    if np.isnan(before[real]).any():
+        return ["The logits are not numbers: some are NaN, also at tokens that are not padding."]
+    usual = before[real][np.abs(before[real]) < LARGEST_LOGIT]
+    scale = np.subtract(*np.percentile(usual, (90, 10)))
+    precision = _precision(model)
 
-    def differ(found, wanted):
-        return np.abs(found - wanted).max() > tolerance
+    def differ(found, wanted, tolerance=1e-3):
+        """Whether logits differ by more than a share of their usual size; in half precision, twenty times as much."""
+        both = (np.abs(found) < LARGEST_LOGIT) & (np.abs(wanted) < LARGEST_LOGIT)
+        tolerance *= scale * (20 if precision in LARGEST_EXACT else 1)
+        return bool((np.abs(found - wanted)[both] > tolerance).any())
 
-    mistakes = []
-    real = target != PAD_TOKEN_ID  # Logits at padding may depend on anything.
-    earlier = real[:, :-1]
-    sees_later = differ(logits(source, _changed_last(target))[:, :-1][earlier], before[:, :-1][earlier])
-    sees_source = differ(logits(_changed_last(source), target)[:, 0], before[:, 0])
-    if sees_later and not sees_source:
+    mistakes, last = [], real.sum(axis=1).max() - 1
+    earlier = real & (np.arange(target.shape[1]) < last)
+    sees_later = differ(logits(source, _changed(target, last))[earlier], before[earlier])
+    sees_end, sees_begin = (differ(logits(_changed(source, i), target)[:, 0], before[:, 0], 1e-6) for i in (-1, 0))
+    if sees_later and sees_begin and not sees_end:
         return [EXCHANGED.format("the first logits depend on the last target token, and not on the last source token")]
     if sees_later:
         mistakes.append(
             "The decoder sees later tokens: a change of the last target token changes earlier logits. In training the "
             "model reads the answer, which it does not have when it translates. Use a causal mask (section 3.2.3)."
         )
-    if not sees_source:
+    if not differ(logits(_changed(source, slice(None)), target)[real], before[real], 1e-6):
         mistakes.append(
-            "The decoder does not see the source: a change of the last source token does not change the first logits. "
-            "Each decoder block needs cross-attention to the output of the encoder (section 3.2.3)."
+            "The decoder does not see the source: other source tokens give the same logits. Each decoder block needs "
+            "cross-attention to the output of the encoder (section 3.2.3). If it has a weight that begins with 0, "
+            "check again after some steps."
         )
-    longer = np.pad(source, [(0, 0), (0, 2 * TOKENS)], constant_values=PAD_TOKEN_ID)
-    if differ(logits(longer, target)[real], before[real]):
+        return mistakes + _half_precision(logits, source, target, precision, differ)
+    if _takes_any_length(model) and (half := source.shape[1] // 2):
+        short = source[:, :half]
+        padded = np.pad(short, [(0, 0), (0, source.shape[1] - half)], constant_values=PAD_TOKEN_ID)
+        if differ(logits(padded, target)[real], logits(short, target)[real], 5e-3):
+            mistakes.append(
+                "Padding is attended to: padding after the source changes the logits, so a translation depends on the "
+                "other sentences of its batch. Some attention gets no padding mask; "
+                "`keras.layers.MultiHeadAttention` removes it from its inputs, and `a + b` loses it."
+            )
+    if not (_knows_places(logits, source, target, differ)[0] or _knows_order(logits, source, target, before, differ)):
         mistakes.append(
-            "Padding is attended to: more padding after the source changes the logits, so a translation depends on the "
-            "other sentences of its batch. Some attention gets no padding mask; `keras.layers.MultiHeadAttention` "
-            "removes it from its inputs, and `a + b` loses it."
+            "The encoder does not know the order of its tokens: the reversed source gives the same logits. Add "
+            "positions to the embeddings (section 3.5)."
         )
-    learned = getattr(model, "max_length", None)  # A table, whose rows are found by whole numbers.
-    precision = "float32" if learned else precision
-    mistakes += _mistakes_of_positions(logits, source, target, precision, differ)
-    vocabulary_size = before.shape[-1]
-    matrices = [w for w in getattr(model, "weights", ()) if len(w.shape) == 2 and vocabulary_size in tuple(w.shape)]
-    if len(matrices) > 1:
-        mistakes.append(
-            f"The weights are not tied: {len(matrices)} matrices have the size of the vocabulary, {vocabulary_size}. "
-            "Both embeddings and the output projection share one (section 3.4), which small corpora need. It is no "
-            "mistake if you want it so."
-        )
-    return mistakes
+    return mistakes + _half_precision(logits, source, target, precision, differ)
 
 
-def _changed_last(ids):
-    """Token ids with another token at the last position of each row."""
+def _precision(model):
+    """The dtype of the least precise layer."""
+    found = {getattr(layer, "compute_dtype", None) for layer in (model, *getattr(model, "layers", ()))}
+    return next((dtype for dtype in LARGEST_EXACT if dtype in found), "float32")
+
+
+def _takes_any_length(model):
+    return all(x.shape[1] is None for x in keras.tree.flatten(getattr(model, "inputs", None) or []))
+
+
+def _changed(ids, places):
+    """Token ids with other tokens at places of each row."""
     changed = ids.copy()
-    changed[:, -1] = np.where(ids[:, -1] == END_TOKEN_ID, END_TOKEN_ID + 1, END_TOKEN_ID)
+    changed[:, places] = np.where(ids[:, places] == END_TOKEN_ID, END_TOKEN_ID + 1, END_TOKEN_ID)
     return changed
 
 
-def _mistakes_of_positions(logits, source, target, precision, differ):
-    """Whether the decoder cannot tell two positions apart: one token alone, at the one or at the other."""
+def _knows_order(logits, source, target, before, differ):
+    """Whether the logits change if the source is reversed."""
+    reversed_source = source.copy()
+    for row, ids in zip(reversed_source, source, strict=True):
+        words = ids[ids != PAD_TOKEN_ID]
+        row[: len(words)] = words[::-1]
+    if (reversed_source == source).all():
+        return True  # One cannot know.
+    return differ(logits(reversed_source, target)[:, 0], before[:, 0], 1e-4)
 
-    def moves_matter(position):
-        ids = np.full((2, position + 2), PAD_TOKEN_ID)
-        ids[[0, 1], [position, position + 1]] = target[0, 0]
-        found = logits(np.repeat(source[:1], 2, axis=0), ids)
-        return differ(found[0, position], found[1, position + 1])
 
-    if not moves_matter(1):
-        return ["There are no positions: a token has the same logits at each of them. Add positions to the embeddings."]
-    exact = LARGEST_EXACT.get(precision)
-    if exact and not moves_matter(exact):
-        return [
-            f"Positions are in half precision: in {precision}, {exact} and {exact + 1} are one number, so the decoder "
-            "cannot tell these positions apart. Compute positions in float32, and cast their sum with the embeddings."
-        ]
+def _knows_places(logits, source, target, differ, place=0):
+    """Whether encoder and decoder tell a token at a place from the same token, alone, at the next place."""
+    found = []
+    for ids, others in ((source, target), (target, source)):
+        length = max(ids.shape[1], place + 2)
+        at = np.full((2, length), PAD_TOKEN_ID)
+        at[[0, 1], [place, place + 1]] = ids[0, 0]
+        rows = [at[i : i + 1] for i in (0, 1)]
+        if ids is source:
+            one, other = (logits(row, others[:1])[0, 0] for row in rows)
+        else:
+            one, other = (logits(others[:1], row)[0, place + i] for i, row in enumerate(rows))
+        found.append(differ(one, other, 1e-5))
+    return found
+
+
+def _half_precision(logits, source, target, precision, differ):
+    """Whether places that are known among the first are not known where half precision has no odd numbers."""
+    if precision not in LARGEST_EXACT:
+        return []
+    exact = LARGEST_EXACT[precision]
+    try:
+        far = _knows_places(logits, source, target, differ, exact)
+    except Exception:  # A table of positions that ends before; its rows are found by whole numbers.
+        return []
+    for near, found in zip(_knows_places(logits, source, target, differ), far, strict=True):
+        if near and not found:
+            return [
+                f"Positions are in half precision: in {precision}, {exact} and {exact + 1} are one number, so these "
+                "positions are one. Compute positions in float32, and cast their sum with the embeddings."
+            ]
     return []
+
+
+def _untied(model, vocabulary_size):
+    """Embeddings and projections are layers of the model, or named so."""
+    matrices = [
+        weight
+        for weight in model.weights
+        if len(weight.shape) == 2
+        and vocabulary_size in tuple(weight.shape)
+        and ("embed" in weight.path or weight.path.count("/") < 2)
+    ]
+    if len(matrices) < 2:
+        return []
+    return [
+        f"The weights are not tied: {len(matrices)} matrices have the size of the vocabulary, {vocabulary_size}. Both "
+        "embeddings and the output projection should be one (section 3.4)."
+    ]
 
 
 EXCHANGED = (

@@ -1,5 +1,7 @@
 """`find_mistakes` names each classic mistake, in models of this package and of others."""
 
+from types import SimpleNamespace
+
 import keras
 import numpy as np
 import pytest
@@ -71,16 +73,17 @@ def only(found, beginning):
 
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16", "mixed_float16"])
 def test_models_of_this_package_have_none(dtype):
-    for settings in ({}, {"normalize_first": True}, {"position_type": "learned", "max_length": 64}):
+    for settings in ({}, {"normalize_first": True}, {"position_type": "learned", "max_length": 7}):
         transformer = kt.Transformer(V, num_layers=2, hidden_dim=D, dtype=dtype, **SIZES, **settings)
-        assert kt.find_mistakes(transformer, batch()) == []
-        assert kt.find_mistakes(transformer, batch(source_length=6)) == []
+        assert kt.find_mistakes(transformer, batch(), tied_weights=True) == []
+        assert kt.find_mistakes(transformer, batch(rows=1, source_length=6)) == []
 
 
 def test_labels():
     inputs, labels, weights = batch()
     right = model()
-    assert kt.find_mistakes(right, (inputs, labels)) == kt.find_mistakes(right, [inputs, labels, weights]) == []
+    for given in ((inputs, labels), [inputs, labels, weights], (inputs, labels[..., None], weights[:, 0])):
+        assert kt.find_mistakes(right, given) == []
     sides = "encoder_token_ids", "decoder_token_ids"  # Keras sorts the inputs of a dict: the decoder's are first.
     pair = keras.Model([right.input[side] for side in sides], right.output)
     assert kt.find_mistakes(pair, ([inputs[side] for side in sides], labels)) == []
@@ -88,7 +91,12 @@ def test_labels():
     assert kt.find_mistakes(right, (inputs, same))[0].startswith("The labels are not shifted")
     only(kt.find_mistakes(right, (inputs, np.roll(labels, 2, axis=0))), "The labels do not continue what the decoder")
     only(kt.find_mistakes(right, (inputs, labels, np.ones_like(weights))), "The loss counts padding")
-    only(kt.find_mistakes(right, (inputs, labels), end_token_id=V), "The targets have no end token: no label is 53")
+    missing = "The targets have no end token: the last label of 5 of 5 targets is not 53"
+    only(kt.find_mistakes(right, (inputs, labels), end_token_id=V), missing)
+    some = np.where((labels == 3) & (np.arange(5) < 3)[:, None], 7, labels)
+    only(kt.find_mistakes(right, (inputs, some)), "The targets have no end token: the last label of 3 of 5")
+    cut = np.where((labels == 3) & (np.arange(5) < 2)[:, None], 7, labels)
+    assert kt.find_mistakes(right, (inputs, cut)) == []
     swapped = {"encoder_token_ids": inputs["decoder_token_ids"], "decoder_token_ids": inputs["encoder_token_ids"]}
     only(kt.find_mistakes(right, (swapped, labels)), "Source and target are exchanged in the batch")
 
@@ -100,30 +108,64 @@ def test_models_with_a_mistake():
     def seeing_all(block, x, memory):
         return block(x, memory, use_causal_mask=False)
 
+    def seeing_one_more(block, x, memory):
+        places = ops.cumsum(ops.ones_like(x[..., 0]), axis=1)
+        mask = ops.less_equal(places[:, None], places[:, :, None] + 1)
+        return block(x, memory, use_causal_mask=False, decoder_attention_mask=mask)
+
     data = batch()
-    only(kt.find_mistakes(model(exchanged=True), data), "Source and target are exchanged in the model")
+    only(kt.find_mistakes(model(exchanged=True), data), "Source and target are exchanged in the model: it has a logit")
     same_length = batch(source_length=6)
-    only(kt.find_mistakes(model(exchanged=True), same_length), "Source and target are exchanged in the model")
-    only(kt.find_mistakes(model(decode=seeing_all), data), "The decoder sees later tokens")
+    only(
+        kt.find_mistakes(model(exchanged=True), same_length), "Source and target are exchanged in the model: the first"
+    )
+    for wrong in (seeing_all, seeing_one_more):
+        only(kt.find_mistakes(model(decode=wrong), batch(rows=20)), "The decoder sees later tokens")
     only(kt.find_mistakes(model(decode=without), data), "The decoder does not see the source")
+    both = kt.find_mistakes(model(decode=lambda block, x, _: block(x, use_causal_mask=False)), data)
+    assert [mistake.split(":")[0] for mistake in both] == [
+        "The decoder sees later tokens",
+        "The decoder does not see the source",
+    ]
     # `a + b` drops a Keras mask.
     only(kt.find_mistakes(model(source_too=lambda x: x + 0.0), data), "Padding is attended to")
-    only(kt.find_mistakes(model(project=keras.layers.Dense(V)), data), "The weights are not tied: 2 matrices")
     alone = keras.layers.ReversibleEmbedding(V, D, mask_zero=True)
     found = kt.find_mistakes(model(embed=alone, project=lambda x: alone(x, reverse=True)), data)
-    only(found, "There are no positions")
+    only(found, "The encoder does not know the order of its tokens")
+    only(
+        kt.find_mistakes(model(project=lambda x: keras.layers.Dense(V)(x) * np.nan), data), "The logits are not numbers"
+    )
+    longer = model(project=lambda x: keras.layers.Dense(V)(ops.pad(x, [[0, 0], [1, 1], [0, 0]])))
+    only(kt.find_mistakes(longer, data), "There are logits for 8 positions, and the target has 6.")
+
+
+def test_tied_weights():
+    untied = model(project=keras.layers.Dense(V))
+    assert kt.find_mistakes(untied, batch()) == []
+    only(kt.find_mistakes(untied, batch(), tied_weights=True), "The weights are not tied: 2 matrices have the size of")
+    for tie, number in (("all", 0), ("target", 2), ("none", 3)):
+        transformer = kt.Transformer(V, num_layers=1, hidden_dim=D, num_heads=2, intermediate_dim=V, tie_embeddings=tie)
+        found = kt.find_mistakes(transformer, batch(), tied_weights=True)
+        assert [f"{number} matrices" in mistake for mistake in found] == [True] * bool(number)
+
+
+def test_logits_that_forbid_a_token_and_inputs_of_a_fixed_length():
+    forbidden = np.where(np.arange(V) == 0, -1e9, 0).astype("float32")
+    assert kt.find_mistakes(model(project=lambda x: keras.layers.Dense(V)(x) + forbidden), batch()) == []
+    whole = model()
+    fixed = [keras.Input((length,), dtype="int32") for length in (7, 6)]
+    outputs = whole(dict(zip(("encoder_token_ids", "decoder_token_ids"), fixed, strict=True)))
+    inputs, labels, _ = batch()
+    assert kt.find_mistakes(keras.Model(fixed, outputs), (tuple(inputs.values()), labels)) == []
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
 def test_positions_in_half_precision(dtype):
-    keras.config.set_dtype_policy("float32" if dtype == "float32" else f"mixed_{dtype}")
-    try:
-        alone = keras.layers.ReversibleEmbedding(V, D, mask_zero=True)
-        found = kt.find_mistakes(
-            model(lambda x: Positions()(alone(x)), project=lambda x: alone(x, reverse=True)), batch()
-        )
-    finally:
-        keras.config.set_dtype_policy("float32")
+    """Found also where only the layers have the dtype, and not the model."""
+    policy = "float32" if dtype == "float32" else f"mixed_{dtype}"
+    alone = keras.layers.ReversibleEmbedding(V, D, mask_zero=True, dtype=policy)
+    wrong = model(lambda x: Positions(dtype=policy)(alone(x)), project=lambda x: alone(x, reverse=True))
+    found = kt.find_mistakes(wrong, batch())
     if dtype == "float32":
         assert found == []
     else:
@@ -142,8 +184,7 @@ def test_a_model_of_other_layers():
     other = keras.Model({"encoder_inputs": encoder_inputs, "decoder_inputs": decoder_inputs}, keras.layers.Dense(V)(x))
     inputs, *others = batch()
     inputs = {"encoder_inputs": inputs["encoder_token_ids"], "decoder_inputs": inputs["decoder_token_ids"]}
-    found = kt.find_mistakes(other, (inputs, *others))
-    assert [mistake.split(":")[0] for mistake in found] == ["Padding is attended to", "The weights are not tied"]
+    only(kt.find_mistakes(other, (inputs, *others)), "Padding is attended to")
 
 
 def test_batches_of_another_form():
@@ -151,5 +192,8 @@ def test_batches_of_another_form():
     with pytest.raises(ValueError, match=r"`batch` must be what `fit` takes.*Received: dict"):
         kt.find_mistakes(model(), inputs)
     for wrong in ({"source": labels}, {"encoder_a": labels, "encoder_b": labels}, [labels], labels):
-        with pytest.raises(ValueError, match=r"The inputs must be the token ids of source and target.*\(5, 6\)"):
+        with pytest.raises(ValueError, match=r"The inputs must be the token ids of source and target.*Wrap a model"):
             kt.find_mistakes(model(), (wrong, labels))
+    for wrong in (labels[0], np.eye(V)[labels], labels[:0], SimpleNamespace(to_tensor=None, shape=(5, None))):
+        with pytest.raises(ValueError, match=r"Labels must be token ids of shape \(batch, length\), padded with 0"):
+            kt.find_mistakes(model(), (inputs, wrong))
