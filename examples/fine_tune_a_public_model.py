@@ -66,8 +66,7 @@ print_bleu("before")
 peak = (1.28 if arguments.lora_rank else 0.064) / model.encoder_embedding.hidden_dim
 schedule = make_schedule(peak, arguments.epochs * batches.steps_per_epoch)
 model.compile(make_optimizer(schedule), loss=kt.LabelSmoothedCrossEntropy(), jit_compile=False)
-steps = {"steps_per_epoch": batches.steps_per_epoch, "epochs": arguments.epochs}
-model.fit(batches.dataset, **steps, shuffle=False, verbose=2)
+model.fit(batches.dataset, steps_per_epoch=batches.steps_per_epoch, epochs=arguments.epochs, shuffle=False, verbose=2)
 print_bleu("after")
 
 # The new run: the settings and tokenizers of the old one, and what it was trained on.

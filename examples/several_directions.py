@@ -59,8 +59,7 @@ model.compile(
     weighted_metrics=[kt.Perplexity(), kt.TokenAccuracy()],
     jit_compile=False,
 )
-steps = {"steps_per_epoch": batches.steps_per_epoch, "epochs": arguments.epochs}
-model.fit(batches.dataset, **steps, shuffle=False, verbose=2)
+model.fit(batches.dataset, steps_per_epoch=batches.steps_per_epoch, epochs=arguments.epochs, shuffle=False, verbose=2)
 model.save("directions.keras")
 tokenizer.save("directions")
 

@@ -6,8 +6,8 @@ Each shop sells more on some days of the week than on others, and its sales slow
 sales of the past six weeks, or of fewer if the shop is new; a decoder forecasts two weeks, day by day. The numbers are
 made here: weekly pattern, trend and noise. What is forecast in the end comes after all that training saw.
 
-It prints the mean absolute error of the model beside those of two naive forecasts. That takes a minute on two cores, and
-the error is a fifth lower than that of the better one, which repeats the last week.
+It prints the mean absolute error of the model beside those of two naive forecasts. The model's error is a fifth lower
+than that of the better one, which repeats the last week. This takes a minute on two cores.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def windows(sales, begin):
     return {"past": past, "future": future}, scaled[:, PAST:, None], values, mean, deviation
 
 
-# The model. `Masking` marks days that are all zeros as padding; the layers pass the mask on, and nothing attends to them.
+# The model. `Masking` marks days that are all zeros as padding. The layers pass the mask on: nothing attends to them.
 inputs = {name: keras.Input((None, 1 + WEEK), name=name) for name in ("past", "future")}
 settings = {"num_heads": 4, "intermediate_dim": 64, "normalize_first": True}
 positions = kt.PositionalEmbedding(vocabulary_size=None, hidden_dim=32)

@@ -3,9 +3,9 @@
     python examples/train_from_scratch.py                          # the embedded phrasebook, English to German
     python examples/train_from_scratch.py --train text.en text.de  # line n of text.de translates line n of text.en
 
-It prints the metrics of each epoch, and at the end three translations and the BLEU of sentences that were held out. With
-the phrasebook, that takes a minute and a half on two cores, and the BLEU is above 80. The model and its tokenizer are
-then in `translator.keras` and `translator.spm`.
+It prints the metrics of each epoch, and at the end three translations and the BLEU of sentences that were held out.
+With the phrasebook, that takes a minute and a half on two cores, and the BLEU is above 80. The model and its tokenizer
+are then in `translator.keras` and `translator.spm`.
 """
 
 import argparse
@@ -63,7 +63,7 @@ model.fit(
     verbose=2,
 )
 
-# Save, load and translate. sacreBLEU prints its signature, which belongs to a score that is published.
+# Save, load and translate.
 model.save("translator.keras")
 tokenizer.save("translator")
 translator = kt.Translator(keras.saving.load_model("translator.keras"), kt.Tokenizer.load("translator"), num_beams=4)

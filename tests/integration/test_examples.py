@@ -118,7 +118,7 @@ def test_a_model_of_the_hub_is_fine_tuned_by_its_name(run, tmp_path, monkeypatch
     with hubs.running() as server:
         hubs.use(monkeypatch, server.url, tmp_path / "cache")
         server.repositories[name] = {path.name: path.read_bytes() for path in (tmp_path / "model").iterdir()}
-        printed, variables = run("fine_tune_a_public_model", "--train", *text, "--epochs", 2)
+        printed, _ = run("fine_tune_a_public_model", "--train", *text, "--epochs", 2)
         origin = f"{name}@{server.commit(name)}"
     first, last = numbers(r"loss: ([\d.]+)", printed)
     assert last < first
