@@ -4,8 +4,8 @@
     python examples/fine_tune_a_public_model.py --train domain.en domain.de --model runs/phrasebook-tiny --lora-rank 8
 
 With `--lora-rank`, low-rank updates of the matrices are trained (LoRA, Hu et al., 2021); without, all weights but the
-embeddings. It prints the loss of each epoch, and the BLEU of held-out sentences before and after. The new run folder
-translates and exports as every run:
+embeddings. It prints the loss of each epoch, and the BLEU of held-out sentences before and after. With a model of
+OPUS-MT's size, an epoch of 1,000 short pairs takes two to three minutes on two cores. The new run folder translates:
 
     python -m keras_transformer translate runs/fine-tuned --input sentences.en
 """
@@ -32,18 +32,21 @@ parser.add_argument("--output", type=Path, default="runs/fine-tuned", help="the 
 parser.add_argument("--lora-rank", type=int, default=0)
 parser.add_argument("--epochs", type=int, default=3)
 arguments = parser.parse_args()
-arguments.output.mkdir(parents=True)  # An error if it exists: nothing is overwritten.
+if arguments.output.exists():
+    parser.error(f"{arguments.output} exists. Choose another --output.")
 keras.utils.set_random_seed(0)
 
 # The model, with its tokenizers and search settings. A public model becomes a run folder first.
 folder = Path(arguments.model)
 if not folder.is_dir():
-    folder = importing.write(importing.read("opus-mt", arguments.model), Path("runs", folder.name)).folder
+    folder = Path("runs", folder.name)
+    if not folder.is_dir():
+        importing.write(importing.read("opus-mt", arguments.model), folder)
 translator = kt.Translator.load(folder)
 model, tokenizers = translator.model, (translator.source_tokenizer, translator.target_tokenizer)
 
 # Your text. The last tenth, at most 200 pairs, is held out.
-pairs = read_parallel(*arguments.train).pairs
+pairs = list(dict.fromkeys(read_parallel(*arguments.train).pairs))
 num_held_out = min(200, len(pairs) // 10)
 sources, references = zip(*pairs[-num_held_out:], strict=True)
 batches = make_batches(encode_pairs(pairs[:-num_held_out], *tokenizers, max_length=128), 1024, shuffle=True)
@@ -71,5 +74,6 @@ print_bleu("after")
 
 # The new run: the settings and tokenizers of the old one, and what it was trained on.
 run, own_text = Run(arguments.output), {"name": Path(arguments.train[0]).name, "license": None}
+run.folder.mkdir(parents=True)
 run.write(translator.run.config(), translator.codec.tokenizers, {"made from": [*translator.run.made_from(), own_text]})
 save_model(model, run.model_file)

@@ -20,7 +20,8 @@ from keras_transformer.data.phrasebook import phrasebook
 from keras_transformer.training.schedules import make_optimizer, make_schedule
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("--train", nargs=3, action="append", metavar=("SOURCE", "TARGET", "DIRECTION"))
+names = ("SOURCE", "TARGET", "DIRECTION")
+parser.add_argument("--train", nargs=3, action="append", metavar=names, help="two text files, once for each direction")
 parser.add_argument("--epochs", type=int, default=3)
 arguments = parser.parse_args()
 keras.utils.set_random_seed(0)
@@ -33,6 +34,7 @@ else:
     texts = {"en-de": english_german, "de-en": [(german, english) for english, german in english_german]}
 train, held_out = {}, {}
 for direction, pairs in texts.items():
+    pairs = list(dict.fromkeys(pairs))
     num_held_out = min(200, len(pairs) // 10)
     train[direction], held_out[direction] = pairs[:-num_held_out], pairs[-num_held_out:]
 target_languages = {direction: direction.split("-")[1] for direction in texts}
