@@ -115,12 +115,9 @@ def muon():
 def rms():
     import keras
 
-    class Norm(keras.layers.RMSNormalization):
-        def __init__(self, *args, **kwargs):
-            super().__init__(*args, **kwargs)
-            self.supports_masking = True
+    from keras_transformer.layers.block import Block
 
-    keras.layers.LayerNormalization = Norm
+    Block.norm_class = keras.layers.RMSNormalization
 
 
 def gated():

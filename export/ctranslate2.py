@@ -11,7 +11,10 @@ import numpy as np
 
 from keras_transformer.export import ExportError, check_exportable, describe
 from keras_transformer.files import new_folder
+from keras_transformer.layers.decoder_block import DecoderBlock
 from keras_transformer.layers.embeddings import positional_encoding
+from keras_transformer.layers.encoder_block import EncoderBlock
+from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.text.special_ids import END_TOKEN_ID, START_TOKEN_ID, UNKNOWN_TOKEN_ID
 from keras_transformer.text.tokenizer import save_tokenizers
 from keras_transformer.translation.translator import Translator
@@ -79,6 +82,7 @@ def _model(translator):
     from ctranslate2.specs.transformer_spec import TransformerDecoderSpec, TransformerEncoderSpec
 
     model, config = translator.model, translator.model.get_config()
+    _check_blocks(model)
     activation = config["activation"]
     name = activation if isinstance(activation, str) else keras.activations.serialize(activation)
     if name not in ACTIVATIONS:
@@ -113,6 +117,18 @@ def _model(translator):
     projection.bias = np.zeros(model.target_vocabulary_size, "float32") if bias is None else _array(bias)
     projection.bias[[*translator.settings.forbidden, *translator.codec.hidden_tags]] = IMPOSSIBLE
     return spec
+
+
+def _check_blocks(model):
+    """Raises an ExportError for blocks with parts that a subclass replaces."""
+    known = {EncoderBlock, DecoderBlock, FeedForward, keras.layers.LayerNormalization}
+    for block in (*model.encoder_blocks, *model.decoder_blocks):
+        for part in (block, block.feed_forward, block.feed_forward_norm):
+            if type(part) not in known:
+                raise ExportError(
+                    "CTranslate2 has the blocks of the paper alone: other parts would be left out. "
+                    f"Received: {type(part).__name__}. Export a SavedModel instead."
+                )
 
 
 def _set_vocabularies(spec, translator):

@@ -34,7 +34,7 @@ RUNS = {"golden", "two_way"}
 TRAINING = ("integration/test_contracts.py", "integration/test_directions.py")
 # They take longest, and begin first, so that no process works on one of them alone at the end.
 LONGEST = (
-    *("test_distribution", "test_model", "test_contracts", "test_importing", "test_docs"),
+    *("test_distribution", "test_model", "test_contracts", "test_importing", "test_docs", "test_examples"),
     *("test_command_line", "test_web", "test_distilling", "test_export_tflite", "test_translator", "test_pictures"),
 )
 

@@ -8,6 +8,7 @@ Reference: "Attention Is All You Need" (Vaswani et al., 2017), section 3.1 and f
 """
 
 import inspect
+from typing import Any
 
 import keras
 
@@ -28,7 +29,8 @@ from keras_transformer.layers.feed_forward import DENSE_ARGS, FeedForward
 class Block(DenseLayers):
     """Code that both blocks share: arguments, sublayers and the residual connection around each sublayer."""
 
-    feed_forward_class = FeedForward  # A subclass may set another class.
+    # A subclass may set other classes, such as `keras.layers.RMSNormalization`.
+    feed_forward_class, norm_class = FeedForward, keras.layers.LayerNormalization
 
     def __init__(
         self,
@@ -73,8 +75,15 @@ class Block(DenseLayers):
                 )
         return super().__call__(*args, **kwargs)
 
+    @classmethod
+    def make_norm(cls, epsilon: float, dtype: Any, name: str) -> keras.layers.Layer:
+        """A normalisation of the blocks' class, as the blocks have it: also for after the last block."""
+        norm = cls.norm_class(epsilon=epsilon, dtype=dtype, name=name)
+        norm.supports_masking = True  # It changes no length; `RMSNormalization` would drop the mask.
+        return norm
+
     def _norm(self, name):
-        return keras.layers.LayerNormalization(epsilon=self.layer_norm_epsilon, dtype=self.dtype_policy, name=name)
+        return self.make_norm(self.layer_norm_epsilon, self.dtype_policy, name)
 
     def _attention(self, argument, shape, name):
         hidden_dim = shape[-1]

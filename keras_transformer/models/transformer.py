@@ -382,9 +382,8 @@ def _layers(block_classes, config, activation, dtype):
     for side, cls, number in zip(("encoder", "decoder"), block_classes, numbers, strict=True):
         layers[f"{side}_blocks"] = [cls(name=f"{side}_block_{i}", **of_blocks) for i in range(number)]
         # With pre-norm the sum of all residuals is not normalised yet; with post-norm it is.
-        epsilon, name = config["layer_norm_epsilon"], f"{side}_norm"
-        norm = keras.layers.LayerNormalization(epsilon=epsilon, dtype=dtype, name=name)
-        layers[name] = norm if config["normalize_first"] else None
+        name = f"{side}_norm"
+        layers[name] = cls.make_norm(config["layer_norm_epsilon"], dtype, name) if config["normalize_first"] else None
     return layers
 
 

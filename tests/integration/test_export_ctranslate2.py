@@ -11,6 +11,7 @@ from keras_transformer.export import ExportError
 from keras_transformer.export.ctranslate2 import export_ctranslate2
 from keras_transformer.export.verify import verify
 from keras_transformer.files import FileError
+from keras_transformer.layers.encoder_block import EncoderBlock
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.search.next_token import forbid
 from keras_transformer.text.placeholders import placeholder
@@ -20,6 +21,14 @@ from keras_transformer.translation.batched_search import pad
 from keras_transformer.translation.translator import Translator
 
 TEXTS = ["a small dog", "a small cat sees a big dog", "a big dog", "the cat", "a dog and a cat and a small big dog"]
+
+
+class BlockWithOtherNorm(EncoderBlock):
+    norm_class = keras.layers.RMSNormalization
+
+
+class WithOtherNorm(Transformer):
+    encoder_block_class = BlockWithOtherNorm
 
 
 def both(translator, folder, texts, num_beams, num_hypotheses=1):
@@ -158,6 +167,13 @@ def test_what_cannot_be_exported_is_an_error(golden, tmp_path):
     )
     with pytest.raises(ExportError, match="CTranslate2 has no activation 'elu'"):
         export_ctranslate2(Translator(model, golden.tokenizer), tmp_path / "model")
+    changed = WithOtherNorm(
+        golden.tokenizer.vocabulary_size, num_layers=1, num_heads=1, hidden_dim=4, intermediate_dim=5
+    )
+    with pytest.raises(
+        ExportError, match=r"blocks of the paper alone: .* Received: BlockWithOtherNorm\. Export a Saved"
+    ):
+        export_ctranslate2(Translator(changed, golden.tokenizer), tmp_path / "model")
     model.encoder_blocks[0].feed_forward.output_dense.quantize("int8")  # As the `quantize` of a model around it.
     with pytest.raises(
         ExportError, match=r"weights themselves, so they must be floats\. Received: .* quantized to int8\."

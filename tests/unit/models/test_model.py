@@ -9,7 +9,9 @@ import pytest
 from arrays import seed_weights, to_numpy
 from keras import ops
 
+from keras_transformer.layers.decoder_block import DecoderBlock
 from keras_transformer.layers.embeddings import positional_encoding
+from keras_transformer.layers.encoder_block import EncoderBlock
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.search.shortlist import ShortlistDecoder
 from keras_transformer.training.losses import LabelSmoothedCrossEntropy
@@ -35,10 +37,23 @@ SOURCE = np.array([[5, 9, 4, 3, 8, 6, 2], [6, 3, 8, 2, 0, 0, 0], [7, 2, 0, 0, 0,
 TARGET = np.array([[1, 8, 5, 9, 4], [1, 7, 6, 0, 0], [1, 3, 9, 7, 0]], "int32")
 
 
-def make(seed=1, **settings):
+class RMSEncoderBlock(EncoderBlock):
+    norm_class = keras.layers.RMSNormalization
+
+
+class RMSDecoderBlock(DecoderBlock):
+    norm_class = keras.layers.RMSNormalization
+
+
+@keras.saving.register_keras_serializable(package="test")
+class RMSTransformer(Transformer):
+    encoder_block_class, decoder_block_class = RMSEncoderBlock, RMSDecoderBlock
+
+
+def make(seed=1, cls=Transformer, **settings):
     """A small model whose biases, normalisations and positions are not at their initial values."""
     seed_weights(seed)
-    model = Transformer(**{**SMALL, **settings})
+    model = cls(**{**SMALL, **settings})
     generator = np.random.default_rng(seed)
     model.set_weights([w + 0.1 * generator.normal(size=w.shape).astype("float32") for w in model.get_weights()])
     return model
@@ -259,8 +274,9 @@ norms = pytest.mark.parametrize("normalize_first", [False, True], ids=["post-nor
 
 
 @norms
-def test_padding_never_changes_a_result(normalize_first):
-    model = make(num_layers=3, normalize_first=normalize_first)
+@pytest.mark.parametrize("cls", [Transformer, RMSTransformer])
+def test_padding_never_changes_a_result(cls, normalize_first):
+    model = make(cls=cls, num_layers=3, normalize_first=normalize_first)
     real = TARGET != 0
     expected = logits(model)
     padded = logits(model, pad(SOURCE, 4), pad(TARGET, 6))
@@ -435,6 +451,7 @@ def test_a_search_adds_the_output_bias(cache):
 
 DECODED = {
     "post-norm": {"num_layers": 2},
+    "RMS normalisation": {"cls": RMSTransformer, "normalize_first": True},
     "pre-norm, 1 and 3 layers": {"normalize_first": True, "num_layers": 1, "num_decoder_layers": 3},
     "learned positions": {
         "position_type": "learned",
@@ -634,6 +651,17 @@ def test_weights_can_be_saved_and_loaded(tmp_path):
     assert np.abs(logits(other) - logits(model)).max() > 0.1
     other.load_weights(tmp_path / "model.weights.h5")
     np.testing.assert_array_equal(logits(other), logits(model))
+
+
+def test_blocks_may_have_another_normalisation(tmp_path):
+    model = make(cls=RMSTransformer, normalize_first=True)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(logits(loaded), logits(model))
+    norms = {name.rsplit("/", 2)[-2] for name in (w.path for w in model.weights) if name.endswith("/scale")}
+    own = {"self_attention_norm", "cross_attention_norm", "feed_forward_norm"}
+    assert norms == {*own, "encoder_norm", "decoder_norm"}
+    assert not [w.path for w in model.weights if w.path.endswith("/gamma")]
 
 
 def test_the_names_of_weights_are_unique():
