@@ -131,7 +131,8 @@ function follow() {
 /** Counts the tokens of another text, and translates it. */
 function again() {
   $("mirror").replaceChildren(); // Its sentences are those of the text before.
-  void countTokens().then(translate).catch(failed);
+  void countTokens().catch(failed);
+  void translate(); // At once: it ends the translation before, for which the count waits.
 }
 
 /** Says to screen readers in which language texts are; without a code it is unknown, and not that of the page. */
@@ -258,7 +259,9 @@ function lay(place, parts) {
     }
     return one;
   });
+  place.dir = ""; // With "auto", Chromium would look at all nodes again for each new one.
   place.replaceChildren(...nodes);
+  place.dir = "auto";
 }
 
 /** Fills an element with a translation. Words that may be wrong are underlined; their titles say how likely they are right. */
