@@ -45,7 +45,7 @@ def export(golden, cache, tflite, path, **arguments):
 
     def exported(translator, folder, quantize, **options):
         assert translator is golden.translator
-        assert options == {"source_length": LENGTH, "target_length": 2 * LENGTH}
+        assert options == {"source_length": LENGTH, "target_length": 2 * LENGTH, "explain": True}
         assert folder.name == {"none": "float32", "int8": "int8"}[quantize]
         share = {"none": 1.0, "int8": 0.9}[quantize]
         with new_folder(folder, facts={SHARE: share}) as temporary:
