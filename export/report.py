@@ -222,33 +222,23 @@ def browser_form(path: Path | str, quantize: str) -> Iterator[Form]:
         threading.Thread(target=site.serve_forever, daemon=True).start()
         stack.callback(site.shutdown)
         page = browser.new_page()
-        page.goto("http://{}:{}/models.json".format(*site.server_address))  # Not the page: only its worker.
-        page.evaluate(_ASK, folder)
+        page.goto("http://{}:{}/models.json".format(*site.server_address))  # Not the page: only its library.
+        page.evaluate(_LOAD, folder)
 
         def translate(text, language=None):
-            request = {"text": text, **({"language": language} if language else {})}
-            answer = page.evaluate("async (request) => await ask('translate', request)", request)
-            texts = [sentence["hypotheses"][0]["text"] for sentence in answer["sentences"]] + [""]
-            pieces = (piece for pair in zip(answer["separators"], texts, strict=True) for piece in pair)
-            return "".join(pieces), answer["times"].get("search", 0.0) / 1e3
+            return tuple(page.evaluate(_TRANSLATE, [text, language]))
 
         size = bytes_in(Path(path, folder, "translator.tflite"))
         yield Form(translate, lambda texts, *language: [translate(text, *language)[0] for text in texts], size)
 
 
-# Starts the page's worker with the model of a folder; `ask` sends it a request and waits for the answer.
-_ASK = """async (folder) => {
-    const worker = new Worker("worker.js");
-    let count = 0;
-    window.ask = (kind, content) => new Promise((resolve, reject) => {
-        const id = ++count;
-        worker.onmessage = ({ data }) => {
-            if (data.id !== id || data.progress) return;
-            if (data.error) reject(new Error(data.error)); else resolve(data.result);
-        };
-        worker.postMessage({ id, kind, ...content });
-    });
-    await ask("load", { folder });
+_LOAD = """async (folder) => {
+    const { createTranslator } = await import("/translator.js");
+    window.translator = await createTranslator(folder);
+}"""
+_TRANSLATE = """async ([text, targetLanguage]) => {
+    const found = await translator.translate(text, { targetLanguage });
+    return [found.text, (found.times.search ?? 0) / 1e3];
 }"""
 
 

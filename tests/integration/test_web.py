@@ -133,7 +133,7 @@ def test_tokens_in_the_browser_are_those_of_python(golden, site, page):
     texts = [text.decode(errors="replace") for text in ODD] + [text for pair in phrases()[:20] for text in pair]
     texts += ["".join(map(chr, codes[(codes < 0xD800) | (codes > 0xDFFF)])) for codes in noise]
     texts += ["ﬁ ﬂ ①", "a▁b  ▁", "<s> </s>", "\ufeff\u200b　全角", "A" + "bc" * 300, "한국어 x" * 20]
-    found = [page.evaluate("(text) => ask('translate', { text })", text) for text in texts]
+    found = [page.evaluate("(text) => translator.translate(text)", text) for text in texts]
     for text, answer in zip(texts, found, strict=True):
         wanted = split_text(translator, text)[1::2]
         assert [one["source"] for one in answer["sentences"]] == wanted
@@ -145,15 +145,19 @@ def test_tokens_in_the_browser_are_those_of_python(golden, site, page):
             assert translator.source_tokenizer.tokenize([encoded.text[len(read) :]]) == [[]]
 
 
-def test_a_count_ends_when_another_text_is_counted(page):
+def test_work_ends_at_once_when_it_is_aborted(page):
     code = """async (text) => {
-        const first = ask("count", { text });
+        const controllers = ["count", "translate"].map(() => new AbortController());
+        const [counted, translated] = controllers.map(({ signal }) => ({ signal, onProgress: () => {} }));
+        const all = [translator.count(text, counted), translator.translate(text, translated)];
+        const errors = Promise.all(all.map((one) => one.catch(({ name }) => name)));
         await new Promise((resolve) => setTimeout(resolve, 300));
-        return [ask("count", { text: "A dog. A cat." }), first];
+        for (const one of controllers) one.abort();
+        return [await errors, await translator.count("A dog. A cat.")];
     }"""
     text = " ".join(f"Nobody saw {i} dogs." for i in range(3000))
-    second, first = page.evaluate(f"async (text) => Promise.all(await ({code})(text))", text)
-    assert (second["sentences"], first) == (2, {"superseded": True})
+    errors, counted = page.evaluate(code, text)
+    assert (errors, counted["sentences"]) == (["AbortError"] * 2, 2)
 
 
 def test_the_translation_grows_piece_by_piece_and_hypotheses_can_be_chosen_by_keyboard(golden, page):
@@ -297,8 +301,8 @@ def same_tree(one, other):
 
 
 def test_markup_in_javascript_goes_where_it_goes_in_python(opened, tmp_path):
-    shutil.copy(SOURCES / "page" / "markup.js", tmp_path)
-    (tmp_path / "index.html").write_text('<script src="markup.js"></script>')
+    shutil.copy(SOURCES / "src" / "markup.js", tmp_path)
+    (tmp_path / "index.html").write_text("")
     generator, fragments, answers, wanted = random.Random(1), [], [], []
     for seed in range(400):
         fragment = random_html(generator).replace("😀", "☀")  # Places are code points here, 16 bits there.
@@ -315,11 +319,14 @@ def test_markup_in_javascript_goes_where_it_goes_in_python(opened, tmp_path):
         fragments.append(fragment)
         wanted.append(markup.translate_html(fragment, remembered, "en", "de_AT"))
         answers.append({text: one._asdict() for text, one in given.items()})
-    code = """async ([kinds, fragments, answers]) => Promise.all(fragments.map(async (fragment, i) => {
-        const body = new DOMParser().parseFromString(`<main>${fragment}</main>`, "text/html").body.firstChild;
-        await translateMarkup(body, kinds, ["en", "de_AT"], async (texts) => texts.map((text) => answers[i][text]));
-        return body.innerHTML;
-    }))"""
+    code = """async ([kinds, fragments, answers]) => {
+        const { translateMarkup } = await import("/markup.js");
+        return Promise.all(fragments.map(async (fragment, i) => {
+            const body = new DOMParser().parseFromString(`<main>${fragment}</main>`, "text/html").body.firstChild;
+            await translateMarkup(body, kinds, ["en", "de_AT"], async (texts) => texts.map((text) => answers[i][text]));
+            return body.innerHTML;
+        }));
+    }"""
     kinds = {
         "inline": sorted(markup_tree.INLINE),
         "opaque": sorted(markup_tree.OPAQUE),
@@ -535,6 +542,7 @@ LISTS = [
         ),
         ("litert/litert_wasm_internal.wasm", None, "LiteRT's WebAssembly could not be started"),
         ("worker.js", None, "The translator stopped: its script could not be loaded."),
+        ("translator.js", None, "The translator, translator.js, could not be loaded ("),
     ],
 )
 def test_what_is_missing_or_damaged_is_said(site, broken, name, damaged, message):
@@ -573,7 +581,7 @@ let asked = 0;
 self.onmessage = ({ data: { id, kind } }) => {
   if (kind === "translate") {
     self.postMessage({ id, progress: { parts: ["", text, ""] } });
-    self.postMessage({ id, progress: { index: 0, text } });
+    self.postMessage({ id, progress: { index: 0, sentence: text } });
   }
   self.postMessage(kind === "attention" && asked++ ? { id, error: text } : { id, result: answers[kind] });
 };

@@ -1,4 +1,4 @@
-/** The page: sends typed text to the worker and shows the worker's answers. */
+/** The page: translates typed text with `translator.js`, and shows what that says. */
 
 "use strict";
 
@@ -6,7 +6,6 @@ const $ = (id) => document.getElementById(id);
 const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
 const ms = (x) => `${x < 10 ? x.toFixed(1) : Math.round(x)} ms`;
 
-const calls = new Map();
 // What makes a pasted text a formatted one; other text is pasted as usual.
 const FORMATTED = "a[href], b, strong, i, em, u, s, sub, sup, mark, code, pre, blockquote, h1, h2, h3, h4, h5, h6, li, td, th";
 // What is kept of pasted elements. Colours are not: those of most pages are black on white, and this one may be dark.
@@ -15,31 +14,21 @@ const STYLES = ["font-style", "font-weight", "text-decoration-line", "vertical-a
 const DOUBT = 0.5; // Words with less confidence are underlined.
 const TRANSLATED = ["translation", "rich-translation", "hypotheses"];
 let rich = null; // The body of a pasted text with formatting, and the same text without it.
-let worker, broken, count = 0, shown, current = 0, attention, models, loading;
+const newest = {};
+let translator, shown, current = 0, attention, models, createTranslator;
 
-/** Sends a request to the worker; `onProgress` is called with each progress message before the answer. */
-function ask(kind, content = {}, onProgress = () => {}) {
-  if (broken) return Promise.reject(broken);
-  return new Promise((resolve, reject) => {
-    calls.set(++count, { resolve, reject, onProgress });
-    worker.postMessage({ id: count, kind, ...content });
-  });
+/** A signal for work of a kind; earlier work of this kind is aborted. */
+function signalFor(kind) {
+  newest[kind]?.abort();
+  newest[kind] = new AbortController();
+  return newest[kind].signal;
 }
 
-function startWorker() {
-  worker = new Worker("worker.js");
-  worker.onmessage = ({ data: { id, progress, result, error } }) => {
-    const call = calls.get(id);
-    if (progress !== undefined) return call?.onProgress(progress); // After an error there is no call any more.
-    calls.delete(id);
-    if (error !== undefined) call.reject(new Error(error));
-    else call.resolve(result);
-  };
-  worker.onerror = (event) => {
-    broken = new Error(`The translator stopped: ${event.message || "its script could not be loaded"}.`);
-    for (const { reject } of calls.values()) reject(broken);
-    calls.clear();
-  };
+/** Shows an error, unless it says that newer work has taken the place of this one; returns whether it was shown. */
+function failed(error) {
+  const real = error.name !== "AbortError";
+  if (real) problem(error.message);
+  return real;
 }
 
 function problem(text) {
@@ -55,39 +44,28 @@ function check(content) {
   if (!whole || !content.models.every(right)) throw new Error("it must have a name, and models with name, folder and bytes");
 }
 
-/** A message about what this browser lacks, or an empty string. */
-function missing() {
-  if (location.protocol === "file:") {
-    return "Browsers do not load models from a file. Serve this folder: python3 -m http.server --directory FOLDER, then open http://localhost:8000.";
-  }
-  const simd = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11);
-  const found = typeof Worker === "function" && typeof WebAssembly === "object" && WebAssembly.validate(simd);
-  return found ? "" : "This browser is too old: translating needs web workers and WebAssembly with SIMD, as in Chrome 91, Firefox 89 or Safari 16.4 and later.";
-}
-
 async function load() {
-  const model = models[$("model").value], bar = $("progress");
-  const mine = (loading = {}); // To notice if another model is chosen while this one loads.
+  const model = models[$("model").value], bar = $("progress"), signal = signalFor("load");
+  translator?.close();
+  translator = undefined;
   problem("");
   $("translate").disabled = true;
   bar.hidden = false;
   bar.removeAttribute("value");
   $("status").textContent = `Loading ${model.name}, ${megabytes(model.bytes)} …`;
   try {
-    const loaded = await ask("load", { folder: model.folder }, ({ loaded }) => (bar.value = Math.min(1, loaded / model.bytes)));
-    if (mine !== loading) return;
-    model.seconds = loaded.seconds;
-    model.markup = loaded.settings.markup;
-    languages(loaded.settings);
+    const onProgress = ({ loaded }) => (bar.value = Math.min(1, loaded / model.bytes));
+    translator = await createTranslator(model.folder, { onProgress, signal });
+    languages(translator.settings);
     $("status").textContent = "Ready.";
     $("translate").disabled = false;
     times();
     await countTokens();
-    if (shown || rich) await translate();
+    if (shown || rich || document.body.dataset.state === "busy") await translate();
   } catch (error) {
-    if (mine === loading) problem(error.message);
+    failed(error);
   } finally {
-    if (mine === loading) bar.hidden = true;
+    if (!signal.aborted) bar.hidden = true;
   }
 }
 
@@ -118,61 +96,57 @@ function languageName(code) {
   }
 }
 
-/** The chosen target language, or undefined for the model's own. */
-const language = () => $("language").value || undefined;
-
 /** Whether there is a translation, but of another text than that in the text area, is seen and said. */
 function compare() {
   if (document.body.dataset.state !== "done") return;
-  const old = shown !== undefined && shown.text !== $("source").value;
+  const old = shown !== undefined && shown.of !== $("source").value;
   $("translation").classList.toggle("unfinished", old);
-  $("copy").disabled = old || !shown;
-  $("status").textContent = old ? "The text has changed." : shown ? "Done." : "Ready.";
+  $("copy").disabled = old || !(shown || rich);
+  $("status").textContent = old ? "The text has changed." : shown || rich ? "Done." : "Ready.";
 }
 
 async function countTokens() {
-  if (models[$("model").value].seconds === undefined) return; // Not loaded yet.
-  const { superseded, sentences, tokens } = await ask("count", { text: $("source").value });
+  const found = await translator?.count($("source").value, { signal: signalFor("count") }); // None while a model is loaded.
   const some = (number, what) => `${number.toLocaleString("en")} ${what}${number === 1 ? "" : "s"}`;
-  if (!superseded) $("count").textContent = `${some(sentences, "sentence")}, ${some(tokens, "token")}`;
+  if (found) $("count").textContent = `${some(found.sentences, "sentence")}, ${some(found.tokens, "token")}`;
 }
 
 async function translate() {
   if ($("translate").disabled) return;
-  if (rich) return translateRich();
-  const text = $("source").value;
   problem("");
   document.body.dataset.state = "busy";
   $("status").textContent = "Translating …";
-  $("translation").classList.add("unfinished");
   try {
-    let number = 0;
-    const result = await ask("translate", { text, language: language() }, ({ parts, index, text, hypothesis, done }) => {
-      if (parts) {
-        number = (parts.length - 1) / 2;
-        lay($("mirror"), parts);
-        lay($("translation"), parts.map((part, i) => (i % 2 ? "" : part)));
-      } else if (hypothesis) fill(sentence($("translation"), index), hypothesis);
-      else sentence($("translation"), index).textContent = text;
-      if (done && number > 1) $("status").textContent = `Translating … ${index + 1} of ${number}`;
-    });
-    if (result.superseded) return;
-    shown = result.sentences.length ? { ...result, text } : undefined;
-    $("results").hidden = !shown;
-    if (shown) {
-      for (const one of shown.sentences) one.chosen = 0;
-      const best = shown.sentences.map(({ hypotheses }) => hypotheses[0].text);
-      lay($("translation"), shown.separators.flatMap((separator, i) => (i < best.length ? [separator, best[i]] : [separator])));
-      for (const [i, one] of shown.sentences.entries()) fill(sentence($("translation"), i), one.hypotheses[0]);
-      await select(0);
-    }
-    times();
+    await (rich ? translateRich : translateText)({ targetLanguage: $("language").value, signal: signalFor("translation") });
     document.body.dataset.state = "done";
     compare();
   } catch (error) {
-    problem(error.message);
-    document.body.dataset.state = "failed";
+    if (failed(error)) document.body.dataset.state = "failed";
   }
+}
+
+async function translateText(options) {
+  const text = $("source").value;
+  $("translation").classList.add("unfinished");
+  const result = await translator.translate(text, { ...options, onProgress({ parts, index, sentence, hypothesis }) {
+    if (index === undefined) {
+      lay($("mirror"), parts);
+      lay($("translation"), parts.map((part, i) => (i % 2 ? "" : part)));
+    } else if (hypothesis) fill(sentenceOf($("translation"), index), hypothesis);
+    else sentenceOf($("translation"), index).textContent = sentence;
+    if (hypothesis && parts.length > 3) $("status").textContent = `Translating … ${index + 1} of ${(parts.length - 1) / 2}`;
+  } });
+  shown = result.sentences.length ? result : undefined;
+  $("results").hidden = !shown;
+  if (shown) {
+    for (const one of shown.sentences) one.chosen = 0;
+    const best = shown.sentences.map(({ hypotheses }) => hypotheses[0].text);
+    lay($("translation"), shown.separators.flatMap((separator, i) => (i < best.length ? [separator, best[i]] : [separator])));
+    for (const [i, one] of shown.sentences.entries()) fill(sentenceOf($("translation"), i), one.hypotheses[0]);
+    shown.of = text;
+    await select(0);
+  }
+  times();
 }
 
 /** Keeps a pasted text with its formatting, or, with null, goes back to the text area. */
@@ -212,26 +186,11 @@ function tidy(one) {
 }
 
 /** Translates the pasted text and keeps its formatting. */
-async function translateRich() {
-  problem("");
-  document.body.dataset.state = "busy";
-  $("status").textContent = "Translating …";
-  const mine = rich, copy = rich.body.cloneNode(true);
-  try {
-    const languages = [$("source").lang, $("translation").lang];
-    const superseded = await translateMarkup(copy, models[$("model").value].markup, languages, async (texts) => {
-      const answer = await ask("align", { texts, language: language() }, (index) => ($("status").textContent = `Translating … ${index} of ${texts.length}`));
-      return answer.superseded ? null : answer;
-    });
-    if (superseded || mine !== rich) return;
-    show($("rich-translation"), copy);
-    $("copy").disabled = false;
-    $("status").textContent = "Done.";
-    document.body.dataset.state = "done";
-  } catch (error) {
-    problem(error.message);
-    document.body.dataset.state = "failed";
-  }
+async function translateRich(options) {
+  const copy = rich.body.cloneNode(true);
+  const onProgress = ({ finished, total }) => ($("status").textContent = `Translating … ${finished} of ${total}`);
+  await translator.translateMarkup(copy, { ...options, onProgress });
+  show($("rich-translation"), copy);
 }
 
 /** Fills an element with separators and sentences in turn. */
@@ -268,13 +227,13 @@ function fill(place, { text, words = [] }) {
   place.title = words.length ? `${percent(mean)} of these words are likely to be right` : "";
 }
 
-const sentence = (place, index) => place.querySelectorAll(".sentence")[index];
+const sentenceOf = (place, index) => place.querySelectorAll(".sentence")[index];
 
 /** Marks a sentence on both sides, or none. */
 function mark(index) {
   for (const one of document.querySelectorAll(".sentence.marked")) one.classList.remove("marked");
   if (index === undefined || !$("translation").querySelector("[role]")) return;
-  for (const place of [$("mirror"), $("translation")]) sentence(place, index)?.classList.add("marked");
+  for (const place of [$("mirror"), $("translation")]) sentenceOf(place, index)?.classList.add("marked");
 }
 
 /** The index of the sentence under the pointer. The one in the mirror is under the text area. */
@@ -289,7 +248,7 @@ async function select(index) {
   current = index;
   const several = shown.sentences.length > 1;
   $("translation").querySelector(".current")?.classList.remove("current");
-  sentence($("translation"), index).classList.toggle("current", several);
+  sentenceOf($("translation"), index).classList.toggle("current", several);
   $("chosen").textContent = `Sentence ${index + 1}: ${shown.sentences[index].source}`;
   $("chosen").hidden = !several;
   hypotheses(shown.sentences[index].chosen);
@@ -301,11 +260,11 @@ async function look() {
   const mine = shown.sentences[current], chosen = mine.chosen, hypothesis = mine.hypotheses[chosen];
   if (!hypothesis.ids.length) return $("attention").replaceChildren();
   const began = performance.now();
-  const found = await ask("attention", { source: mine, hypothesis });
+  const found = await translator.attention(mine, hypothesis);
   hypothesis.words = found.words;
   if (mine !== shown?.sentences[current] || chosen !== mine.chosen) return;
   shown.times.attention ??= performance.now() - began;
-  fill(sentence($("translation"), current), hypothesis);
+  fill(sentenceOf($("translation"), current), hypothesis);
   picture(found);
 }
 
@@ -313,14 +272,14 @@ async function look() {
 function hypotheses(chosen) {
   const mine = shown.sentences[current];
   mine.chosen = chosen;
-  fill(sentence($("translation"), current), mine.hypotheses[chosen]);
+  fill(sentenceOf($("translation"), current), mine.hypotheses[chosen]);
   const rows = mine.hypotheses.map(({ text, score }, i) => {
     const button = element("button", { type: "button", ariaPressed: String(i === chosen) });
     button.append(element("span", { textContent: text, dir: "auto" }), element("span", { className: "score", textContent: score.toFixed(3) }));
     button.onclick = () => {
       hypotheses(i);
       $("hypotheses").children[i].firstChild.focus();
-      void look().catch((error) => problem(error.message));
+      void look().catch(failed);
     };
     const row = element("li");
     row.append(button);
@@ -383,7 +342,7 @@ function picture(found) {
 
 function times() {
   const model = models[$("model").value];
-  const parts = [`${model.name}: ${megabytes(model.bytes)}, loaded in ${model.seconds.toFixed(1)} s`];
+  const parts = [`${model.name}: ${megabytes(model.bytes)}, loaded in ${translator.seconds.toFixed(1)} s`];
   if (shown) {
     const { greedy, search, attention } = shown.times;
     const kind = shown.sentences[0].hypotheses.length > 1 ? "beam search" : "search";
@@ -404,9 +363,14 @@ function options(select, names, chosen) {
 }
 
 async function start() {
-  const lack = missing();
-  if (lack) return problem(lack);
-  startWorker();
+  if (location.protocol === "file:") {
+    return problem("Browsers do not load models from a file. Serve this folder: python3 -m http.server --directory FOLDER, then open http://localhost:8000.");
+  }
+  try {
+    ({ createTranslator } = await import("./translator.js"));
+  } catch (error) {
+    return problem(`The translator, translator.js, could not be loaded (${error.message}). Export the page again.`);
+  }
   try {
     const answer = await fetch("models.json");
     if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
@@ -420,21 +384,21 @@ async function start() {
   options($("model"), models.map((model) => `${model.name} (${megabytes(model.bytes)})`), 0);
   $("model").onchange = load;
   $("language").onchange = () => {
-    speak(TRANSLATED, language());
+    speak(TRANSLATED, $("language").value);
     if (shown || rich) void translate();
   };
   $("source").oninput = () => {
     $("mirror").replaceChildren(); // Its sentences are those of the text before.
     if (!$("source").value) void translate(); // Of nothing: the old translation goes.
     compare();
-    void countTokens().catch((error) => problem(error.message));
+    void countTokens().catch(failed);
   };
   $("source").onpaste = paste;
   $("plain").onclick = () => {
     $("source").value = rich.text;
     keep(null);
     $("source").focus();
-    void countTokens().then(translate).catch((error) => problem(error.message));
+    void countTokens().then(translate).catch(failed);
   };
   $("source").onscroll = () => ($("mirror").scrollTop = $("source").scrollTop);
   for (const id of ["source", "translation"]) {
@@ -443,7 +407,7 @@ async function start() {
   }
   const choose = (event) => {
     const index = event.target.closest("[role]")?.dataset.sentence;
-    if (index !== undefined) void select(Number(index)).catch((error) => problem(error.message));
+    if (index !== undefined) void select(Number(index)).catch(failed);
   };
   $("translation").onclick = choose;
   $("translation").onkeydown = (event) => {

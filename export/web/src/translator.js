@@ -13,7 +13,7 @@ export class Translator {
   /**
    * @param {string} folder address of the folder
    * @param {string} litert address of the folder with LiteRT's WebAssembly
-   * @param {(loaded: number) => void} onProgress called with the number of bytes of the model so far
+   * @param onProgress called with `{loaded, total}`: the number of bytes of the model so far and, if the server says it, of all
    */
   static async load(folder, litert, onProgress = () => {}) {
     const translator = new Translator();
@@ -318,14 +318,15 @@ function placeholders(found) {
 }
 
 async function download(address, onProgress) {
-  const answer = await get(address);
-  const parts = [];
+  const answer = await get(address), parts = [];
+  // Of a compressed answer, the length is that of fewer bytes.
+  const total = answer.headers.has("Content-Encoding") ? undefined : Number(answer.headers.get("Content-Length")) || undefined;
   let loaded = 0;
   for (const reader = answer.body.getReader(); ; ) {
     const { done, value } = await reader.read();
     if (done) break;
     parts.push(value);
-    onProgress((loaded += value.length));
+    onProgress({ loaded: (loaded += value.length), total });
   }
   return new Uint8Array(await new Blob(parts).arrayBuffer());
 }

@@ -4,8 +4,6 @@
  * The same as `keras_transformer/text/markup.py`, which says what it does.
  */
 
-"use strict";
-
 const range = (begin, end) => Array.from({ length: Math.max(end - begin, 0) }, (_, i) => begin + i);
 const LINE_BREAK = "\n\n"; // For a `br`: it always ends a sentence.
 
@@ -13,14 +11,13 @@ const LINE_BREAK = "\n\n"; // For a `br`: it always ends a sentence.
  * @param root an element or a fragment; it is changed
  * @param {{inline: string[], opaque: string[], kept: string[]}} kinds names of elements, from the export
  * @param {string[]} languages codes of the source and of the translation, or ""
- * @param translate an async function from texts to a list of `{text, origins, nearest}`, or to null: then nothing changes
- * @returns whether nothing was changed
+ * @param translate an async function from texts to a list of `{text, origins, nearest}`; after an error, nothing is changed
  */
-async function translateMarkup(root, kinds, languages, translate) {
+export async function translateMarkup(root, kinds, languages, translate) {
   const isOf = (kind, names = new Set(kinds[kind])) => (node) => names.has(node.localName.toLowerCase());
   const [inline, opaque, kept] = ["inline", "opaque", "kept"].map((kind) => isOf(kind));
   const primary = (code) => code.trim().toLowerCase().split(/[-_]/)[0];
-  const [from, into] = [primary(languages[0]), languages[1].replace(/[^A-Za-z0-9]+/g, "-")], filled = [];
+  const [from, into] = [primary(languages[0]), languages[1].replace(/[^A-Za-z0-9]+/g, "-")], filled = [], renamed = [];
   const isElement = (node) => node.nodeType === Node.ELEMENT_NODE;
   const contentsOf = (node) => [...node.childNodes].map((child) => (child.nodeType === Node.TEXT_NODE ? child.data : child));
   const langOf = (node) => node.getAttribute("lang") ?? node.getAttribute("xml:lang");
@@ -46,7 +43,7 @@ async function translateMarkup(root, kinds, languages, translate) {
     for (const name of ["lang", "xml:lang"]) if (into && isElement(node) && node.getAttribute(name)) node.setAttribute(name, into);
   }
 
-  /** The texts in a node; its contents, in groups that are filled later, go to `filled`. */
+  /** The texts in a node. What is done later goes to `filled`, its contents in groups, and to `renamed`. */
   function sources(node, translated = true, foreign = false) {
     const groups = [], isTranslated = translated && !foreign;
     for (const one of contentsOf(node)) {
@@ -55,7 +52,7 @@ async function translateMarkup(root, kinds, languages, translate) {
       groups.at(-1).contents.push(one);
     }
     if (isTranslated) {
-      setLanguage(node);
+      renamed.push(node);
       filled.push([node, groups]);
     }
     return groups.flatMap((group) => {
@@ -87,7 +84,7 @@ async function translateMarkup(root, kinds, languages, translate) {
         } else {
           child.isOpen = true;
           walk(contentsOf(one), child);
-          setLanguage(one);
+          renamed.push(one);
         }
         child.end = raw.length;
       }
@@ -198,11 +195,10 @@ async function translateMarkup(root, kinds, languages, translate) {
   }
 
   const found = sources(root), translations = await translate(found.map(({ text }) => text));
-  if (translations === null) return true;
+  for (const node of renamed) setLanguage(node);
   for (const [i, source] of found.entries()) {
     const target = { ...translations[i], text: withSpaces(source, translations[i]), source: source.text };
     source.group.contents = placed(source.tree, target, 0, target.text.length);
   }
   for (const [node, groups] of filled) node.replaceChildren(...groups.flatMap(({ contents }) => contents));
-  return false;
 }
