@@ -186,12 +186,14 @@ def _check_arguments(translator, quantize, source_length, target_length):
 
 def _metadata(translator, settings):
     """What `translator.json` says about the translator and its search."""
+    config = translator.model.get_config()
     return {
         "pad_token_id": PAD_TOKEN_ID,
         "unknown_token_id": UNKNOWN_TOKEN_ID,
         "start_token_id": START_TOKEN_ID,
         "end_token_id": END_TOKEN_ID,
         "settings": vars(settings),
+        "model": {name: config[name] for name in ("hidden_dim", "position_type", "max_wavelength", "first_position")},
         "source_language": translator.source_language,
         "target_language": translator.codec.target_language,
         "translation_language": translator.translation_language,

@@ -351,6 +351,16 @@ def cache(request):
     return made_once(request, "page", files, build)
 
 
+@pytest.fixture(scope="session")
+def site(golden, cache, tflite, tmp_path_factory):
+    """The page of the golden run, with its models `float32` and `int8`: a folder, not to be changed."""
+    from exports import export_page
+
+    folder, shares = export_page(golden, cache, tflite, tmp_path_factory.mktemp("web") / "site")
+    assert shares == {"float32": 1.0, "int8": 0.9}
+    return folder
+
+
 @pytest.fixture
 def opened(browser):
     """`opened(folder, **context)` serves a folder and opens its page; what the page asks for is in `page.asked`."""

@@ -1,6 +1,7 @@
 """What tests of exports check."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,32 @@ import pytest
 from tensorflow.lite.tools import flatbuffer_utils
 
 from keras_transformer.export.run_tflite import TFLiteTranslator
+from keras_transformer.export.verify import SHARE
+from keras_transformer.export.web import export_web
+from keras_transformer.files import MANIFEST, new_folder
+
+LENGTH = (
+    40  # Of sources. Translations have room for all that the search may write, twice that: Python cuts none, either.
+)
+
+
+def export_page(golden, cache, tflite, path, **arguments):
+    """Exports a page of the golden run with the models of `tflite`: they are exported with all that a page asks for."""
+
+    def exported(translator, folder, quantize, **options):
+        assert translator is golden.translator
+        assert options == {"source_length": LENGTH, "target_length": 2 * LENGTH, "explain": True}
+        assert folder.name == {"none": "float32", "int8": "int8"}[quantize]
+        share = {"none": 1.0, "int8": 0.9}[quantize]
+        with new_folder(folder, facts={SHARE: share}) as temporary:
+            others = shutil.ignore_patterns(MANIFEST)
+            shutil.copytree(tflite / folder.name, temporary, ignore=others, dirs_exist_ok=True)
+        return folder, share
+
+    with pytest.MonkeyPatch.context() as patch:  # Not for long: others cache there, too, such as Chromium.
+        patch.setenv("KERAS_HOME", str(cache))
+        patch.setattr("keras_transformer.export.tflite.export_tflite", exported)
+        return export_web(golden.translator, path, source_length=LENGTH, target_length=2 * LENGTH, **arguments)
 
 
 def assert_nearly_the_same(golden, folder, float32, copies_of_the_embedding):

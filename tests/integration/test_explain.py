@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter
+from exports import LENGTH
 
 from keras_transformer.export.tflite import device_functions
 from keras_transformer.models.transformer import Transformer
@@ -158,7 +159,7 @@ def test_the_file_of_a_page_has_the_signatures(golden, tflite, factor):
         interpreter.get_signature_runner(name) for name in ("encode", "explain_encode", "explain_step")
     )
     shapes = {name: detail["shape"] for name, detail in explain_step.get_input_details().items()}
-    ids, start = np.zeros((1, 40), "int32"), np.array([[START_TOKEN_ID]], "int32")
+    ids, start = np.zeros((1, LENGTH), "int32"), np.array([[START_TOKEN_ID]], "int32")
     source = golden.translator.codec.source_ids(golden.texts[:1])[0]
     ids[0, : len(source)] = source
     of_encoder, of_decoder = np.ones(shapes["heads"][1:], "float32"), np.ones(shapes["heads"], "float32")
@@ -169,7 +170,7 @@ def test_the_file_of_a_page_has_the_signatures(golden, tflite, factor):
         kernel[layer.key_dim : 2 * layer.key_dim] *= factor
         layer.output_dense.kernel.assign(kernel)
 
-    found = explain_encode(token_ids=ids, heads=of_encoder, positions=np.arange(40, dtype="int32")[None])
+    found = explain_encode(token_ids=ids, heads=of_encoder, positions=np.arange(LENGTH, dtype="int32")[None])
     encoder_scores = found.pop("encoder_scores")
     if factor == 1:
         for name, array in encode(token_ids=ids).items():
@@ -193,3 +194,36 @@ def test_the_file_of_a_device_does_without_them(explained):
     translator = explained.translator
     names = device_functions(translator, translator.settings, S, L, []).keys()
     assert set(explained.functions) - set(names) == {"explain_encode", "explain_step"}
+
+
+# The search in the browser.
+
+
+@pytest.fixture(scope="module")
+def shared(site, opened_for_all):
+    page = opened_for_all(site)
+    page.wait_for_selector("#translate:enabled")
+    return page
+
+
+@pytest.fixture
+def explain(shared):
+    """`explain(text, **changes)` is what the library says."""
+    yield lambda text, **changes: shared.evaluate("(all) => translator.explain(...all)", [text, changes])
+    assert shared.errors == []
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"num_beams": 1}, {"num_beams": 7}, {"length_penalty": -1.5}, {"length_penalty": 4.0}]
+)
+def test_a_search_without_changes_is_that_of_python(golden, explain, settings):
+    k = settings.get("num_beams", 4)
+    names = {"num_beams": "numBeams", "length_penalty": "lengthPenalty"}
+    texts, limit = [*golden.texts[:9], "{x} und 5 kg", f"{golden.texts[0]} {{name}}"], {"max_target_length": 2 * LENGTH}
+    wanted = golden.translator.translate(texts, num_hypotheses=k, return_scores=True, **limit, **settings)
+    for text, hypotheses in zip(texts, wanted, strict=True):
+        found = explain(text, **{names[name]: value for name, value in settings.items()})
+        hypotheses = hypotheses if k > 1 else [hypotheses]
+        assert [one["text"] for one in found["hypotheses"]] == [one.text for one in hypotheses]
+        scores = [one["score"] for one in found["hypotheses"]]
+        assert scores == pytest.approx([one.score for one in hypotheses], abs=2e-3)
