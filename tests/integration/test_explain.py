@@ -1,13 +1,20 @@
 """The explainer, a page of an exported site: heads off, words hidden, positions moved; in a browser as in Python."""
 
+import json
+import re
+import shutil
+from urllib.parse import urlencode
+
 import keras
 import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter
 from exports import LENGTH
 
-from keras_transformer.export.tflite import device_functions
+from keras_transformer.export.tflite import device_functions, export_tflite
+from keras_transformer.export.web import POLICY
 from keras_transformer.models.transformer import Transformer
+from keras_transformer.search.search import placeholders_of, search
 from keras_transformer.text.special_ids import END_TOKEN_ID, START_TOKEN_ID, shifted_right
 from keras_transformer.text.tokenizer import Tokenizer
 from keras_transformer.translation.translator import Translator
@@ -227,3 +234,326 @@ def test_a_search_without_changes_is_that_of_python(golden, explain, settings):
         assert [one["text"] for one in found["hypotheses"]] == [one.text for one in hypotheses]
         scores = [one["score"] for one in found["hypotheses"]]
         assert scores == pytest.approx([one.score for one in hypotheses], abs=2e-3)
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
+def test_attention_is_that_of_python_and_a_row_adds_up_to_1(golden, explain, kind):
+    found = explain(golden.texts[0])
+    ids = np.array(golden.translator.codec.source_ids(golden.texts[:1]))
+    best = golden.translator.translate(golden.texts[:1], return_scores=True)[0]
+    scores = golden.model.attention_scores(ids, np.array([[START_TOKEN_ID, *best.token_ids[:-1]]]))
+    wanted = np.concatenate(getattr(scores, kind))
+    rows = found["attention"][kind]
+    assert [len(rows), len(rows[0])] == found["heads"][kind] == list(wanted.shape[:2])
+    for layer, heads in enumerate(rows):
+        for head, of_head in enumerate(heads):
+            for t, row in enumerate(of_head):
+                assert sum(row) == pytest.approx(1, abs=1e-4)
+                assert row == pytest.approx(wanted[layer, head, t, : len(row)], abs=2e-3)
+
+
+def changed_in_python(golden, heads=(), hidden=()):
+    """The best hypothesis of the first text if the output projection is zero for some heads of cross-attention."""
+    translator = Translator.load(golden.run_dir, jit_compile=False)
+    for layer, head in heads:
+        attention = translator.model.decoder_blocks[layer].cross_attention
+        kernel = np.array(attention.output_dense.kernel)
+        kernel[head * attention.key_dim : (head + 1) * attention.key_dim] = 0
+        attention.output_dense.kernel.assign(kernel)
+    ids = np.array(translator.codec.source_ids(golden.texts[:1]), "int32")
+    limits = translator.settings.limits(np.array([ids.shape[1]]))
+    ids[0, list(hidden)] = 0
+    vocabulary = translator.search.vocabulary(None)
+    required = placeholders_of(ids, vocabulary.num_placeholders)
+    found = search(
+        translator.model, ids, limits, int(limits[0]), translator.settings, required=required, vocabulary=vocabulary
+    )
+    token_ids = [i for i in np.array(found.token_ids)[0, 0].tolist() if i]
+    return translator.target_tokenizer.detokenize([token_ids])[0], float(found.scores[0, 0])
+
+
+@pytest.mark.parametrize(("heads", "hidden"), [([(0, 1)], []), ([(0, 0), (1, 1)], []), ([], [3]), ([(1, 0)], [1, 2])])
+def test_a_changed_search_is_that_of_a_changed_model(golden, explain, heads, hidden):
+    found = explain(golden.texts[0], off=[["cross", *one] for one in heads], hidden=hidden)["hypotheses"][0]
+    text, score = changed_in_python(golden, heads, hidden)
+    assert (found["text"], found["score"]) == (text, pytest.approx(score, abs=2e-3))
+
+
+def test_positions_change_the_search(golden, explain):
+    one, same, moved, shifted = (
+        explain(golden.texts[0], **changes)
+        for changes in ({}, {"positions": {"2": 2}}, {"positions": {"2": 5, "5": 2}}, {"shift": 3})
+    )
+    assert same["hypotheses"] == one["hypotheses"]
+    assert len({found["hypotheses"][0]["score"] for found in (one, moved, shifted)}) == 3
+    assert moved["attention"]["encoder"] != shifted["attention"]["encoder"] == one["attention"]["encoder"]
+
+
+def test_the_steps_tell_how_the_best_hypothesis_came_about(golden, explain):
+    found = explain(golden.texts[1], numBeams=3)
+    path = [one for step in found["steps"] for one in [*step["live"], *step["ended"]] if one["best"]]
+    assert [one["token"] for one in path] == found["hypotheses"][0]["tokens"]
+    for step, one, before in zip(found["steps"][1:], path[1:], path, strict=False):
+        assert found["steps"][found["steps"].index(step) - 1]["live"][one["parent"]] == before
+    assert path[-1]["logProb"] == found["hypotheses"][0]["logProb"]
+    assert all(len(step["live"]) <= 3 for step in found["steps"])
+    assert explain("  ")["hypotheses"] == []
+
+
+def test_a_search_can_be_aborted(golden, shared):
+    code = """async (text) => {
+        const controller = new AbortController();
+        const found = translator.explain(text, {}, { signal: controller.signal }).catch((error) => error.name);
+        setTimeout(() => controller.abort(), 30);
+        return [await found, (await translator.explain(text, { numBeams: 1 })).hypotheses.length];
+    }"""
+    assert shared.evaluate(code, golden.texts[0]) == ["AbortError", 1]
+
+
+# Settings of a search, tags and learned positions, with a model of random weights.
+
+
+def test_settings_and_tags_are_those_of_the_export(site, opened, tmp_path):
+    texts = ["a small dog", "a small cat", "a big dog", "big cats"] * 9
+    tokenizer = Tokenizer.train(texts, 22, languages=["de", "fr"], num_placeholders=2)
+    model = Transformer(
+        tokenizer.vocabulary_size,
+        num_layers=1,
+        num_heads=2,
+        hidden_dim=8,
+        intermediate_dim=11,
+        max_length=16,
+        position_type="learned",
+        source_language_token_id=tokenizer.languages["fr"],
+    )
+    rng = np.random.default_rng(5)
+    model.set_weights([rng.normal(size=weight.shape) for weight in model.weights])
+    settings = {"num_beams": 3, "no_repeat_ngram_size": 2, "min_length": 4, "repetition_penalty": 1.2}
+    settings |= {"length_penalty_type": "power", "length_penalty": 0.8}
+    translator = Translator(model, tokenizer, max_source_length=12, target_language="de", jit_compile=False, **settings)
+    folder = shutil.copytree(site, tmp_path / "site")
+    shutil.rmtree(folder / "models" / "float32")
+    export_tflite(translator, folder / "models" / "float32", source_length=12, target_length=14, explain=True)
+    page = opened(folder)
+    page.wait_for_selector("#translate:enabled")
+    sources = ["a small dog", "big cats {x}", "a"]
+    wanted = translator.translate(sources, return_scores=True, num_hypotheses=3, max_target_length=14)
+    for text, hypotheses in zip(sources, wanted, strict=True):
+        found = page.evaluate("(text) => translator.explain(text, {}, { targetLanguage: 'de' })", text)
+        assert found["source"][0] == ">>de<<" and found["tags"] == 1
+        assert [one["text"] for one in found["hypotheses"]] == [one.text for one in hypotheses]
+        scores = [one["score"] for one in found["hypotheses"]]
+        assert scores == pytest.approx([one.score for one in hypotheses], abs=2e-3)
+        assert found["hypotheses"][0]["tokens"][0] == ">>de<<"
+    page.goto(f"{page.origin}/explain.html#to=fr&text=a+small+dog")
+    page.wait_for_selector("body[data-state=done]")
+    assert page.locator("#pieces button").first.text_content() == ">>fr<<"
+    assert page.is_visible("#learned") and page.is_hidden("#sinusoidal")
+    assert page.input_value("#penalty") == "0.8" and page.is_disabled("#reset")
+    assert page.errors == []
+
+
+def test_a_file_without_the_signatures_says_so(site, opened, tmp_path):
+    folder = shutil.copytree(site, tmp_path / "site")
+    file = folder / "models" / "float32" / "translator.tflite"
+    file.write_bytes(file.read_bytes().replace(b"explain_step", b"explain_stop"))
+    page = opened(folder)
+    page.goto(f"{page.origin}/explain.html#text=a")
+    page.wait_for_selector("#problem:visible")
+    assert "This model has no signatures that explain it" in page.inner_text("#problem")
+
+
+# The page.
+
+
+@pytest.fixture(scope="module")
+def opened_explainer(site, opened_for_all):
+    page = opened_for_all(site)
+    page.goto(f"{page.origin}/explain.html")
+    page.wait_for_selector("#translate:enabled")
+    return page
+
+
+@pytest.fixture
+def page(golden, opened_explainer):
+    """The page with the first text and no changes."""
+    page = opened_explainer
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.emulate_media(color_scheme="light")
+    page.goto(f"{page.origin}/#")  # An address that differs only after the # would not load the page again.
+    page.goto(f"{page.origin}/explain.html#{urlencode({'text': golden.texts[0]})}")
+    page.wait_for_selector("body[data-state=done]")
+    yield page
+    assert page.errors == [] and {url for url in page.asked if not url.startswith((page.origin, "data:"))} == set()
+
+
+def after(page, act):
+    """Does something and waits for what comes of it: the status."""
+    page.evaluate("delete document.body.dataset.state")
+    act()
+    page.wait_for_selector("body[data-state=done]")
+    return page.inner_text("#status")
+
+
+def head(page, name):
+    return page.get_by_role("checkbox", name=name, exact=True)
+
+
+def score(page, place):
+    return float(page.inner_text(f"#score-{place}").removeprefix("score ").replace("−", "-"))
+
+
+def test_a_head_is_switched_by_keyboard(golden, page):
+    wanted = golden.translator.translate(golden.texts[:1], return_scores=True)[0]
+    for place in ("before", "after"):
+        assert (page.inner_text(f"#{place}"), score(page, place)) == (
+            wanted.text,
+            pytest.approx(wanted.score, abs=2e-3),
+        )
+    assert page.inner_text("#status") == "Nothing is changed." and page.is_disabled("#reset")
+    one = head(page, "Cross-attention, layer 1, head 2")
+    one.focus()
+    status = after(page, lambda: page.keyboard.press("Space"))
+    text, changed = changed_in_python(golden, [(0, 1)])
+    assert (page.inner_text("#after"), score(page, "after")) == (text, pytest.approx(changed, abs=2e-3))
+    assert page.inner_text("#before") == wanted.text
+    assert status.startswith("Cross-attention, layer 1, head 2: off. ")
+    assert (f"New translation: “{text}”" in status) == (text != wanted.text)
+    every = head(page, "Cross-attention, layer 1, all heads")
+    assert every.evaluate("(box) => [box.checked, box.indeterminate]") == [False, True]
+    assert page.text_content("#factors") == "1, 0" and page.inner_text("#of-heads") == "Cross-attention, layer 1"
+    # All of a layer, and back.
+    assert after(page, every.click).startswith("Cross-attention, layer 1, all heads: on. Nothing is changed.")
+    assert one.is_checked() and page.inner_text("#after") == wanted.text
+    after(page, every.click)
+    assert not one.is_checked()
+    assert after(page, lambda: page.click("#reset")) == "All changes are undone. Nothing is changed."
+    assert one.is_checked() and page.evaluate("document.activeElement.id") == "text"
+
+
+def test_a_word_is_hidden_and_moved(golden, page):
+    piece = page.locator("#pieces button").nth(3)
+    piece.focus()
+    status = after(page, lambda: page.keyboard.press("Enter"))
+    text, changed = changed_in_python(golden, hidden=[3])
+    assert (page.inner_text("#after"), score(page, "after")) == (text, pytest.approx(changed, abs=2e-3))
+    name = piece.text_content()
+    assert piece.get_attribute("aria-pressed") == "true" and status.startswith(f"“{name}” is hidden. ")
+    assert page.inner_text("#moved") == f"Hidden: “{name}”."
+    assert (
+        page.locator("#attention tbody td:nth-child(5)").all_text_contents()
+        == [""] * page.locator("#attention tbody tr").count()
+    )
+    after(page, piece.click)
+    field = page.get_by_label(f"Position of {page.locator('#pieces button').nth(2).text_content()}", exact=True)
+    field.focus()
+    after(page, lambda: page.keyboard.press("ArrowUp"))
+    assert "has pos = 3 instead of 2." in page.inner_text("#moved")
+    before = page.inner_text("#score-after")
+    field.fill("99")  # Beyond the table of positions.
+    field.press("Tab")
+    assert field.evaluate("(field) => field.validity.rangeOverflow") and page.inner_text("#score-after") == before
+
+
+def test_another_search(golden, page):
+    def translated(**settings):
+        limit = {"max_target_length": 2 * LENGTH}
+        return golden.translator.translate(golden.texts[:1], return_scores=True, **limit, **settings)[0]
+
+    assert page.input_value("#beams") == "4" and page.input_value("#penalty") == "0.6"
+    assert page.locator("#hypotheses-table tbody tr").count() == 4
+    page.fill("#beams", "2")
+    after(page, lambda: page.press("#beams", "Enter"))
+    assert score(page, "after") == pytest.approx(translated(num_beams=2).score, abs=2e-3)
+    assert page.locator("#hypotheses-table tbody tr").count() == 2
+    page.focus("#penalty")
+    after(page, lambda: page.keyboard.press("End"))
+    wanted = translated(num_beams=2, length_penalty=2.0)
+    assert page.inner_text("#penalty-value") == "2.00"
+    assert score(page, "after") == pytest.approx(wanted.score, abs=2e-3)
+    shown = page.locator("#score mn").all_text_contents()
+    length = len(wanted.token_ids)
+    assert shown[-1] == page.inner_text("#score-after").removeprefix("score ") and str(length) in shown
+    assert float(shown[-2]) == pytest.approx(((5 + length) / 6) ** 2, abs=5e-3)
+    page.click("summary")
+    assert page.locator("#steps .best").count() == length
+    page.fill("#beams", "9")
+    page.press("#beams", "Enter")  # Too many: nothing happens.
+    assert page.locator("#hypotheses-table tbody tr").count() == 2
+
+
+def test_attention_and_its_difference(golden, page):
+    def shown():
+        titles = page.locator("#attention td[title]").evaluate_all("cells => cells.map((cell) => cell.title)")
+        return np.array([float(re.search(r": (\S+) %$", title)[1].replace("−", "-")) for title in titles])
+
+    wanted = golden.translator.translate(golden.texts[:1], return_attention=True)[0].attention.scores
+    assert shown() == pytest.approx(100 * wanted[0].mean(axis=0).ravel(), abs=0.1)
+    page.select_option("#layer", label="2")
+    page.select_option("#head", label="2")
+    assert shown() == pytest.approx(100 * wanted[1, 1].ravel(), abs=0.1)
+    assert page.text_content("#key-dim") == "32" and page.text_content("#count") == "2"
+    after(page, head(page, "Encoder self-attention, layer 1, head 1").click)
+    assert page.locator("#kind").input_value() == "encoder"  # What was changed is shown.
+    page.select_option("#layer", label="2")
+    changed = shown()
+    page.select_option("#view", label="unchanged model")
+    unchanged = shown()
+    page.select_option("#view", label="difference")
+    assert shown() == pytest.approx(changed - unchanged, abs=0.11) and np.abs(changed - unchanged).max() > 1
+    assert abs(page.locator("#attention td.less").count() - (shown() < 0).sum()) <= 1  # One may be 0.05 %.
+    page.select_option("#kind", label="Decoder self-attention")
+    assert page.locator("#attention thead th").first.text_content() == "<s>"
+
+
+def test_the_address_has_the_changes(golden, page):
+    after(page, head(page, "Decoder self-attention, layer 2, head 1").click)
+    after(page, page.locator("#pieces button").nth(1).click)
+    page.fill("#pieces li:nth-child(3) input", "7")
+    after(page, lambda: page.press("#pieces li:nth-child(3) input", "Enter"))
+    page.fill("#shift", "2")
+    after(page, lambda: page.press("#shift", "Enter"))
+    page.fill("#beams", "3")
+    after(page, lambda: page.press("#beams", "Enter"))
+    found = page.inner_text("#translations")
+    address = page.evaluate("location.href")
+    page.goto(f"{page.origin}/#")
+    page.goto(address)
+    page.wait_for_selector("body[data-state=done]")
+    assert page.inner_text("#translations") == found and page.evaluate("location.href") == address
+    assert not head(page, "Decoder self-attention, layer 2, head 1").is_checked()
+    assert page.input_value("#beams") == "3" and page.input_value("#shift") == "2"
+    # Another sentence keeps what is not about the words of the first.
+    page.fill("#text", golden.texts[1])
+    after(page, lambda: page.press("#text", "Enter"))
+    assert page.inner_text("#before") == golden.translator.translate(golden.texts[1:2])[0]
+    assert page.locator("#pieces [aria-pressed=true]").count() == 0 and page.input_value("#beams") == "3"
+    page.fill("#text", " ")
+    assert after(page, lambda: page.press("#text", "Enter")) == "Type a sentence." and page.is_hidden("#explained")
+
+
+def test_words_that_differ_are_marked(page):
+    both = page.evaluate("differences('A big dog runs.', 'A dog barks and runs.')")
+    marked = [[one["text"] for one in side if not one["common"] and one["text"].strip()] for side in both]
+    assert marked == [["big"], ["barks", "and"]]
+
+
+def test_the_translator_links_to_the_explainer_and_the_service_worker_keeps_it(golden, site, shared):
+    shared.fill("#source", golden.texts[2])
+    shared.evaluate("delete document.body.dataset.state")
+    shared.press("#source", "Control+Enter")
+    shared.wait_for_selector("body[data-state=done]")
+    href = shared.get_attribute("#explain", "href")
+    assert href == f"explain.html#{urlencode({'text': golden.texts[2]})}"
+    script = (site / "service-worker.js").read_text()
+    assert {"explain.html", "explain.js"} < set(json.loads(re.search(r"const FILES = (.*);", script)[1]))
+    assert f'content="{POLICY}"' in (site / "explain.html").read_text()
+
+
+def test_nothing_is_wider_than_a_phone(page):
+    after(page, head(page, "Cross-attention, layer 1, head 2").click)
+    page.click("summary")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": 390, "height": 844})
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

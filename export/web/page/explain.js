@@ -13,7 +13,7 @@ const START = "<s>";
 let translator, controller, before, after;
 
 const range = (length) => Array.from({ length }, (_, i) => i);
-const number = (x, digits = 2) => x.toFixed(digits).replace("-", "−");
+const number = (x, digits = 2) => x.toFixed(digits).replace(/^-(?=[0.]+$)/, "").replace("-", "−");
 const language = () => $("language").value || undefined;
 
 function element(name, properties = {}, ...children) {
@@ -82,7 +82,7 @@ function settle() {
 
 function address(changed) {
   const { off, hidden, positions, shift, numBeams, lengthPenalty } = changed;
-  const parts = { text: $("text").value, language: language(), off: off?.map((one) => one.join(".")).join(" "), hidden: hidden?.join(" ") };
+  const parts = { to: language(), text: $("text").value, off: off?.map((one) => one.join(".")).join(" "), hidden: hidden?.join(" ") };
   Object.assign(parts, { positions: positions && Object.entries(positions).map((one) => one.join(":")).join(" "), shift, beams: numBeams, penalty: lengthPenalty });
   return `#${new URLSearchParams(Object.entries(parts).filter(([, value]) => value !== undefined))}`;
 }
@@ -265,7 +265,7 @@ function showAttention() {
     const isShown = view === "difference" ? percent !== 0 : x >= 0.095;
     const sign = view === "difference" && percent > 0 ? "+" : "";
     const cell = element("td", { textContent: isShown ? `${sign}${number(100 * x, 0)}` : "", title: `${row} looks at ${column}: ${sign}${number(100 * x, 1)} %` });
-    cell.classList.toggle("less", x < 0);
+    cell.classList.toggle("less", x <= -0.0005);
     cell.style.setProperty("--weight", Math.min(1, Math.abs(x) * (view === "difference" ? 2 : 1)).toFixed(3)); // Differences are small.
     return cell;
   })));
@@ -323,7 +323,7 @@ async function start() {
   options($("view"), Object.entries(VIEWS));
   const given = new URLSearchParams(location.hash.slice(1));
   $("text").value = given.get("text") ?? "";
-  if (given.get("language")) $("language").value = given.get("language");
+  if (given.get("to")) $("language").value = given.get("to");
   const update = (control) => {
     if (control.tagName === "INPUT" && !control.reportValidity()) return;
     settle();

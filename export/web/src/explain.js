@@ -31,7 +31,7 @@ const range = (length) => Array.from({ length }, (_, i) => i);
 export async function explain(model, text, language, changes, between) {
   const shapes = model.shapes("explain_step");
   if (!shapes) throw new Error("This model has no signatures that explain it: those that `export web` writes have them.");
-  const { settings, source_length, target_length, languages } = model.settings;
+  const { settings, source_length, target_length, end_token_id, languages } = model.settings;
   const source = await model.encode(text, language), sources = range(source.ids.length);
   const of_encoder = model.shapes("explain_encode").heads, of_decoder = shapes.heads.slice(1);
   const found = {
@@ -48,6 +48,8 @@ export async function explain(model, text, language, changes, between) {
   for (const [kind, layer, head] of changes.off ?? []) factors[kind][layer * found.heads[kind][1] + head] = 0;
   const place = (position) => Math.min(Math.max(position, 0), Math.max(source_length, target_length) - 1);
   const ids = source.ids.map((id, i) => (changes.hidden?.includes(i) ? 0 : id));
+  // A hidden placeholder is not one that a translation lacks.
+  const parts = source.kept.parts.map((part, i) => (ids.includes(end_token_id + 1 + i) ? part : ""));
   const { encoder_scores, ...cross } = await model.run("explain_encode", {
     token_ids: model.sourceTensor(ids),
     heads: new Tensor(factors.encoder, found.heads.encoder),
@@ -73,7 +75,7 @@ export async function explain(model, text, language, changes, between) {
     decoder: eachHead("decoder", (head) => best.map(({ scores }, t) => row(scores.self, target_length, t + 1, head))),
     cross: eachHead("cross", (head) => best.map(({ scores }) => row(scores.cross, source_length, sources.length, head))),
   };
-  return { ...found, ...(await inWords(model, hypotheses, steps, source.kept)) };
+  return { ...found, ...(await inWords(model, hypotheses, steps, { ...source.kept, parts })) };
 }
 
 /** A prefix from its first token on. */
@@ -171,7 +173,8 @@ async function inWords(model, hypotheses, steps, kept) {
   const best = new Set(path(hypotheses[0])), found = [];
   for (const one of hypotheses) {
     const ids = path(one).map(({ token }) => token), { logProb, divisor } = one;
-    found.push({ text: await model.decode(ids, kept), tokens: ids.map((id) => names.get(id)), logProb, divisor, score: logProb / divisor });
+    const text = model.placeholders.restored((await model.detokenize(ids)).join(""), kept);
+    found.push({ text, tokens: ids.map((id) => names.get(id)), logProb, divisor, score: logProb / divisor });
   }
   const told = (prefix) => ({ token: names.get(prefix.token), logProb: prefix.logProb, parent: prefix.parent, best: best.has(prefix) });
   return { hypotheses: found, steps: steps.map(({ live, ended }) => ({ live: live.map(told), ended: ended.map(told) })) };
