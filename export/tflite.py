@@ -198,6 +198,7 @@ def _metadata(translator, settings):
         "target_language": translator.codec.target_language,
         "translation_language": translator.translation_language,
         "languages": dict(translator.source_tokenizer.languages),
+        "directions": translator.run.config().data.all_directions() if translator.run else [],
         "begins_with_tag": translator.codec.begins_with_tag,
         "sentences": specification(translator.source_language),
         "num_placeholders": translator.codec.num_placeholders,

@@ -6,8 +6,10 @@ import functools
 import gc
 import hashlib
 import os
+import re
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 from contextlib import contextmanager
@@ -30,6 +32,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parent.parent
 RUNS = {"golden", "two_way"}
+NPM_PACKAGES = ("axe-core@4.14.1", "typescript@5.9.3")
 # Files that train the runs, unless an earlier session did. Each is the first one of its process.
 TRAINING = ("integration/test_contracts.py", "integration/test_directions.py")
 # They take longest, and begin first, so that no process works on one of them alone at the end.
@@ -359,6 +362,22 @@ def site(golden, cache, tflite, tmp_path_factory):
     folder, shares = export_page(golden, cache, tflite, tmp_path_factory.mktemp("web") / "site")
     assert shares == {"float32": 1.0, "int8": 0.9}
     return folder
+
+
+@pytest.fixture(scope="session")
+def npm_packages(request):
+    """`node_modules` with what tests alone need; skips if npm or its registry cannot be reached."""
+    if not shutil.which("npm"):
+        pytest.skip("no `npm` on the PATH")
+
+    def install(folder):
+        command = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1", *NPM_PACKAGES]
+        done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if re.search(r"ENOTFOUND|EAI_AGAIN|ECONN|ENETUNREACH|ETIMEDOUT", done.stderr):
+            pytest.skip("npm's registry cannot be reached")
+        assert done.returncode == 0, done.stderr
+
+    return made_once(request, "npm", [], install) / "node_modules"
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from keras_transformer.files import MANIFEST, README, FileError, cache_folder, c
 if TYPE_CHECKING:  # A page is built without Keras.
     from keras_transformer.translation.translator import Translator
 
-SOURCES = Path(__file__).parent  # Of the page: all files but those of Python.
+SOURCES = Path(__file__).parent  # Of the page: all files but those of Python, and the README of its library.
 NODE_VERSION = 18  # The oldest Node.js that builds the page; Debian 12 and Ubuntu 24.04 have it.
 # The build needs development tools, even if the user's npm is set to omit them. Scripts of packages are not run.
 # Packages in npm's cache are not downloaded again. Without a network, three tries take seconds; with npm's default
@@ -118,7 +118,7 @@ def built_page() -> Path:
     Raises:
         ExportError: npm is missing or fails, or the cache cannot be written to.
     """
-    files = (path for path in SOURCES.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc"))
+    files = (path for path in SOURCES.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc", ".md"))
     names = sorted(path.relative_to(SOURCES) for path in files)
     sources = {str(name): (SOURCES / name).read_bytes() for name in names if "node_modules" not in name.parts}
     digest = hashlib.sha256()

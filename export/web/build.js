@@ -10,6 +10,7 @@ const settings = { bundle: true, target: "es2022", charset: "utf8", outdir: outp
 await build({ ...settings, entryPoints: { translator: "src/library.js" }, format: "esm" });
 // A classic script: LiteRT.js loads its WebAssembly by `importScripts`, which a module worker does not have.
 await build({ ...settings, entryPoints: ["src/worker.js"], format: "iife" });
+cpSync("src/library.d.ts", `${output}/translator.d.ts`);
 cpSync("LICENSE.litert", `${output}/litert/LICENSE`);
 // A browser loads one of these two: the second one if it has no relaxed SIMD, as Safari. LiteRT's variants with threads
 // and for WebGPU (JSPI) are never loaded.

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter
-from exports import LENGTH
+from exports import LENGTH, assert_accessible
 
 from keras_transformer.export.tflite import device_functions, export_tflite
 from keras_transformer.export.web import POLICY
@@ -550,10 +550,14 @@ def test_the_translator_links_to_the_explainer_and_the_service_worker_keeps_it(g
     assert f'content="{POLICY}"' in (site / "explain.html").read_text()
 
 
-def test_nothing_is_wider_than_a_phone(page):
+def test_nothing_is_wider_than_a_phone_or_keeps_people_out(page, npm_packages):
     after(page, head(page, "Cross-attention, layer 1, head 2").click)
+    after(page, page.locator("#pieces button").nth(1).click)
     page.click("summary")
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        page.set_viewport_size({"width": 390, "height": 844})
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for view in ("with your changes", "difference"):
+        page.select_option("#view", label=view)
+        for width, scheme in ((1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")):
+            page.set_viewport_size({"width": width, "height": 844})
+            page.emulate_media(color_scheme=scheme)
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+            assert_accessible(page, npm_packages)

@@ -210,6 +210,9 @@ def test_the_file_says_what_it_is(exported):
     (entry,) = (entry for entry in model.metadata if entry.name == b"translator.json")
     assert bytes(model.buffers[entry.buffer].data) == (exported / "translator.json").read_bytes()
     assert not any(code.customCode for code in model.operatorCodes)
+    settings = json.loads((exported / "translator.json").read_text())
+    assert [settings[f"{side}_language"] for side in ("source", "target", "translation")] == ["en", None, "de"]
+    assert settings["directions"] == []  # Tags choose a direction, and this model has none.
 
 
 def test_tokens_end_where_the_text_does(golden, exported):

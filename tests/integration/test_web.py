@@ -20,7 +20,7 @@ from types import SimpleNamespace
 import lxml.html
 import numpy as np
 import pytest
-from exports import export_page
+from exports import assert_accessible, export_page
 from texts import LANGUAGES, PARTS, SENTENCES, random_html, random_parts, random_sentences, shuffled
 from trainings import phrases
 
@@ -132,6 +132,129 @@ def test_work_ends_at_once_when_it_is_aborted(page):
     text = " ".join(f"Nobody saw {i} dogs." for i in range(3000))
     errors, counted = page.evaluate(code, text)
     assert (errors, counted["sentences"]) == (["AbortError"] * 2, 2)
+
+
+def test_the_library_says_what_is_wrong(page):
+    """Names and messages of errors."""
+    code = """async () => {
+        const { createTranslator } = await import("/translator.js");
+        const controller = new AbortController(), closed = await createTranslator("models/float32/");
+        controller.abort();
+        const waiting = closed.translate("A dog.");
+        closed.close();
+        const calls = [
+            translator.translate(3),
+            translator.align(["a", null]),
+            translator.translate("a", { targetLanguage: "fr" }),
+            translator.translate("a", { signal: controller.signal }),
+            waiting,
+            closed.count("a"),
+            createTranslator("models"),
+            createTranslator("models/float32", { signal: controller.signal }),
+        ];
+        const said = ({ name, message }) => `${name}: ${message}`;
+        return Promise.all(calls.map((call) => call.then(() => "no error", said)));
+    }"""
+    found = page.evaluate(code)
+    messages = [
+        "TypeError: A text must be a string. Received: 3.",
+        "TypeError: A text must be a string. Received: null.",
+        "RangeError: targetLanguage must be one of the model's languages. Received: fr. The model has: de.",
+        "AbortError: signal is aborted without reason",
+        "AbortError: The translator was closed.",
+        "AbortError: The translator was closed.",
+        f"Error: {page.origin}/models/translator.json could not be loaded (404 Not Found). "
+        "The folder of a model has this file; in a page, that is models/NAME.",
+        "AbortError: signal is aborted without reason",
+    ]
+    assert found == messages
+
+
+def test_the_library_translates_several_texts_and_says_how_far_it_is(golden, page):
+    code = """async (texts) => {
+        const seen = [], loaded = [];
+        const { createTranslator } = await import("/translator.js");
+        const translator = await createTranslator("models/int8", { onProgress: (one) => loaded.push(one) });
+        translator.close();
+        const options = { targetLanguage: "de", onProgress: ({ text }) => seen.push(text) };
+        const found = await Promise.all(texts.map((text) => window.translator.translate(text, options)));
+        return [found.map(({ text }) => text), seen, loaded.at(-1)];
+    }"""
+    page.evaluate("window.translator = translator")
+    texts = [f"{golden.texts[0]} {golden.texts[1]}", golden.texts[2]]
+    found, seen, loaded = page.evaluate(code, texts)
+    assert found == [golden.translator.translate_text(text) for text in texts]
+    assert set(found) < set(seen) and " " in seen  # The separators come first.
+    assert loaded["loaded"] == loaded["total"] > 0
+
+
+def test_markup_that_is_not_translated_does_not_change(golden, page):
+    code = """async (text) => {
+        const controller = new AbortController(), main = document.createElement("main");
+        main.innerHTML = `<p lang="en">${text}</p><p>${text}</p>`;
+        const before = main.innerHTML, { signal } = controller;
+        const work = translator.translateMarkup(main, { signal, onProgress: () => controller.abort() }).catch(String);
+        return [await work, before === main.innerHTML, await translator.translateMarkup(main), main.innerHTML];
+    }"""
+    error, is_same, nothing, after = page.evaluate(code, golden.texts[0])
+    assert error.startswith("AbortError: ") and is_same and nothing is None
+    translation = golden.translator.translate(golden.texts[:1])[0]
+    assert after == f'<p lang="de">{translation}</p><p>{translation}</p>'
+
+
+def test_a_page_of_ones_own_translates_as_python_does(golden, site, opened, tmp_path):
+    """That of the README, in a folder beside a page, on a server that sends files alone."""
+    (html,) = re.findall(r"```html\n(.*?)```", (SOURCES / "README.md").read_text(), re.DOTALL)
+    assert len(html.splitlines()) <= 20
+    (tmp_path / "index.html").write_text(html)
+    (tmp_path / "site").symlink_to(site)
+    with files_alone(tmp_path) as address:
+        page = opened(site, address=address)
+        page.wait_for_selector("#source:enabled")
+        for text in (golden.texts[0], f"{golden.texts[1]}\n\n{golden.texts[2]}"):
+            page.fill("#source", text)
+            page.wait_for_function("(text) => translation.value === text", arg=golden.translator.translate_text(text))
+        assert page.errors == []
+
+
+def test_the_types_are_those_of_the_module(page, site, npm_packages, tmp_path):
+    """TypeScript knows the members that the module has, and no others, and what a program may do with them."""
+    members = page.evaluate(
+        "[...Object.keys(translator), ...Object.getOwnPropertyNames(Object.getPrototypeOf(translator))]"
+    )
+    shutil.copy(site / "translator.d.ts", tmp_path)
+    program = """
+        import { createTranslator, type Translation, type Translator } from "./translator.js";
+        export const members: Record<keyof Translator, true> = MEMBERS;
+        const { signal } = new AbortController();
+        const onProgress = ({ loaded, total }: { loaded: number; total?: number }) => console.log(loaded, total);
+        const translator = await createTranslator(new URL("https://example.com/model"), { signal, onProgress });
+        const targetLanguage: string = translator.languages[0];
+        const onText = ({ text }: { text: string }) => text.length;
+        const found: Translation = await translator.translate("a", { targetLanguage, signal, onProgress: onText });
+        const [sentence] = found.sentences, [{ score, words }] = sentence.hypotheses;
+        console.log(score.toFixed(1), words?.map(([begin, end, confidence]) => end - begin + confidence));
+        const { scores } = await translator.attention(sentence, sentence.hypotheses[1]);
+        const weights: Float32Array = scores[0][0][0];
+        const [{ origins }] = await translator.align(["a"], { onProgress: ({ finished, total }) => finished / total });
+        await translator.translateMarkup(document.body, { targetLanguage: null });
+        const { tokens } = await translator.count("a", { signal });
+        console.log(weights.length + tokens + (origins[0] ?? 0));
+        console.log(translator.directions[0].source?.length, translator.settings.versions);
+        // @ts-expect-error
+        await translator.translate(3);
+        // @ts-expect-error
+        await translator.translate("a", { language: "de" });
+        // @ts-expect-error
+        await createTranslator();
+        translator.close();
+    """
+    program = program.replace("MEMBERS", json.dumps({name: True for name in members if name != "constructor"}))
+    (tmp_path / "program.mts").write_text(program)
+    flags = ["--noEmit", "--strict", "--target", "es2022", "--module", "nodenext", "--lib", "es2022,dom,dom.iterable"]
+    command = ["node", str(npm_packages / "typescript" / "bin" / "tsc"), *flags, "program.mts"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.stdout, done.returncode) == ("", 0)
 
 
 def test_the_translation_grows_piece_by_piece_and_hypotheses_can_be_chosen_by_keyboard(golden, page):
@@ -369,6 +492,8 @@ def test_pasted_formatting_neither_covers_the_page_nor_hides_its_text(page):
 def test_the_page_says_and_announces_its_languages(golden, page):
     translate(page, golden.texts[0])
     assert [page.inner_text(f"label[for={side}]") for side in ("source", "translation")] == ["English", "German"]
+    assert (page.inner_text("h1"), page.title()) == ("English to German", "English to German translator")
+    assert page.is_hidden("#direction") and page.is_hidden("#swap")  # There is no other direction.
     language = "(one) => one.closest('[lang]').lang"
     places = ["#source", "#translation .sentence", "#hypotheses span", "#attention thead th", "#attention tbody th"]
     announced = [page.locator(place).first.evaluate(language) for place in places]
@@ -382,6 +507,8 @@ def test_a_page_that_does_not_know_its_languages_announces_none(site, opened, tm
     page = opened(folder)
     page.wait_for_selector("#translate:enabled")
     assert [page.inner_text(f"label[for={side}]") for side in ("source", "translation")] == ["Source", "Translation"]
+    name = json.loads((folder / "models.json").read_text())["name"]
+    assert (page.inner_text("h1"), page.title()) == (name, f"{name} translator")
     assert [page.get_attribute(side, "lang") for side in ("#source", "#translation")] == ["", ""]
 
 
@@ -426,7 +553,7 @@ def test_nothing_is_built_without_litert(tmp_path, monkeypatch):
 def test_another_version_of_a_page_is_another_service_worker(golden, cache, tflite, site, tmp_path):
     script = (site / "service-worker.js").read_text()
     kept = json.loads(re.search(r"const FILES = (.*);", script)[1])
-    assert kept[0] == "./" and {"page.js", "models/float32/translator.tflite"} < set(kept)
+    assert kept[0] == "./" and {"page.js", "translator.js", "models/float32/translator.tflite"} < set(kept)
     assert all((site / name).exists() for name in kept) and not [name for name in kept if "int8" in name]
     folder, _ = export_page(
         golden, cache, tflite, tmp_path / "site", quantizations=["none"]
@@ -449,17 +576,20 @@ def test_a_page_is_verified_later(golden, site, tmp_path, monkeypatch):
         list(verify(other, golden.translator))
 
 
-def test_another_model_can_be_chosen(golden, page):
+def test_another_model_can_be_chosen(golden, site, page):
     translate(page, golden.texts[0])
     page.evaluate("delete document.body.dataset.state")
     page.select_option("#model", index=1)  # Translates what is there with the other one.
     page.wait_for_selector("body[data-state=done]")
-    assert page.inner_text("#timing").startswith("int8: ")
+    assert page.inner_text("#timing").startswith("Small: ")
     assert page.inner_text("#translation")
     page.evaluate("delete document.body.dataset.state")
     page.select_option("#model", index=0)  # For the other tests.
     page.wait_for_selector("body[data-state=done]")
-    assert page.inner_text("#timing").startswith("float32: ")
+    assert page.inner_text("#timing").startswith("Exact: ")
+    sizes = [(site / "models" / name / "translator.tflite").stat().st_size / 1e6 for name in ("float32", "int8")]
+    names = [f"{name}, {size:.1f} MB" for name, size in zip(("Exact", "Small"), sizes, strict=True)]
+    assert page.locator("#model option").all_text_contents() == names
 
 
 @pytest.fixture(scope="module")
@@ -548,7 +678,7 @@ const attention = { source: [text], target: [text], layers: 1, heads: 1, tags: 0
 const times = { greedy: 1, search: 1, attention: 1 };
 const hypotheses = [{ ids: [3], text, score: -1 }];
 const answers = {
-  load: { seconds: 1, settings: { languages: { [text]: 4, de: 5 }, target_language: text } },
+  load: { languages: { [text]: 4, de: 5 }, target_language: text },
   count: { sentences: 1, tokens: 1 },
   translate: { sentences: [{ source: text, ids: [3], hypotheses }], separators: ["", ""], times },
   attention,
@@ -572,11 +702,11 @@ def test_markup_in_names_translations_and_tokens_is_text(site, opened, tmp_path)
     (folder / "worker.js").write_text(WORKER.replace("TEXT", json.dumps(HOSTILE)))
     page = opened(folder)
     assert [translation for translation, _ in translate(page, HOSTILE)] == [HOSTILE]
-    assert page.title() == page.text_content("h1") == f"Translator: {HOSTILE}"
+    assert page.title() == f"{page.text_content('h1')} translator" == f"{HOSTILE} translator"
     assert page.text_content("#translation") == HOSTILE
     assert page.text_content("#timing").startswith(f"{HOSTILE}: ")
     assert page.locator("#model option").first.text_content().startswith(HOSTILE)
-    assert page.locator("#language option").all_text_contents() == [HOSTILE, "German"]
+    assert page.locator("#direction option").all_text_contents() == [HOSTILE, "German"]
     assert page.locator("#attention th").all_text_contents() == [HOSTILE, HOSTILE]
     assert page.get_attribute("#attention td[title]", "title") == f"{HOSTILE} looks at {HOSTILE}: 100.0 %"
     page.click("#hypotheses button")
@@ -586,10 +716,10 @@ def test_markup_in_names_translations_and_tokens_is_text(site, opened, tmp_path)
     assert page.errors == [] and not [url for url in page.asked if not url.startswith((page.origin, "data:"))]
 
 
-@pytest.fixture
-def plain_server(site):
-    """The address of a server that sends the files of the page alone."""
-    handler = functools.partial(SimpleHTTPRequestHandler, directory=site)
+@contextlib.contextmanager
+def files_alone(folder):
+    """The address of a server that sends the files of a folder alone."""
+    handler = functools.partial(SimpleHTTPRequestHandler, directory=folder)
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield "http://{}:{}".format(*server.server_address)
@@ -597,11 +727,12 @@ def plain_server(site):
 
 
 @pytest.mark.parametrize("headers", [True, False])
-def test_the_policy_forbids_what_is_not_the_pages_own(site, opened, plain_server, headers):
+def test_the_policy_forbids_what_is_not_the_pages_own(site, opened, headers):
     """That of the server, and that of the page itself, for other servers."""
     assert f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">' in (site / "index.html").read_text()
-    page = opened(site, address="" if headers else plain_server)
-    page.wait_for_selector("#translate:enabled")  # The worker and WebAssembly run.
+    with contextlib.nullcontext("") if headers else files_alone(site) as address:
+        page = opened(site, address=address)
+        page.wait_for_selector("#translate:enabled")  # The worker and WebAssembly run.
     act = """(kind) => new Promise((answer) => {
         document.onsecuritypolicyviolation = (event) => answer(event.effectiveDirective);
         const add = (name, properties) => document.body.append(Object.assign(document.createElement(name), properties));
@@ -631,10 +762,79 @@ def test_a_page_that_is_opened_as_a_file_says_how_to_serve_it(site, opened):
     assert "python3 -m http.server" in page.inner_text("#problem")
 
 
+def followed(page, link):
+    """What is shown after a link to the page was followed, in the tab where it is open."""
+    page.evaluate("delete document.body.dataset.state")
+    page.goto(f"{page.origin}/{link}")
+    page.wait_for_selector("body[data-state=done]")
+    return page.input_value("#source"), page.evaluate("document.getElementById('translation').textContent")
+
+
+def test_a_link_has_the_text(golden, site, opened):
+    page = opened(site, permissions=["clipboard-read", "clipboard-write"])
+    text = f"{golden.texts[0]}\n\n1 + 1 = 2 & 50 % #b {golden.texts[1]} 😀"
+    translate(page, text)
+    page.click("#link")
+    page.wait_for_selector("#status:has-text('The link is copied. It contains the text.')")
+    link = page.evaluate("navigator.clipboard.readText()").removeprefix(f"{page.origin}/")
+    assert link.startswith("#text=") and link.endswith("&from=en&to=de")
+    assert followed(page, "#text=" + golden.texts[2].replace(" ", "%20")) == (
+        golden.texts[2],
+        *golden.translator.translate(golden.texts[2:3]),
+    )
+    page.goto("about:blank")  # In a new tab.
+    page.goto(f"{page.origin}/{link}")
+    page.wait_for_selector("body[data-state=done]")
+    assert page.input_value("#source") == text
+    assert page.evaluate("document.getElementById('translation').textContent") == golden.translator.translate_text(text)
+    assert not [url for url in page.asked if "text=" in url.split("#")[0]]  # No server got a text.
+    assert page.errors == []
+
+
+def test_a_malformed_link_does_no_harm(golden, page):
+    assert followed(page, "#text=%E0%A4%A+50%+%&to=%&from")[0] == "\ufffd%A 50% %"
+    assert followed(page, f"#to=xx&text={golden.texts[0]}&text=b")[0] == golden.texts[0]
+    assert followed(page, "#to=constructor&text=<img src=x onerror=alert(1)>")[0] == "<img src=x onerror=alert(1)>"
+    assert page.locator("img").count() == 0
+    assert followed(page, "#text") == ("", "")
+    page.fill("#source", "mine")
+    for link in ("#", "#%", "#to=de", "#&&==&", "#text2=a"):  # Nothing to translate.
+        page.goto(f"{page.origin}/{link}")
+        assert page.input_value("#source") == "mine"
+    long = "A dog. " * 10_000
+    page.goto(f"{page.origin}/#text={long.replace(' ', '+')}")
+    page.wait_for_selector("#status:has-text('Translating … ')")
+    assert page.input_value("#source") == long
+    assert followed(page, "#text") == ("", "")  # Ends that.
+
+
+def test_nothing_on_the_page_keeps_people_out(golden, page, npm_packages):
+    """By the rules of axe-core: what screen readers need, keyboards reach and weak eyes read."""
+    check = functools.partial(assert_accessible, page, npm_packages)
+    for width, scheme in ((1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.emulate_media(color_scheme=scheme)
+        page.fill("#source", "")
+        page.wait_for_selector("#translation:empty")
+        check()
+        translate(page, f"{golden.texts[0]} Nobody {{x}} {golden.texts[1]}")  # Some words are doubtful.
+        page.wait_for_selector("#attention td")
+        check()
+        page.evaluate("delete document.body.dataset.state")
+        assert page.evaluate(PASTE, [f"<h1>A dog</h1><p><b>{golden.texts[0]}</b></p>", "a"])
+        page.wait_for_selector("body[data-state=done]")
+        check()
+        page.click("#plain")
+        page.fill("#source", f"{golden.texts[0]} A")  # Not translated yet.
+        page.evaluate("problem('The translator stopped.')")
+        check()
+        page.evaluate("problem('')")
+
+
 def test_nothing_is_wider_than_a_phone(golden, page):
     page.set_viewport_size({"width": 390, "height": 844})
     translate(page, golden.texts[0])
-    title = page.locator("h1")
+    title = page.locator("header h1")
     name = title.text_content()
     title.evaluate("(title) => (title.textContent += 'a'.repeat(99))")  # The name of a run.
     for scheme in ("light", "dark"):
@@ -940,6 +1140,7 @@ def test_the_page_brings_the_licenses_of_what_it_contains(site):
     contained = set(re.findall(r"// node_modules/((?:@[\w-]+/)?[\w-]+)/", (site / "worker.js").read_text()))
     assert contained == {"@litertjs/core", "@litertjs/wasm-utils"}
     licenses = (site / "licenses.txt").read_text()
+    assert "node_modules" not in (site / "translator.js").read_text()
     for name in contained:
         assert name in licenses
         assert f"LiteRT.js {packages[f'node_modules/{name}']['version']} " in licenses

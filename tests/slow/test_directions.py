@@ -40,6 +40,7 @@ def test_the_device_takes_a_target_language(device, sides, capsys):
     english, german = sides
     settings = json.loads((device / "translator.json").read_text())
     assert settings["target_language"] == "de" and list(settings["languages"]) == ["de", "en"]
+    assert settings["directions"] == ["en-de", "de-en"]
     into_english = TFLiteTranslator(device / "translator.tflite", target_language="en")
     assert [into_english.translate(text)[0][0] for text in german] == english
     assert TFLiteTranslator(device / "translator.tflite").translate(english[0])[0][0] == german[0]
@@ -68,29 +69,94 @@ def test_texts_are_translated_into_a_target_language(device, sides):
     assert translated("", languages["en"]) == ("", 0)
 
 
-def test_the_page_has_a_list_of_languages(two_way, sides, cache, opened, tmp_path, monkeypatch):
-    monkeypatch.setenv("KERAS_HOME", str(cache))
-    lengths = {"source_length": 40, "target_length": 40}
-    folder, _ = web.export_web(two_way.translator, tmp_path / "site", ["none"], num_beams=2, **lengths)
-    monkeypatch.undo()
-    page = opened(folder)
+@pytest.fixture(scope="module")
+def page(two_way, cache, opened_for_all, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KERAS_HOME", str(cache))
+        options = {"source_length": 40, "target_length": 40, "num_beams": 2}
+        folder, _ = web.export_web(two_way.translator, tmp_path_factory.mktemp("web") / "site", ["none"], **options)
+    page = opened_for_all(folder, permissions=["clipboard-read", "clipboard-write"])
     page.wait_for_selector("#translate:enabled")
-    assert page.locator("#language option").all_text_contents() == ["German", "English"]
+    return page
+
+
+def done(page, act):
+    """What is shown after an act that translates."""
+    page.evaluate("delete document.body.dataset.state")
+    act()
+    page.wait_for_selector("body[data-state=done]")
+    return page.input_value("#source"), page.inner_text("#translation")
+
+
+def names(page):
+    return [page.inner_text(one) for one in ("h1", "label[for=source]", "label[for=translation]")]
+
+
+def test_the_page_has_a_list_of_directions(two_way, sides, page):
+    assert page.locator("#direction option").all_text_contents() == ["English to German", "German to English"]
+    assert page.locator("#model").is_hidden()  # There is one.
 
     def shown(text):
-        page.wait_for_selector("#translate:enabled")
         page.fill("#source", text)
-        page.evaluate("delete document.body.dataset.state")
-        page.click("#translate")
-        page.wait_for_selector("body[data-state=done]")
-        return page.inner_text("#translation")
+        return done(page, lambda: page.click("#translate"))[1]
 
     english, german = sides
+    assert names(page) == ["English to German", "English", "German"]
     assert shown(f"{english[0]} {english[1]}") == f"{german[0]} {german[1]}"
-    page.select_option("#language", "en")
+    page.select_option("#direction", "German to English")
+    assert names(page) == ["German to English", "German", "English"]
     assert shown(f"{german[0]} {german[1]}") == f"{english[0]} {english[1]}"
     assert page.locator("#attention th").first.text_content() == ">>en<<"
     assert page.inner_text("#count").endswith(f"{sum(map(len, two_way.tokenizer.tokenize(german[:2])))} tokens")
+    languages = [page.get_attribute(one, "lang") for one in ("#source", "#translation")]
+    assert languages == ["de", "en"]
+
+
+def test_the_directions_are_swapped_and_the_translation_becomes_the_source(sides, page):
+    english, german = sides
+    page.select_option("#direction", "English to German")
+    page.fill("#source", english[0])
+    assert done(page, lambda: page.click("#translate")) == (english[0], german[0])
+    assert done(page, lambda: page.click("#swap")) == (german[0], english[0])
+    assert names(page) == ["German to English", "German", "English"] and page.title() == "German to English translator"
+    # A text whose translation is not there stays.
+    page.fill("#source", english[1])
+    assert done(page, lambda: page.click("#swap")) == (english[1], german[1])
+    assert names(page)[0] == "English to German"
+
+
+def test_a_link_has_the_direction(sides, page):
+    english, german = sides
+    page.select_option("#direction", "German to English")
+    page.fill("#source", german[0])
+    page.click("#link")
+    page.wait_for_selector("#status:has-text('The link is copied')")
+    link = page.evaluate("navigator.clipboard.readText()")
+    assert link.startswith(f"{page.origin}/#text=") and link.endswith("&from=de&to=en")
+    # In the same tab, and in a new one.
+    page.select_option("#direction", "English to German")
+    assert done(page, lambda: page.goto(link)) == (german[0], english[0])
+    page.goto("about:blank")
+    page.goto(link)
+    page.wait_for_selector("body[data-state=done]")
+    assert (page.inner_text("#translation"), names(page)[0]) == (english[0], "German to English")
+    assert page.errors == []
+
+
+def test_the_library_takes_a_target_language(sides, page):
+    code = """async (texts) => {
+        const { languages, directions } = translator;
+        const into = (text, i) => translator.translate(text, { targetLanguage: languages[i] });
+        const found = await Promise.all(texts.map(into));
+        const error = await translator.translate("a", { targetLanguage: "fr" }).catch(String);
+        return [languages, directions, found.map(({ text }) => text), error];
+    }"""
+    english, german = sides
+    languages, directions, found, error = page.evaluate(code, [english[0], german[0]])
+    assert languages == ["de", "en"]
+    assert directions == [{"source": "en", "target": "de"}, {"source": "de", "target": "en"}]
+    assert found == [german[0], english[0]]
+    assert error.endswith("must be one of the model's languages. Received: fr. The model has: de, en.")
 
 
 def test_a_report_asks_each_form_for_the_language_of_the_text(two_way, tmp_path):

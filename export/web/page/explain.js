@@ -292,10 +292,10 @@ async function load() {
   $("progress").hidden = false;
   $("status").textContent = `Loading ${models[0].name} …`;
   translator = await createTranslator(models[0].folder, { onProgress: ({ loaded }) => ($("progress").value = Math.min(1, loaded / models[0].bytes)) });
-  const { languages, target_language, source_language, translation_language, settings } = translator.settings, codes = Object.keys(languages);
+  const { target_language, source_language, translation_language, settings } = translator.settings, codes = translator.languages;
   $("progress").hidden = true;
-  $("into").hidden = !target_language || codes.length < 2;
-  $("language").replaceChildren(...($("into").hidden ? [] : codes.map((code) => new Option(code, code, false, code === target_language))));
+  $("into").hidden = codes.length < 2;
+  if (codes.length > 1) $("language").replaceChildren(...codes.map((code) => new Option(code, code, false, code === target_language)));
   const tagged = (code) => code?.replaceAll("_", "-") ?? "";
   $("text").lang = tagged(source_language);
   for (const id of ["before", "after"]) $(id).lang = tagged(language() ?? translation_language);

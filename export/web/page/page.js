@@ -15,7 +15,9 @@ const DOUBT = 0.5; // Words with less confidence are underlined.
 const TRANSLATED = ["translation", "rich-translation", "hypotheses"];
 let rich = null; // The body of a pasted text with formatting, and the same text without it.
 const newest = {};
-let translator, shown, current = 0, attention, models, createTranslator;
+// What people call the models that an export makes, most of all the two that it makes by default.
+const NAMES = { float32: "Exact", float16: "Medium", int8: "Small", "int8-per-channel": "Small, more exact" };
+let createTranslator, siteName, models, translator, directions, direction, shown, current = 0, attention;
 
 /** A signal for work of a kind; earlier work of this kind is aborted. */
 function signalFor(kind) {
@@ -45,20 +47,21 @@ function check(content) {
 }
 
 async function load() {
-  const model = models[$("model").value], bar = $("progress"), signal = signalFor("load");
+  const model = models[$("model").value], bar = $("progress"), signal = signalFor("load"), began = performance.now();
   translator?.close();
   translator = undefined;
   problem("");
   $("translate").disabled = true;
   bar.hidden = false;
   bar.removeAttribute("value");
-  $("status").textContent = `Loading ${model.name}, ${megabytes(model.bytes)} …`;
+  $("status").textContent = `Loading the model, ${megabytes(model.bytes)} …`;
   try {
     const onProgress = ({ loaded }) => (bar.value = Math.min(1, loaded / model.bytes));
     translator = await createTranslator(model.folder, { onProgress, signal });
-    languages(translator.settings);
+    model.seconds = (performance.now() - began) / 1000;
+    if (!directions) languages();
     $("status").textContent = "Ready.";
-    $("translate").disabled = false;
+    $("translate").disabled = $("link").disabled = false;
     times();
     await countTokens();
     if (shown || rich || document.body.dataset.state === "busy") await translate();
@@ -69,18 +72,66 @@ async function load() {
   }
 }
 
-/** Names the languages, and fills the list of target languages, if the model has several. Another model keeps the choice. */
-function languages({ languages, source_language, target_language, translation_language }) {
-  const codes = Object.keys(languages), chosen = codes.includes($("language").value) ? $("language").value : target_language;
-  $("into").hidden = !target_language || codes.length < 2;
-  $("language").replaceChildren(...($("into").hidden ? [] : codes.map((code) => new Option(languageName(code), code))));
-  $("language").value = chosen;
-  const titles = { source: ["Source", source_language], translation: ["Translation", $("into").hidden && translation_language] };
-  for (const [id, [title, code]] of Object.entries(titles)) {
-    document.querySelector(`label[for="${id}"]`).textContent = code ? languageName(code) : title;
-  }
-  speak(["source", "mirror", "rich"], source_language);
-  speak(TRANSLATED, $("into").hidden ? translation_language : chosen);
+/** Fills the list of directions. All models of a site have the same. */
+function languages() {
+  directions = translator.directions;
+  const isOne = new Set(directions.map(({ source }) => source)).size === 1;
+  const nameOf = ({ source, target }) => (isOne ? languageName(target) : `${languageName(source)} to ${languageName(target)}`);
+  $("languages").hidden = directions.length < 2;
+  if (directions.length > 1) options($("direction"), directions.map(nameOf), 0);
+  $("swap").hidden = !directions.some(backOf);
+  turn(linked() ?? directions.find(({ target }) => target === translator.settings.target_language) ?? directions[0]);
+}
+
+/** The direction back, if the model has it. */
+const backOf = ({ source, target }) => directions.find((one) => one.source === target && one.target === source);
+
+/** Translates in a direction from now on, and names its languages. */
+function turn(to) {
+  direction = to;
+  $("direction").value = directions.indexOf(to);
+  $("swap").disabled = !backOf(to);
+  const [from, into] = [to.source, to.target].map((code) => code && languageName(code));
+  document.querySelector("h1").textContent = from && into ? `${from} to ${into}` : siteName;
+  document.title = `${document.querySelector("h1").textContent} translator`;
+  document.querySelector('label[for="source"]').textContent = from || "Source";
+  document.querySelector('label[for="translation"]').textContent = into || "Translation";
+  speak(["source", "mirror", "rich"], to.source);
+  speak(TRANSLATED, to.target);
+}
+
+/** Turns the direction; a translation of the present text becomes the source. */
+function swap() {
+  const isTranslated = !$("copy").disabled;
+  turn(backOf(direction));
+  if (isTranslated && rich) keep({ body: rich.translation, text: rich.translation.textContent });
+  else if (isTranslated) $("source").value = $("translation").textContent;
+  again();
+}
+
+/** What the address says after `#`, such as `text=A+dog.&from=en&to=de`: a server never gets it. */
+const link = () => new URLSearchParams(location.hash.slice(1));
+
+/** The direction that the address asks for, if the model has it. */
+function linked() {
+  const into = directions.filter(({ target }) => target === link().get("to"));
+  return into.find(({ source }) => source === link().get("from")) ?? into[0];
+}
+
+/** Translates the text of the address, now or when the model is loaded. */
+function follow() {
+  if (!link().has("text")) return;
+  keep(null);
+  $("source").value = link().get("text");
+  document.body.dataset.state = "busy";
+  if (directions) turn(linked() ?? direction);
+  if (translator) again();
+}
+
+/** Counts the tokens of another text, and translates it. */
+function again() {
+  $("mirror").replaceChildren(); // Its sentences are those of the text before.
+  void countTokens().then(translate).catch(failed);
 }
 
 /** Says to screen readers in which language texts are; without a code it is unknown, and not that of the page. */
@@ -117,7 +168,7 @@ async function translate() {
   document.body.dataset.state = "busy";
   $("status").textContent = "Translating …";
   try {
-    await (rich ? translateRich : translateText)({ targetLanguage: $("language").value, signal: signalFor("translation") });
+    await (rich ? translateRich : translateText)({ targetLanguage: direction.target, signal: signalFor("translation") });
     document.body.dataset.state = "done";
     compare();
   } catch (error) {
@@ -158,7 +209,7 @@ function keep(pasted) {
   show($("rich"), rich.body);
   show($("rich-translation"), document.createElement("body"));
   shown = undefined;
-  $("results").hidden = $("doubt").hidden = $("copy").disabled = true;
+  $("results").hidden = $("copy").disabled = true;
 }
 
 /** Shows a copy of what is in a node, apart from the page's own names and styles; no script of it runs. */
@@ -190,6 +241,7 @@ async function translateRich(options) {
   const copy = rich.body.cloneNode(true);
   const onProgress = ({ finished, total }) => ($("status").textContent = `Translating … ${finished} of ${total}`);
   await translator.translateMarkup(copy, { ...options, onProgress });
+  rich.translation = copy;
   show($("rich-translation"), copy);
 }
 
@@ -207,7 +259,6 @@ function lay(place, parts) {
     return one;
   });
   place.replaceChildren(...nodes);
-  $("doubt").hidden = !$("translation").querySelector(".doubtful");
 }
 
 /** Fills an element with a translation. Words that may be wrong are underlined; their titles say how likely they are right. */
@@ -222,12 +273,11 @@ function fill(place, { text, words = [] }) {
     end = last;
   }
   place.replaceChildren(...nodes, document.createTextNode(text.slice(end)));
-  $("doubt").hidden = !$("translation").querySelector(".doubtful");
   const mean = words.reduce((sum, [, , confidence]) => sum + confidence, 0) / words.length;
   place.title = words.length ? `${percent(mean)} of these words are likely to be right` : "";
 }
 
-const sentenceOf = (place, index) => place.querySelectorAll(".sentence")[index];
+const sentenceOf = (place, index) => place.children[index];
 
 /** Marks a sentence on both sides, or none. */
 function mark(index) {
@@ -251,7 +301,7 @@ async function select(index) {
   sentenceOf($("translation"), index).classList.toggle("current", several);
   $("chosen").textContent = `Sentence ${index + 1}: ${shown.sentences[index].source}`;
   $("chosen").hidden = !several;
-  $("explain").href = `explain.html#${new URLSearchParams({ text: shown.sentences[index].source })}`;
+  $("explain").href = `explain.html#${new URLSearchParams({ text: shown.sentences[index].source, ...(direction.target && { to: direction.target }) })}`;
   hypotheses(shown.sentences[index].chosen);
   await look();
 }
@@ -343,7 +393,7 @@ function picture(found) {
 
 function times() {
   const model = models[$("model").value];
-  const parts = [`${model.name}: ${megabytes(model.bytes)}, loaded in ${translator.seconds.toFixed(1)} s`];
+  const parts = [`${model.name}: ${megabytes(model.bytes)}, loaded in ${model.seconds.toFixed(1)} s`];
   if (shown) {
     const { greedy, search, attention } = shown.times;
     const kind = shown.sentences[0].hypotheses.length > 1 ? "beam search" : "search";
@@ -377,17 +427,19 @@ async function start() {
     if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
     const content = await answer.json();
     check(content);
-    models = content.models;
-    document.title = document.querySelector("h1").textContent = `Translator: ${content.name}`;
+    models = content.models.map((model) => ({ ...model, name: NAMES[model.name] ?? model.name }));
+    siteName = content.name;
   } catch (error) {
     return problem(`The list of models, models.json, cannot be used (${error.message}). Export the page again.`);
   }
-  options($("model"), models.map((model) => `${model.name} (${megabytes(model.bytes)})`), 0);
+  options($("model"), models.map((model) => `${model.name}, ${megabytes(model.bytes)}`), 0);
+  $("models").hidden = models.length < 2;
   $("model").onchange = load;
-  $("language").onchange = () => {
-    speak(TRANSLATED, $("language").value);
+  $("direction").onchange = () => {
+    turn(directions[$("direction").value]);
     if (shown || rich) void translate();
   };
+  $("swap").onclick = swap;
   $("source").oninput = () => {
     $("mirror").replaceChildren(); // Its sentences are those of the text before.
     if (!$("source").value) void translate(); // Of nothing: the old translation goes.
@@ -399,7 +451,7 @@ async function start() {
     $("source").value = rich.text;
     keep(null);
     $("source").focus();
-    void countTokens().then(translate).catch(failed);
+    again();
   };
   $("source").onscroll = () => ($("mirror").scrollTop = $("source").scrollTop);
   for (const id of ["source", "translation"]) {
@@ -435,7 +487,15 @@ async function start() {
     } else await navigator.clipboard.writeText($("translation").textContent);
     $("status").textContent = "Copied.";
   };
+  $("link").onclick = async () => {
+    const { source, target } = direction, text = rich ? rich.text : $("source").value;
+    const content = new URLSearchParams({ text, ...(source && { from: source }), ...(target && { to: target }) });
+    await navigator.clipboard.writeText(`${location.href.split("#")[0]}#${content}`);
+    $("status").textContent = "The link is copied. It contains the text.";
+  };
+  window.onhashchange = follow;
   if (navigator.platform.startsWith("Mac")) $("hint").textContent = "⌘ + Enter";
+  follow();
   await load();
   // After the first model, so that the worker finds files in the browser's own cache. The page also works without it.
   navigator.serviceWorker?.register("service-worker.js").catch(() => {});

@@ -15,20 +15,11 @@ const range = (length) => Array.from({ length }, (_, i) => i);
  * @param model a `Translator`
  * @param {string} text one sentence
  * @param {string} [language] one of `settings.languages`
- * @param changes `{off, hidden, positions, shift, numBeams, lengthPenalty}`, each of them optional. `off`: the heads that
- *   are off, `[kind, layer, head]` with the kinds `encoder`, `decoder` and `cross`. `hidden`: indices of source tokens.
- *   `positions`: an object from indices of source tokens to their positions. `shift`: is added to all target positions.
+ * @param changes `Changes` of `library.d.ts`
  * @param between is called, and awaited, before each step; its error ends the work
- * @returns `{source, tags, heads, keyDim, numBeams, lengthPenalty, hypotheses, steps, attention}`
- *   - `source`: what tokens are called; the first `tags` are language tags. Nothing of the following is there without tokens
- *   - `heads`: `{encoder, decoder, cross}`, the numbers of layers and heads, `[layers, heads]`
- *   - `hypotheses`: `{text, tokens, logProb, divisor, score}`, best first
- *   - `steps`: for each step the prefixes that are alive and those that ended, `{live, ended}`. Each of them is `{token,
- *     logProb, parent, best}`: its newest token; the index of the prefix that it continues; whether the best hypothesis
- *     begins with it
- *   - `attention`: that of the best hypothesis, `{encoder, decoder, cross}` with lists of weights `[layer][head][row]`
+ * @returns `Explanation` of `library.d.ts`
  */
-export async function explain(model, text, language, changes, between) {
+export async function explain(model, text, language, changes = {}, between = () => {}) {
   const shapes = model.shapes("explain_step");
   if (!shapes) throw new Error("This model has no signatures that explain it: those that `export web` writes have them.");
   const { settings, source_length, target_length, end_token_id, languages } = model.settings;

@@ -7,17 +7,10 @@
 
 import { translateMarkup } from "./markup.js";
 
-export async function createTranslator(folder, { onProgress, signal } = {}) {
+export async function createTranslator(folder, options) {
   const lack = missing();
   if (lack) throw new Error(lack);
-  const translator = new Translator(new Worker(new URL("worker.js", import.meta.url)));
-  try {
-    await translator.load(new URL(folder, document.baseURI).href.replace(/\/+$/, ""), { onProgress, signal });
-  } catch (error) {
-    translator.close();
-    throw error;
-  }
-  return translator;
+  return Translator.load(new URL(folder, document.baseURI).href.replace(/\/+$/, ""), options);
 }
 
 /** A message about what this browser lacks, or an empty string. */
@@ -33,9 +26,20 @@ class Translator {
   #count = 0;
   #ended; // The error that ended the worker.
 
-  constructor(worker) {
-    this.#worker = worker;
-    worker.onmessage = ({ data: { id, progress, result, error } }) => {
+  static async load(folder, { onProgress, signal } = {}) {
+    const translator = new Translator();
+    try {
+      translator.settings = await translator.#ask("load", { folder }, { onProgress, signal });
+    } catch (error) {
+      translator.close();
+      throw error;
+    }
+    return translator;
+  }
+
+  constructor() {
+    this.#worker = new Worker(new URL("worker.js", import.meta.url));
+    this.#worker.onmessage = ({ data: { id, progress, result, error } }) => {
       const call = this.#calls.get(id);
       if (!call) return; // It was aborted.
       if (progress !== undefined) return call.onProgress(progress);
@@ -43,17 +47,20 @@ class Translator {
       if (error !== undefined) call.reject(new Error(error));
       else call.resolve(result);
     };
-    worker.onerror = (event) => this.#end(new Error(`The translator stopped: ${event.message || "its script could not be loaded"}.`));
+    this.#worker.onerror = (event) => this.#end(new Error(`The translator stopped: ${event.message || "its script could not be loaded"}.`));
   }
 
   /** Sends a request to the worker; `onProgress` is called with each progress message before the answer. */
   #ask(kind, content, { targetLanguage, onProgress = () => {}, signal } = {}) {
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted();
+      for (const text of [content.text ?? "", ...(content.texts ?? [])]) {
+        if (typeof text !== "string") throw new TypeError(`A text must be a string. Received: ${text}.`);
+      }
       if (this.#ended) throw this.#ended;
       if (targetLanguage && !this.languages.includes(targetLanguage)) {
-        const known = this.languages.join(", ") || "one, which needs no name";
-        throw new RangeError(`targetLanguage must be a language of the model. Received: ${targetLanguage}. The model has: ${known}.`);
+        const known = this.languages.join(", ") || "one, without a name";
+        throw new RangeError(`targetLanguage must be one of the model's languages. Received: ${targetLanguage}. The model has: ${known}.`);
       }
       const id = ++this.#count;
       this.#worker.postMessage({ id, kind, targetLanguage: targetLanguage || undefined, ...content });
@@ -65,12 +72,17 @@ class Translator {
     });
   }
 
-  async load(folder, options) {
-    Object.assign(this, await this.#ask("load", { folder }, options));
+  get languages() {
+    return [...new Set(this.directions.map(({ target }) => target).filter(Boolean))];
   }
 
-  get languages() {
-    return Object.keys(this.settings.languages);
+  get directions() {
+    const { directions = [], languages, source_language: source = null, translation_language = null } = this.settings;
+    const trained = directions.map((direction) => direction.split("-")).map(([source, target]) => ({ source, target }));
+    // An imported model has languages that no run was trained for.
+    const others = Object.keys(languages).filter((code) => !trained.some(({ target }) => target === code));
+    const found = [...trained, ...others.map((target) => ({ source, target }))];
+    return found.length ? found : [{ source, target: translation_language }];
   }
 
   async translate(text, options = {}) {

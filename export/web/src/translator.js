@@ -290,17 +290,17 @@ function argmax(values) {
   return values.reduce((best, value, i) => (value > values[best] ? i : best), 0);
 }
 
-async function get(address) {
+async function get(address, hint = "") {
   const answer = await fetch(address).catch((error) => {
     throw new Error(`${address} could not be loaded (${error.message}). Is the server still running?`);
   });
-  if (!answer.ok) throw new Error(`${address} could not be loaded (${answer.status} ${answer.statusText}).`);
+  if (!answer.ok) throw new Error(`${address} could not be loaded (${answer.status} ${answer.statusText}).${hint}`);
   return answer;
 }
 
 /** The content of translator.json, after a check that the export wrote it, its `Sentences` and `Placeholders`. */
 async function settings(address) {
-  const answer = await get(address);
+  const answer = await get(address, " The folder of a model has this file; in a page, that is models/NAME.");
   try {
     const found = await answer.json();
     const whole = (name, least) => {

@@ -15,9 +15,8 @@ let model, queue = Promise.resolve();
 
 const requests = {
   async load({ folder }, progress) {
-    const began = performance.now();
     model = await Translator.load(folder, new URL("litert/", self.location.href).href, progress);
-    return { seconds: (performance.now() - began) / 1000, settings: model.settings };
+    return model.settings;
   },
 
   /** The numbers of sentences and of tokens. */
