@@ -60,7 +60,8 @@ def assert_accessible(page, npm_packages):
         page.evaluate((npm_packages / "axe-core" / "axe.min.js").read_text())  # The policy forbids another script.
     found = page.evaluate("axe.run()")
     assert len(found["passes"]) > 20
-    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]] == []
+    violations = [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]]
+    assert not violations, violations
 
 
 def serve(model_dir, sentences, tmp_path):

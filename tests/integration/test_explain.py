@@ -544,7 +544,7 @@ def test_the_translator_links_to_the_explainer_and_the_service_worker_keeps_it(g
     shared.press("#source", "Control+Enter")
     shared.wait_for_selector("body[data-state=done]")
     href = shared.get_attribute("#explain", "href")
-    assert href == f"explain.html#{urlencode({'text': golden.texts[2]})}"
+    assert href == f"explain.html#{urlencode({'text': golden.texts[2], 'to': 'de'})}"
     script = (site / "service-worker.js").read_text()
     assert {"explain.html", "explain.js"} < set(json.loads(re.search(r"const FILES = (.*);", script)[1]))
     assert f'content="{POLICY}"' in (site / "explain.html").read_text()
@@ -558,6 +558,6 @@ def test_nothing_is_wider_than_a_phone_or_keeps_people_out(page, npm_packages):
         page.select_option("#view", label=view)
         for width, scheme in ((1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")):
             page.set_viewport_size({"width": width, "height": 844})
-            page.emulate_media(color_scheme=scheme)
+            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # Colours change at once.
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
             assert_accessible(page, npm_packages)
