@@ -217,6 +217,19 @@ def test_a_page_of_ones_own_translates_as_python_does(golden, site, opened, tmp_
         assert page.errors == []
 
 
+def test_a_model_can_be_on_another_server_that_allows_it(golden, site, opened, tmp_path):
+    code = """async ([folder, text]) => {
+        const { createTranslator } = await import("/site/translator.js");
+        return (await (await createTranslator(folder)).translate(text)).text;
+    }"""
+    (tmp_path / "index.html").write_text("")
+    (tmp_path / "site").symlink_to(site)
+    wanted = golden.translator.translate(golden.texts[:1])[0]
+    with files_alone(tmp_path) as address, files_alone(site, Access_Control_Allow_Origin=address) as other:
+        page = opened(site, address=address)
+        assert page.evaluate(code, [f"{other}/models/float32", golden.texts[0]]) == wanted
+
+
 def test_the_types_are_those_of_the_module(page, site, npm_packages, tmp_path):
     """TypeScript knows the members that the module has, and no others, and what a program may do with them."""
     members = page.evaluate(
@@ -717,10 +730,16 @@ def test_markup_in_names_translations_and_tokens_is_text(site, opened, tmp_path)
 
 
 @contextlib.contextmanager
-def files_alone(folder):
-    """The address of a server that sends the files of a folder alone."""
-    handler = functools.partial(SimpleHTTPRequestHandler, directory=folder)
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+def files_alone(folder, **headers):
+    """The address of a server that sends the files of a folder, and these headers, alone."""
+
+    class Handler(SimpleHTTPRequestHandler):
+        def end_headers(self):
+            for name, value in headers.items():
+                self.send_header(name.replace("_", "-"), value)
+            super().end_headers()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=folder)) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield "http://{}:{}".format(*server.server_address)
         server.shutdown()

@@ -14,7 +14,7 @@ const STYLES = ["font-style", "font-weight", "text-decoration-line", "vertical-a
 const DOUBT = 0.5; // Words with less confidence are underlined.
 const TRANSLATED = ["translation", "rich-translation", "hypotheses"];
 let rich = null; // The body of a pasted text with formatting, and the same text without it.
-const newest = {};
+const newest = {}; // The AbortController of the newest work of each kind.
 // What people call the models that an export makes, most of all the two that it makes by default.
 const NAMES = { float32: "Exact", float16: "Medium", int8: "Small", "int8-per-channel": "Small, more exact" };
 let createTranslator, siteName, models, translator, directions, direction, shown, current = 0, attention;
@@ -76,7 +76,7 @@ async function load() {
 function languages() {
   directions = translator.directions;
   const isOne = new Set(directions.map(({ source }) => source)).size === 1;
-  const nameOf = ({ source, target }) => (isOne ? languageName(target) : `${languageName(source)} to ${languageName(target)}`);
+  const nameOf = ({ source, target }) => (isOne || !source ? languageName(target) : `${languageName(source)} to ${languageName(target)}`);
   $("languages").hidden = directions.length < 2;
   if (directions.length > 1) options($("direction"), directions.map(nameOf), 0);
   $("swap").hidden = !directions.some(backOf);
@@ -131,7 +131,8 @@ function follow() {
 /** Counts the tokens of another text, and translates it. */
 function again() {
   $("mirror").replaceChildren(); // Its sentences are those of the text before.
-  void countTokens().then(translate).catch(failed);
+  void countTokens().catch(failed);
+  void translate(); // At once: it ends the translation before, for which the count waits.
 }
 
 /** Says to screen readers in which language texts are; without a code it is unknown, and not that of the page. */
@@ -167,8 +168,10 @@ async function translate() {
   problem("");
   document.body.dataset.state = "busy";
   $("status").textContent = "Translating …";
+  const signal = signalFor("translation");
   try {
-    await (rich ? translateRich : translateText)({ targetLanguage: direction.target, signal: signalFor("translation") });
+    await (rich ? translateRich : translateText)({ targetLanguage: direction.target, signal });
+    if (signal.aborted) return;
     document.body.dataset.state = "done";
     compare();
   } catch (error) {
@@ -258,7 +261,9 @@ function lay(place, parts) {
     }
     return one;
   });
+  place.dir = ""; // With "auto", Chromium would look at all nodes again for each new one.
   place.replaceChildren(...nodes);
+  place.dir = "auto";
 }
 
 /** Fills an element with a translation. Words that may be wrong are underlined; their titles say how likely they are right. */
