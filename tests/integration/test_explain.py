@@ -353,7 +353,7 @@ def test_settings_and_tags_are_those_of_the_export(site, opened, tmp_path):
     assert page.errors == []
 
 
-def test_a_file_without_the_signatures_says_so(site, opened, tmp_path):
+def test_a_site_without_the_signatures_or_the_list_of_models_says_so(site, opened, tmp_path):
     folder = shutil.copytree(site, tmp_path / "site")
     file = folder / "models" / "float32" / "translator.tflite"
     file.write_bytes(file.read_bytes().replace(b"explain_step", b"explain_stop"))
@@ -361,6 +361,10 @@ def test_a_file_without_the_signatures_says_so(site, opened, tmp_path):
     page.goto(f"{page.origin}/explain.html#text=a")
     page.wait_for_selector("#problem:visible")
     assert "This model has no signatures that explain it" in page.inner_text("#problem")
+    (folder / "models.json").unlink()
+    page.reload()
+    page.wait_for_selector("#problem:visible")
+    assert page.inner_text("#problem").startswith("The list of models, models.json, cannot be used.")
 
 
 # The page.

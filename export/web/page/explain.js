@@ -155,6 +155,7 @@ async function run(said) {
 function outcome(isChanged) {
   const [one, other] = [before, after].map(({ hypotheses }) => hypotheses[0]);
   if (!one) return "Type a sentence.";
+  if (!other) return "The changed model finds no translation.";
   if (!isChanged) return "Nothing is changed.";
   const scores = `Score ${number(other.score, 3)}, unchanged ${number(one.score, 3)}.`;
   return `${one.text === other.text ? "The translation stays the same." : `New translation: “${other.text}”`} ${scores}`;
@@ -163,8 +164,8 @@ function outcome(isChanged) {
 /** Shows everything. */
 function show(changed) {
   const [one, other] = [before, after].map(({ hypotheses }) => hypotheses[0]);
-  $("translations").hidden = $("explained").hidden = !one;
-  if (!one) return;
+  $("translations").hidden = $("explained").hidden = !other;
+  if (!other) return;
   const [old, current] = differences(one.text, other.text);
   $("before").replaceChildren(...old.map(({ text, common }) => (common ? text : element("del", { textContent: text }))));
   $("after").replaceChildren(...current.map(({ text, common }) => (common ? text : element("ins", { textContent: text }))));
@@ -177,7 +178,8 @@ function show(changed) {
 
 /** The words of two texts, and whether both have them in the same order: `[{text, common}, ...]` of each. */
 function differences(one, other) {
-  const split = (text) => Array.from(new Intl.Segmenter(undefined, { granularity: "word" }).segment(text), ({ segment }) => segment);
+  const segmenter = Intl.Segmenter && new Intl.Segmenter(undefined, { granularity: "word" });
+  const split = (text) => (segmenter ? Array.from(segmenter.segment(text), ({ segment }) => segment) : text.split(/(\s+)/));
   const [a, b] = [split(one), split(other)], lengths = [...a, ""].map(() => new Array(b.length + 1).fill(0));
   for (let i = a.length - 1; i >= 0; i--) {
     for (let j = b.length - 1; j >= 0; j--) lengths[i][j] = a[i] === b[j] ? lengths[i + 1][j + 1] + 1 : Math.max(lengths[i + 1][j], lengths[i][j + 1]);
@@ -288,10 +290,13 @@ function showAttention() {
 // The page.
 
 async function load() {
-  const models = (await (await fetch("models.json")).json()).models, { createTranslator } = await import("./translator.js");
+  const list = await fetch("models.json").then((answer) => answer.json()).catch(() => {
+    throw new Error("The list of models, models.json, cannot be used. The page Translator says why.");
+  });
+  const [model] = list.models, { createTranslator } = await import("./translator.js");
   $("progress").hidden = false;
-  $("status").textContent = `Loading ${models[0].name} …`;
-  translator = await createTranslator(models[0].folder, { onProgress: ({ loaded }) => ($("progress").value = Math.min(1, loaded / models[0].bytes)) });
+  $("status").textContent = "Loading the model …";
+  translator = await createTranslator(model.folder, { onProgress: ({ loaded }) => ($("progress").value = Math.min(1, loaded / model.bytes)) });
   const { target_language, source_language, translation_language, settings } = translator.settings, codes = translator.languages;
   $("progress").hidden = true;
   $("into").hidden = codes.length < 2;
@@ -356,6 +361,7 @@ async function start() {
     $("text").focus(); // The button is disabled then.
     void run("All changes are undone.");
   };
+  window.onhashchange = () => location.reload(); // Another link was followed in this tab.
   await run("");
 }
 

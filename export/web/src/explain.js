@@ -33,7 +33,8 @@ export async function explain(model, text, language, changes = {}, between = () 
     numBeams: changes.numBeams ?? settings.num_beams,
     lengthPenalty: changes.lengthPenalty ?? settings.length_penalty,
   };
-  if (sources.length === 1) return { ...found, hypotheses: [], steps: [] }; // Nothing but the end token.
+  // A sentence of nothing but placeholders, or of nothing at all, is not translated.
+  if (sources.length === 1 || source.unchanged !== null) return { ...found, hypotheses: [], steps: [] };
 
   const factors = Object.fromEntries(Object.entries(found.heads).map(([kind, [layers, heads]]) => [kind, new Float32Array(layers * heads).fill(1)]));
   for (const [kind, layer, head] of changes.off ?? []) factors[kind][layer * found.heads[kind][1] + head] = 0;
