@@ -14,7 +14,7 @@ setup(
         "keras_transformer": ["py.typed"],
         "keras_transformer.pictures": ["explorer.html"],
         "keras_transformer.export.serving": ["*.yaml", "config/*"],
-        "keras_transformer.export.web": ["LICENSE.litert", "*.js", "*.json", "page/*", "src/*"],
+        "keras_transformer.export.web": ["LICENSE.litert", "README.md", "*.js", "*.json", "page/*", "src/*"],
     },
     py_modules=["train_keras"],
 )
