@@ -329,7 +329,7 @@ def test_settings_and_tags_are_those_of_the_export(site, opened, tmp_path):
     rng = np.random.default_rng(5)
     model.set_weights([rng.normal(size=weight.shape) for weight in model.weights])
     settings = {"num_beams": 3, "no_repeat_ngram_size": 2, "min_length": 4, "repetition_penalty": 1.2}
-    settings |= {"length_penalty_type": "power", "length_penalty": 0.8}
+    settings |= {"length_penalty_type": "power", "length_penalty": 0.7}
     translator = Translator(model, tokenizer, max_source_length=12, target_language="de", jit_compile=False, **settings)
     folder = shutil.copytree(site, tmp_path / "site")
     shutil.rmtree(folder / "models" / "float32")
@@ -349,7 +349,7 @@ def test_settings_and_tags_are_those_of_the_export(site, opened, tmp_path):
     page.wait_for_selector("body[data-state=done]")
     assert page.locator("#pieces button").first.text_content() == ">>fr<<"
     assert page.is_visible("#learned") and page.is_hidden("#sinusoidal")
-    assert page.input_value("#penalty") == "0.8" and page.is_disabled("#reset")
+    assert page.inner_text("#penalty-value") == "0.70" and page.is_disabled("#reset")
     assert page.errors == []
 
 
@@ -415,6 +415,7 @@ def test_a_head_is_switched_by_keyboard(golden, page):
             pytest.approx(wanted.score, abs=2e-3),
         )
     assert page.inner_text("#status") == "Nothing is changed." and page.is_disabled("#reset")
+    assert [page.get_attribute(place, "lang") for place in ("#text", "#before", "#after")] == ["en", "de", "de"]
     one = head(page, "Cross-attention, layer 1, head 2")
     one.focus()
     status = after(page, lambda: page.keyboard.press("Space"))
@@ -451,7 +452,7 @@ def test_a_word_is_hidden_and_moved(golden, page):
     after(page, piece.click)
     field = page.get_by_label(f"Position of {page.locator('#pieces button').nth(2).text_content()}", exact=True)
     field.focus()
-    after(page, lambda: page.keyboard.press("ArrowUp"))
+    assert after(page, lambda: page.keyboard.press("ArrowUp")).startswith(f"{field.get_attribute('aria-label')}: 3. ")
     assert "has pos = 3 instead of 2." in page.inner_text("#moved")
     before = page.inner_text("#score-after")
     field.fill("99")  # Beyond the table of positions.
@@ -467,11 +468,11 @@ def test_another_search(golden, page):
     assert page.input_value("#beams") == "4" and page.input_value("#penalty") == "0.6"
     assert page.locator("#hypotheses-table tbody tr").count() == 4
     page.fill("#beams", "2")
-    after(page, lambda: page.press("#beams", "Enter"))
+    assert after(page, lambda: page.press("#beams", "Enter")).startswith("Beams: 2. ")
     assert score(page, "after") == pytest.approx(translated(num_beams=2).score, abs=2e-3)
     assert page.locator("#hypotheses-table tbody tr").count() == 2
     page.focus("#penalty")
-    after(page, lambda: page.keyboard.press("End"))
+    assert after(page, lambda: page.keyboard.press("End")).startswith("Length penalty: 2. ")
     wanted = translated(num_beams=2, length_penalty=2.0)
     assert page.inner_text("#penalty-value") == "2.00"
     assert score(page, "after") == pytest.approx(wanted.score, abs=2e-3)

@@ -15,6 +15,7 @@ let translator, controller, before, after;
 const range = (length) => Array.from({ length }, (_, i) => i);
 const number = (x, digits = 2) => x.toFixed(digits).replace(/^-(?=[0.]+$)/, "").replace("-", "−");
 const language = () => $("language").value || undefined;
+const tagged = (code) => code?.replaceAll("_", "-") ?? ""; // For screen readers; without a code, the language is unknown.
 
 function element(name, properties = {}, ...children) {
   const made = Object.assign(document.createElement(name), properties);
@@ -53,7 +54,7 @@ function changes() {
   if (positions.length) found.positions = Object.fromEntries(positions);
   if ($("shift").validity.valid && $("shift").valueAsNumber) found.shift = $("shift").valueAsNumber;
   if ($("beams").validity.valid && $("beams").valueAsNumber !== settings.num_beams) found.numBeams = $("beams").valueAsNumber;
-  if ($("penalty").valueAsNumber !== settings.length_penalty) found.lengthPenalty = $("penalty").valueAsNumber;
+  if (Math.abs($("penalty").valueAsNumber - settings.length_penalty) > 1e-6) found.lengthPenalty = $("penalty").valueAsNumber;
   return found;
 }
 
@@ -131,8 +132,8 @@ async function run(said) {
   document.body.dataset.state = "busy";
   try {
     if (before?.key !== key) {
-      const isFirst = !before;
-      before = { ...(await translator.explain(text, {}, options)), key };
+      const isFirst = before === undefined;
+      before = after = { ...(await translator.explain(text, {}, options)), key };
       if (isFirst) layHeads(before.heads);
       layPieces();
       if (isFirst) setControls(new URLSearchParams(location.hash.slice(1)));
@@ -166,6 +167,7 @@ function show(changed) {
   const [one, other] = [before, after].map(({ hypotheses }) => hypotheses[0]);
   $("translations").hidden = $("explained").hidden = !other;
   if (!other) return;
+  for (const id of ["before", "after"]) $(id).lang = tagged(language() ?? translator.settings.translation_language);
   const [old, current] = differences(one.text, other.text);
   $("before").replaceChildren(...old.map(({ text, common }) => (common ? text : element("del", { textContent: text }))));
   $("after").replaceChildren(...current.map(({ text, common }) => (common ? text : element("ins", { textContent: text }))));
@@ -297,13 +299,11 @@ async function load() {
   $("progress").hidden = false;
   $("status").textContent = "Loading the model …";
   translator = await createTranslator(model.folder, { onProgress: ({ loaded }) => ($("progress").value = Math.min(1, loaded / model.bytes)) });
-  const { target_language, source_language, translation_language, settings } = translator.settings, codes = translator.languages;
+  const { target_language, source_language, settings } = translator.settings, codes = translator.languages;
   $("progress").hidden = true;
   $("into").hidden = codes.length < 2;
   if (codes.length > 1) $("language").replaceChildren(...codes.map((code) => new Option(code, code, false, code === target_language)));
-  const tagged = (code) => code?.replaceAll("_", "-") ?? "";
   $("text").lang = tagged(source_language);
-  for (const id of ["before", "after"]) $(id).lang = tagged(language() ?? translation_language);
   $("beams").max = Math.max(MOST_BEAMS, settings.num_beams);
   const steps = Math.round(10 * settings.length_penalty); // The value of the model is one of the range's values.
   Object.assign($("penalty"), { step: 0.1, min: settings.length_penalty - 0.1 * Math.max(steps, 0), max: settings.length_penalty + 0.1 * Math.max(20 - steps, 0) });
@@ -315,7 +315,8 @@ function said(control) {
   const { dataset } = control;
   if (dataset.head !== undefined || dataset.all !== undefined) return `${control.ariaLabel}: ${control.checked ? "on" : "off"}.`;
   if (control.tagName === "BUTTON") return `“${control.textContent}” is ${control.ariaPressed === "true" ? "hidden" : "shown"}.`;
-  return "";
+  if (!control.value) return "";
+  return `${control.ariaLabel ?? control.labels[0].firstChild.textContent.trim()}: ${control.value}.`;
 }
 
 async function start() {
