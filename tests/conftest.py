@@ -298,7 +298,7 @@ def served(servable):
 
 @pytest.fixture(scope="session")
 def tflite(request, golden):
-    """The golden run as TFLite files, in folders `float32`, with a calibration, and `int8`; not to be changed."""
+    """The golden run as models of a page: folders `float32`, with a calibration, and `int8`; not to be changed."""
 
     def export(folder):
         from keras_transformer.export.tflite import export_tflite
@@ -309,9 +309,9 @@ def tflite(request, golden):
         with pytest.MonkeyPatch.context() as patch:
             calibration = Calibration(a=0.7, b=1.0, d=-3.0, num_words=1, right=0.5)
             patch.setattr(golden.translator, "calibration", calibration)
-            _, same = export_tflite(golden.translator, folder / "float32", **lengths)
+            _, same = export_tflite(golden.translator, folder / "float32", explain=True, **lengths)
             assert same == 1.0
-            export_tflite(golden.translator, folder / "int8", "int8", num_beams=1, **lengths)
+            export_tflite(golden.translator, folder / "int8", "int8", explain=True, num_beams=1, **lengths)
 
     return made_once(request, "tflite", exporting(), export)
 
@@ -352,6 +352,16 @@ def cache(request):
     left_out = {"node_modules", "__pycache__"}
     files = sorted(path for path in web.SOURCES.rglob("*") if path.is_file() and not left_out & set(path.parts))
     return made_once(request, "page", files, build)
+
+
+@pytest.fixture(scope="session")
+def site(golden, cache, tflite, tmp_path_factory):
+    """The page of the golden run, with its models `float32` and `int8`: a folder, not to be changed."""
+    from exports import export_page
+
+    folder, shares = export_page(golden, cache, tflite, tmp_path_factory.mktemp("web") / "site")
+    assert shares == {"float32": 1.0, "int8": 0.9}
+    return folder
 
 
 @pytest.fixture(scope="session")

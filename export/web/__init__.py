@@ -81,7 +81,7 @@ def export_web(
         for quantize in dict.fromkeys(quantizations):
             folder = model_folder(quantize)
             name = Path(folder).name
-            _, shares[name] = export_tflite(translator, temporary / folder, quantize, **options)
+            _, shares[name] = export_tflite(translator, temporary / folder, quantize, explain=True, **options)
             size = (temporary / folder / "translator.tflite").stat().st_size
             models.append({"name": name, "folder": folder, "bytes": size})
         content = {"name": translator.run.name if translator.run else "untitled", "models": models}

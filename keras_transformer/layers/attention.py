@@ -4,6 +4,8 @@ Reference: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2.
 Axes: B batch, T target (query), S source (key and value), N heads, H key_dim, D model width.
 """
 
+from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import keras
@@ -24,6 +26,11 @@ from keras_transformer.layers.base import (
     shape_of,
 )
 from keras_transformer.layers.caches import Cache, empty_cache
+
+# `export.explain` sets it while it traces: a function that gets a layer, the contexts (..., N * value_dim) of all its
+# heads and its attention scores, and returns the contexts that are projected. Other threads do not see it: they may use
+# the same layer.
+CHANGED_CONTEXT: ContextVar[Callable | None] = ContextVar("changed_context", default=None)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -201,7 +208,7 @@ class MultiHeadAttention(DenseLayers):
                 some = ops.swapaxes(ops.any(attention_mask, axis=-1, keepdims=True), 1, 2)  # (B, T, N, 1)
                 context = ops.where(some, context, ops.zeros_like(context))
         batch, length = ops.shape(context)[:2]
-        output = self.output_dense(ops.reshape(context, (batch, length, self.num_heads * self.value_dim)))
+        output = self._project(ops.reshape(context, (batch, length, self.num_heads * self.value_dim)), scores)
         carry_mask(output, query_mask)
         return (output, scores) if return_attention_scores else output
 
@@ -316,7 +323,12 @@ class MultiHeadAttention(DenseLayers):
         context = ops.matmul(ops.cast(scores, self.compute_dtype), value)
         if num_beams > 1:
             context = ops.swapaxes(ops.reshape(context, (-1, self.num_heads, num_beams, self.value_dim)), 1, 2)
-        return self.output_dense(ops.reshape(context, (-1, self.num_heads * self.value_dim)))
+        return self._project(ops.reshape(context, (-1, self.num_heads * self.value_dim)), scores)
+
+    def _project(self, context, scores):
+        """Contexts of all heads (..., N * value_dim) -> (..., D)."""
+        changed = CHANGED_CONTEXT.get()
+        return self.output_dense(changed(self, context, scores) if changed else context)
 
     def get_config(self):
         names = "num_heads", "key_dim", "value_dim", "dropout", "use_bias", "seed"

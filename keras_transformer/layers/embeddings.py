@@ -16,6 +16,8 @@ from keras_transformer.settings import LAYOUTS, POSITION_TYPES, one_of
 # The number of positions of an export: `export.tflite` sets it while it traces, for `PositionalEmbedding._positions`.
 # Other threads do not see it: they may use the same layer.
 NUM_POSITIONS: ContextVar[int | None] = ContextVar("num_positions", default=None)
+# Positions of an export, int32 (B, L), in place of 0, 1, ...: `export.explain` sets them while it traces.
+POSITIONS: ContextVar[Tensor | None] = ContextVar("positions", default=None)
 
 
 def _check_sinusoids(hidden_dim, max_wavelength, layout):
@@ -327,7 +329,10 @@ class PositionalEmbedding(keras.layers.Layer):
         if NUM_POSITIONS.get() and positions is None:
             # Rows of a table cost less than their sines and cosines, and can be integers. `minimum(token_ids, 0)` is 0.
             # It makes the rows depend on an input: LiteRT's GPU accelerator adds constant tables wrongly.
-            places = np.arange(length, dtype="int32")[None] + ops.cast(start_index, "int32") + ops.minimum(token_ids, 0)
+            places = POSITIONS.get()
+            if places is None:
+                indices = np.arange(length, dtype="int32")[None] + ops.cast(start_index, "int32")
+                places = indices + ops.minimum(token_ids, 0)
             return self._looked_up(lambda places: ops.take(self._table(), places, axis=0), places)
         if positions is None:
             if self.position_type == "sinusoidal" and length is not None and static_start:

@@ -20,14 +20,15 @@ from types import SimpleNamespace
 import lxml.html
 import numpy as np
 import pytest
+from exports import assert_accessible, export_page
 from texts import LANGUAGES, PARTS, SENTENCES, random_html, random_parts, random_sentences, shuffled
 from trainings import phrases
 
 from keras_transformer.data.corpora import ParallelText
 from keras_transformer.export import ExportError, report, web
-from keras_transformer.export.verify import ODD, SHARE, tflite_reference, verify
+from keras_transformer.export.verify import ODD, tflite_reference, verify
 from keras_transformer.export.web import POLICY, SOURCES, built_page, export_web, server
-from keras_transformer.files import MANIFEST, FileError, new_folder
+from keras_transformer.files import MANIFEST, FileError
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.text import markup, markup_tree, placeholders, sentences
 from keras_transformer.text.confidence import Calibration
@@ -36,34 +37,7 @@ from keras_transformer.training.run import Run
 from keras_transformer.translation.documents import split_text
 from keras_transformer.translation.translator import Translator
 
-LENGTH = 40
 SETTINGS = "models/float32/translator.json"
-
-
-def export(golden, cache, tflite, path, **arguments):
-    """Exports a page of the golden run with the models of `tflite`: they are exported with all that a page asks for."""
-
-    def exported(translator, folder, quantize, **options):
-        assert translator is golden.translator
-        assert options == {"source_length": LENGTH, "target_length": 2 * LENGTH}
-        assert folder.name == {"none": "float32", "int8": "int8"}[quantize]
-        share = {"none": 1.0, "int8": 0.9}[quantize]
-        with new_folder(folder, facts={SHARE: share}) as temporary:
-            others = shutil.ignore_patterns(MANIFEST)
-            shutil.copytree(tflite / folder.name, temporary, ignore=others, dirs_exist_ok=True)
-        return folder, share
-
-    with pytest.MonkeyPatch.context() as patch:  # Not for long: others cache there, too, such as Chromium.
-        patch.setenv("KERAS_HOME", str(cache))
-        patch.setattr("keras_transformer.export.tflite.export_tflite", exported)
-        return export_web(golden.translator, path, source_length=LENGTH, target_length=2 * LENGTH, **arguments)
-
-
-@pytest.fixture(scope="module")
-def site(golden, cache, tflite, tmp_path_factory):
-    folder, shares = export(golden, cache, tflite, tmp_path_factory.mktemp("web") / "site")
-    assert shares == {"float32": 1.0, "int8": 0.9}
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -594,7 +568,9 @@ def test_another_version_of_a_page_is_another_service_worker(golden, cache, tfli
     kept = json.loads(re.search(r"const FILES = (.*);", script)[1])
     assert kept[0] == "./" and {"page.js", "translator.js", "models/float32/translator.tflite"} < set(kept)
     assert all((site / name).exists() for name in kept) and not [name for name in kept if "int8" in name]
-    folder, _ = export(golden, cache, tflite, tmp_path / "site", quantizations=["none"])  # Other files, kept the same.
+    folder, _ = export_page(
+        golden, cache, tflite, tmp_path / "site", quantizations=["none"]
+    )  # Other files, kept the same.
     other = (folder / "service-worker.js").read_text()
     assert other != script and other.splitlines()[1:] == script.splitlines()[1:]
 
@@ -853,13 +829,7 @@ def test_a_malformed_link_does_no_harm(golden, page):
 
 def test_nothing_on_the_page_keeps_people_out(golden, page, npm_packages):
     """By the rules of axe-core: what screen readers need, keyboards reach and weak eyes read."""
-    page.evaluate((npm_packages / "axe-core" / "axe.min.js").read_text())
-
-    def check():
-        found = page.evaluate("axe.run()")
-        assert len(found["passes"]) > 20
-        assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]] == []
-
+    check = functools.partial(assert_accessible, page, npm_packages)
     for width, scheme in ((1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")):
         page.set_viewport_size({"width": width, "height": 844})
         page.emulate_media(color_scheme=scheme)

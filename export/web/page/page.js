@@ -306,6 +306,7 @@ async function select(index) {
   sentenceOf($("translation"), index).classList.toggle("current", several);
   $("chosen").textContent = `Sentence ${index + 1}: ${shown.sentences[index].source}`;
   $("chosen").hidden = !several;
+  $("explain").href = `explain.html#${new URLSearchParams({ text: shown.sentences[index].source, ...(direction.target && { to: direction.target }) })}`;
   hypotheses(shown.sentences[index].chosen);
   await look();
 }

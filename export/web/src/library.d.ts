@@ -52,7 +52,8 @@ export interface Translator {
   translateMarkup(node: Element | DocumentFragment, options?: TranslationOptions<Finished>): Promise<void>;
   /** Where each attention head looked in a sentence, by default when its best hypothesis was written. */
   attention(sentence: Sentence, hypothesis?: Hypothesis, options?: Options<never>): Promise<Attention>;
-  explain(text: string, changes: any, options?: TranslationOptions<any>): Promise<any>;
+  /** Translates one sentence step by step, with changes of the model. The model must be one of `export web`. */
+  explain(text: string, changes?: Changes, options?: TranslationOptions<never>): Promise<Explanation>;
   /** Ends the worker and frees its memory. What it still works on is aborted. */
   close(): void;
 }
@@ -125,4 +126,49 @@ export interface Attention {
   /** `scores[layer][head][t][s]`: the weight of source token s when target token t was written. */
   scores: Float32Array[][][];
   words: Array<[number, number, number]>;
+}
+
+/** What is not as the model was trained and exported. */
+export interface Changes {
+  /** Heads that are off. */
+  off?: Array<[kind: Kind, layer: number, head: number]>;
+  /** Indices of source tokens that all attention ignores. */
+  hidden?: number[];
+  /** Other positions of source tokens, by their indices. */
+  positions?: Record<number, number>;
+  /** What is added to the position of each target token. */
+  shift?: number;
+  numBeams?: number;
+  lengthPenalty?: number;
+}
+
+/** Encoder self-attention, decoder self-attention, cross-attention. */
+export type Kind = "encoder" | "decoder" | "cross";
+
+export interface Explanation {
+  /** What the source tokens stand for. The first `tags` of them are language tags. */
+  source: string[];
+  tags: number;
+  /** The numbers of layers and of heads. */
+  heads: Record<Kind, [layers: number, heads: number]>;
+  /** The width of a head. */
+  keyDim: number;
+  numBeams: number;
+  lengthPenalty: number;
+  /** The best first; none if there is nothing to translate. The score is `logProb / divisor`. */
+  hypotheses: Array<{ text: string; tokens: string[]; logProb: number; divisor: number; score: number }>;
+  /** For each step of the search, the prefixes that are alive after it and those that ended in it. */
+  steps: Array<{ live: Prefix[]; ended: Prefix[] }>;
+  /** Of the best hypothesis, `[layer][head][row][column]`; missing without one. */
+  attention?: Record<Kind, number[][][][]>;
+}
+
+export interface Prefix {
+  /** The newest token. */
+  token: string;
+  logProb: number;
+  /** Which of the live prefixes of the step before it continues. */
+  parent: number;
+  /** Whether the best hypothesis begins with it. */
+  best: boolean;
 }

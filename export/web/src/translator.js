@@ -89,7 +89,7 @@ export class Translator {
     if (this.#tokenized.has(text)) return this.#tokenized.get(text);
     const { source_bytes, end_token_id } = this.settings, bytes = new Uint8Array(source_bytes);
     const { read } = new TextEncoder().encodeInto(text, bytes);
-    const found = await this.#run("tokenize", { text: new Tensor(bytes, [1, source_bytes]) });
+    const found = await this.run("tokenize", { text: new Tensor(bytes, [1, source_bytes]) });
     const ids = found.token_ids.toTypedArray(), count = ids.indexOf(end_token_id);
     const truncated = read < text.length || found.truncated.toTypedArray()[0] > 0;
     const tokens = { ids: Array.from(ids.subarray(0, count)), pieces: pieces(bytes, found.ends, count), truncated };
@@ -100,8 +100,8 @@ export class Translator {
   }
 
   /** The part of the translation that each of its token ids stands for. */
-  async #detokenize(ids) {
-    const found = await this.#run("detokenize", { translation_ids: this.#targetTensor(ids) });
+  async detokenize(ids) {
+    const found = await this.run("detokenize", { translation_ids: this.#targetTensor(ids) });
     const parts = pieces(found.text.toTypedArray(), found.ends, ids.length);
     free(found);
     return parts;
@@ -109,7 +109,7 @@ export class Translator {
 
   /** The text of token ids, with the parts that placeholders stand for. */
   async decode(ids, kept = NOTHING_KEPT) {
-    return this.placeholders.restored((await this.#detokenize(ids)).join(""), kept, false);
+    return this.placeholders.restored((await this.detokenize(ids)).join(""), kept, false);
   }
 
   /** The beginnings of a text, up to the end of each piece, with the parts that placeholders stand for. */
@@ -118,21 +118,26 @@ export class Translator {
     return pieces.map((piece) => this.placeholders.restored((text += piece), kept, false));
   }
 
+  /** The maximum number of tokens of a translation. */
+  limit(sourceIds) {
+    const { target_length, length_margin, settings } = this.settings;
+    const limit = Math.floor(settings.max_length_ratio * sourceIds.length + length_margin);
+    return Math.min(limit, settings.max_target_length ?? limit, target_length);
+  }
+
   /** Greedy search as an async iterator of ids, to show a translation while it is made. */
   async *steps(sourceIds) {
-    const { start_token_id, end_token_id, target_length, length_margin, begins_with_tag, settings } = this.settings;
-    const limit = Math.floor(settings.max_length_ratio * sourceIds.length + length_margin);
-    const most = Math.min(limit, settings.max_target_length ?? limit, target_length);
-    const cross = await this.#run("encode", { token_ids: this.#sourceTensor(sourceIds) });
+    const { start_token_id, end_token_id, begins_with_tag } = this.settings, most = this.limit(sourceIds);
+    const cross = await this.run("encode", { token_ids: this.sourceTensor(sourceIds) });
     let cache = {};
     try {
-      for (const { name, shape } of this.#model.signatures.decode_step.getInputDetails()) {
-        if (name.startsWith("self_")) cache[name] = new Tensor(new Float32Array(shape.reduce((a, b) => a * b)), shape);
+      for (const [name, shape] of Object.entries(this.shapes("decode_step"))) {
+        if (name.startsWith("self_")) cache[name] = zeros(shape);
       }
       for (let position = 0, token = start_token_id; position < most && token !== end_token_id; position++) {
         const kept = { ...cache };
         for (const [name, tensor] of Object.entries(cross)) kept[`${name}_in`] = tensor;
-        const { logits, ...next } = await this.#run("decode_step", { token: int32([token]), position: int32([position]) }, kept);
+        const { logits, ...next } = await this.run("decode_step", { token: int32([token]), position: int32([position]) }, kept);
         free(cache);
         cache = Object.fromEntries(Object.entries(next).map(([name, tensor]) => [name.replace("next_", ""), tensor]));
         token = begins_with_tag && position === 0 ? sourceIds[0] : argmax(logits.toTypedArray());
@@ -148,7 +153,7 @@ export class Translator {
   /** The translations of a text, best first: `{ids, pieces, text, score}`. */
   async translate(sourceIds, kept = NOTHING_KEPT) {
     const beam = "translate_beam" in this.#model.signatures;
-    const found = await this.#run(beam ? "translate_beam" : "translate", { token_ids: this.#sourceTensor(sourceIds) });
+    const found = await this.run(beam ? "translate_beam" : "translate", { token_ids: this.sourceTensor(sourceIds) });
     const ids = (beam ? found.hypothesis_ids : found.translation_ids).toTypedArray();
     const scores = (beam ? found.scores : found.score).toTypedArray();
     free(found);
@@ -156,7 +161,7 @@ export class Translator {
     for (const [i, score] of scores.entries()) {
       if (score <= no_hypothesis_score) continue;
       const row = Array.from(ids.subarray(i * target_length, (i + 1) * target_length)).filter((id) => id !== pad_token_id);
-      const pieces = await this.#detokenize(row);
+      const pieces = await this.detokenize(row);
       rows.push({ ids: row, pieces, text: this.placeholders.restored(pieces.join(""), kept), score });
     }
     return rows;
@@ -170,9 +175,9 @@ export class Translator {
    *   language tags.
    */
   async attention(source, target) {
-    const { source_length, target_length, end_token_id, languages } = this.settings;
-    const inputs = { token_ids: this.#sourceTensor(source.ids), translation_ids: this.#targetTensor(target.ids) };
-    const found = await this.#run("attention", inputs);
+    const { source_length, target_length, languages } = this.settings;
+    const inputs = { token_ids: this.sourceTensor(source.ids), translation_ids: this.#targetTensor(target.ids) };
+    const found = await this.run("attention", inputs);
     const [{ shape }] = this.#model.signatures.attention.getOutputDetails();
     const [, layers, heads] = shape, values = found.scores.toTypedArray();
     free(found);
@@ -180,14 +185,10 @@ export class Translator {
       const start = ((layer * heads + head) * target_length + t) * source_length;
       return values.slice(start, start + source.ids.length);
     };
-    const names = Object.fromEntries(Object.entries(languages).map(([code, id]) => [id, `>>${code}<<`]));
-    names[end_token_id] = "</s>";
-    for (const [i, part] of source.kept.parts.entries()) names[end_token_id + 1 + i] = part;
-    const labels = ({ ids, pieces }) => ids.map((id, i) => names[id] ?? pieces[i].replaceAll(" ", "▁"));
     const each = (count, make) => Array.from({ length: count }, (_, i) => make(i));
     return {
-      source: labels(source),
-      target: labels(target),
+      source: this.labels(source, source.kept),
+      target: this.labels(target, source.kept),
       layers,
       heads,
       tags: Number(Object.values(languages).includes(source.ids[0])),
@@ -204,8 +205,8 @@ export class Translator {
   async words(source, { ids, pieces, text }) {
     const { confidence, end_token_id } = this.settings;
     if (!confidence || ids.length === 0) return [];
-    const inputs = { token_ids: this.#sourceTensor(source.ids), translation_ids: this.#targetTensor(ids) };
-    const found = await this.#run("score", inputs);
+    const inputs = { token_ids: this.sourceTensor(source.ids), translation_ids: this.#targetTensor(ids) };
+    const found = await this.run("score", inputs);
     const logProbs = found.token_log_probs.toTypedArray();
     free(found);
     const spans = [];
@@ -221,7 +222,16 @@ export class Translator {
     return words;
   }
 
-  #sourceTensor(ids) {
+  /** What tokens are called in tables: `▁` stands for a space. */
+  labels({ ids, pieces }, kept) {
+    const { end_token_id, languages } = this.settings;
+    const names = Object.fromEntries(Object.entries(languages).map(([code, id]) => [id, `>>${code}<<`]));
+    names[end_token_id] = "</s>";
+    for (const [i, part] of kept.parts.entries()) names[end_token_id + 1 + i] = part;
+    return ids.map((id, i) => names[id] ?? pieces[i].replaceAll(" ", "▁"));
+  }
+
+  sourceTensor(ids) {
     return this.#padded(ids, this.settings.source_length);
   }
 
@@ -235,8 +245,14 @@ export class Translator {
     return int32(padded);
   }
 
+  /** The shape of each input of a signature, by name; undefined if the model has no such signature. */
+  shapes(name) {
+    const details = this.#model.signatures[name]?.getInputDetails();
+    return details && Object.fromEntries(details.map(({ name, shape }) => [name, Array.from(shape)]));
+  }
+
   /** Runs a signature and frees `inputs`, but not `kept`. The caller must free the outputs. */
-  async #run(name, inputs, kept = {}) {
+  async run(name, inputs, kept = {}) {
     try {
       return await this.#model.run(name, { ...inputs, ...kept });
     } finally {
@@ -254,7 +270,9 @@ function calibrated({ a, b, d }, logProb) {
   return 1 / (1 + Math.exp(-(a * Math.log(prob) - b * Math.log1p(-prob) + d)));
 }
 
-function int32(values) {
+export const zeros = (shape) => new Tensor(new Float32Array(shape.reduce((a, b) => a * b)), shape);
+
+export function int32(values) {
   return values.length === 1 ? new Tensor(Int32Array.from(values), [1]) : new Tensor(values, [1, values.length]);
 }
 
@@ -264,7 +282,7 @@ function pieces(bytes, ends, count) {
   return Array.from(places, (end, i) => decoder.decode(bytes.subarray(places[i - 1] ?? 0, end), { stream: true }));
 }
 
-function free(tensors) {
+export function free(tensors) {
   for (const tensor of Object.values(tensors)) tensor.delete();
 }
 

@@ -6,6 +6,7 @@
  */
 
 import { alignedTranslation } from "./alignment.js";
+import { explain } from "./explain.js";
 import { Translator } from "./translator.js";
 
 const running = new Set(); // The ids of requests that were not cancelled.
@@ -77,6 +78,11 @@ const requests = {
   async attention({ source, hypothesis }) {
     const words = hypothesis.words ?? (await model.words(source, hypothesis));
     return { ...(await model.attention(source, hypothesis)), words };
+  },
+
+  /** A search with changes; see `explain.js`. */
+  async explain({ text, changes, targetLanguage, ...request }) {
+    return explain(model, text, targetLanguage, changes, () => otherMessages(request));
   },
 };
 

@@ -9,7 +9,7 @@ import pytest
 from arrays import copy_attention, embed, keras_mask, random, randomize, symbolic_like, to_numpy
 from keras import ops
 
-from keras_transformer.layers.attention import MultiHeadAttention
+from keras_transformer.layers.attention import CHANGED_CONTEXT, MultiHeadAttention
 from keras_transformer.layers.caches import FixedCache
 from keras_transformer.layers.masks import bias
 
@@ -713,3 +713,34 @@ def test_projections_of_the_same_shape_have_different_initial_values():
     assert len(kernels) == 4
     for i, kernel in enumerate(kernels):
         assert all(np.abs(kernel - other).max() > 0.01 for other in kernels[:i])
+
+
+# What exports change
+
+
+def test_a_context_can_be_changed_in_the_full_pass_and_in_steps():
+    layer, x = make(), random(B, T, D)
+    without = make()
+    without.output_dense.kernel.assign(without.output_dense.kernel * (np.arange(N * H) // H != 1)[:, None])
+    seen = []
+
+    def without_a_head(changed, context, scores):
+        seen.append((changed, scores))
+        return context * (np.arange(N * H) // H != 1)
+
+    expected = to_numpy(without(x, use_causal_mask=True))
+    token = CHANGED_CONTEXT.set(without_a_head)
+    try:
+        _, scores = layer(x, use_causal_mask=True, return_attention_scores=True)
+        found, cache = to_numpy(layer(x, use_causal_mask=True)), layer.init_cache(B)
+        steps = []
+        for t in range(T):
+            step, cache = layer.decode_step(x[:, t], cache, t)
+            steps.append(to_numpy(step))
+    finally:
+        CHANGED_CONTEXT.reset(token)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_allclose(np.stack(steps, axis=1), expected, atol=1e-5)
+    assert all(changed is layer for changed, _ in seen)
+    last = to_numpy(seen[-1][1]).reshape(B, N, T)  # The attention of the last step.
+    np.testing.assert_allclose(last, to_numpy(scores)[:, :, -1], atol=1e-5)

@@ -11,6 +11,7 @@ from keras import ops
 
 from keras_transformer.layers.embeddings import (
     NUM_POSITIONS,
+    POSITIONS,
     PositionalEmbedding,
     positional_encoding,
     positional_rotation,
@@ -182,6 +183,19 @@ def test_positions_of_exports_are_rows_of_the_same_table(settings, start):
         np.testing.assert_allclose(to_numpy(layer(ids, start_index=start)), expected, atol=1e-6)
     finally:
         NUM_POSITIONS.reset(token)
+
+
+@pytest.mark.parametrize("settings", [{"first_position": 3}, {"position_type": "learned", "max_length": 31}])
+def test_positions_of_an_export_can_be_given(settings):
+    layer, ids = make_layer(**settings), random_ids()
+    positions = np.arange(ids.size, dtype="int32").reshape(ids.shape)[:, ::-1]
+    expected = to_numpy(layer(ids, positions=positions))
+    tokens = NUM_POSITIONS.set(ids.size), POSITIONS.set(positions)
+    try:
+        np.testing.assert_allclose(to_numpy(layer(ids)), expected, atol=1e-6)
+    finally:
+        NUM_POSITIONS.reset(tokens[0])
+        POSITIONS.reset(tokens[1])
 
 
 def test_an_export_does_not_change_what_other_threads_compute():
