@@ -47,7 +47,7 @@ model, tokenizers = translator.model, (translator.source_tokenizer, translator.t
 
 # Your text. The last tenth, at most 200 pairs, is held out.
 pairs = list(dict.fromkeys(read_parallel(*arguments.train).pairs))
-num_held_out = min(200, len(pairs) // 10)
+num_held_out = min(200, max(1, len(pairs) // 10))
 sources, references = zip(*pairs[-num_held_out:], strict=True)
 batches = make_batches(encode_pairs(pairs[:-num_held_out], *tokenizers, max_length=128), 1024, shuffle=True)
 

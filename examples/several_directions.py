@@ -32,10 +32,12 @@ if arguments.train:
 else:
     english_german = phrasebook()["train"]
     texts = {"en-de": english_german, "de-en": [(german, english) for english, german in english_german]}
+if wrong := [direction for direction in texts if direction.count("-") != 1]:
+    parser.error(f"A DIRECTION has two languages, as in en-de. Received: {wrong[0]}.")
 train, held_out = {}, {}
 for direction, pairs in texts.items():
     pairs = list(dict.fromkeys(pairs))
-    num_held_out = min(200, len(pairs) // 10)
+    num_held_out = min(200, max(1, len(pairs) // 10))
     train[direction], held_out[direction] = pairs[:-num_held_out], pairs[-num_held_out:]
 target_languages = {direction: direction.split("-")[1] for direction in texts}
 

@@ -30,7 +30,9 @@ keras.utils.set_random_seed(0)
 pairs = read_parallel(*arguments.train).pairs if arguments.train else phrasebook()["train"]
 pairs = list(dict.fromkeys(pairs))
 Random(0).shuffle(pairs)
-num_held_out = min(500, len(pairs) // 10)
+if len(pairs) < 2:
+    parser.error("Some pairs are held out, so there must be two different ones or more.")
+num_held_out = min(500, max(1, len(pairs) // 10))
 held_out, train = pairs[:num_held_out], pairs[num_held_out:]
 
 # The tokenizer: one vocabulary of subword pieces for both languages. It learns from the training text alone.

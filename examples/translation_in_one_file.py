@@ -39,7 +39,7 @@ keras.utils.set_random_seed(0)
 if FILES:
     pairs = list({source: (source, target) for source, target in read_parallel(*FILES).pairs}.values())
     random.Random(0).shuffle(pairs)
-    held_out = min(500, len(pairs) // 20)
+    held_out = min(500, max(1, len(pairs) // 20))
     val_pairs, test_pairs, train_pairs = pairs[:held_out], pairs[held_out : 2 * held_out], pairs[2 * held_out :]
 else:
     train_pairs, val_pairs, test_pairs = phrasebook().values()

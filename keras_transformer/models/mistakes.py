@@ -24,7 +24,7 @@ def find_mistakes(
     model may have been made of any layers. It finds:
 
     - labels that are not the decoder's input shifted by one position, and targets without an end token;
-    - sample weights above 0 at padding;
+    - sample weights above 0 at padding, if the logits carry no Keras mask;
     - source and target exchanged, in the batch or in the model;
     - padding of the source that changes the logits, unless the inputs of the model have a fixed length;
     - a decoder that sees later tokens, and one that does not see the source;
@@ -57,14 +57,26 @@ def find_mistakes(
     """
     inputs, labels, weights = _parts(batch)
     source, target, arranged = _source_and_target(inputs)
-    mistakes, exchanged = _mistakes_of_labels(source, target, labels, weights, end_token_id)
+    mistakes, exchanged = _mistakes_of_labels(source, target, labels, end_token_id)
     if exchanged:
         return mistakes  # The model would be tried with the wrong texts.
 
-    def logits(source, target):
+    def call(source, target):
         x = model(arranged(source.astype("int32"), target.astype("int32")), training=False)
-        return keras.ops.convert_to_numpy(keras.ops.cast(x, "float32"))
+        if len(getattr(x, "shape", ())) != 3:
+            raise ValueError(f"`model` must give logits of shape (B, T, V), one tensor. Received: {type(x).__name__}.")
+        return x
 
+    def logits(source, target):
+        return keras.ops.convert_to_numpy(keras.ops.cast(call(source, target), "float32"))
+
+    # Keras multiplies the weights by a mask that the logits carry.
+    masked = getattr(call(source[:1], target[:1]), "_keras_mask", None) is not None
+    if not masked and weights is not None and np.any(weights[labels == PAD_TOKEN_ID]):
+        mistakes.append(
+            "The loss counts padding: sample weights are above 0 where labels are padding, so the model learns to "
+            "write padding. Set the weights to `labels != 0`."
+        )
     longest = np.argsort(-(target != PAD_TOKEN_ID).sum(axis=1), kind="stable")[:ROWS]
     mistakes += _mistakes_of_model(model, logits, source[longest], target[longest])
     return mistakes + (_untied(model, logits(source[:1], target[:1]).shape[-1]) if tied_weights else [])
@@ -80,8 +92,13 @@ def _parts(batch):
     inputs, labels, *weights = batch
     labels = _ids("Labels", labels)
     weights = None if not weights or weights[0] is None else np.asarray(weights[0])
-    if weights is not None and weights.size == labels.size:
-        weights = weights.reshape(labels.shape)
+    if weights is not None:  # Those of whole sentences say nothing about padding.
+        weights = weights.reshape(labels.shape) if weights.size == labels.size else None
+    if labels.min() < 0 or not labels.any():
+        raise ValueError(
+            "Labels must be token ids, padded with 0, and not all of them padding. Received: labels from "
+            f"{labels.min()} to {labels.max()}. Use 0 for padding, and weights `labels != 0`."
+        )
     return inputs, labels, weights
 
 
@@ -123,7 +140,7 @@ def _source_and_target(inputs):
 _SIDES = ("encoder", "source"), ("decoder", "target")
 
 
-def _mistakes_of_labels(source, target, labels, weights, end_token_id):
+def _mistakes_of_labels(source, target, labels, end_token_id):
     """What is wrong with the ids of a batch, and whether source and target are exchanged in it."""
     mistakes, real = [], labels != PAD_TOKEN_ID
     exchanged = not _continue(target, labels) and _continue(source, labels)
@@ -150,11 +167,6 @@ def _mistakes_of_labels(source, target, labels, weights, end_token_id):
             f"The targets have no end token: the last label of {unfinished.sum()} of {len(unfinished)} targets is not "
             f"{end_token_id}, so the model does not learn to stop, and translations run on to the limit of the search. "
             "Append it to every target, or pass `end_token_id` if it has another id."
-        )
-    if weights is not None and weights.shape == labels.shape and np.any(weights[~real]):
-        mistakes.append(
-            "The loss counts padding: sample weights are above 0 where labels are padding, so the model learns to "
-            "write padding. Set the weights to `labels != 0`."
         )
     return mistakes, exchanged
 
@@ -186,6 +198,8 @@ def _mistakes_of_model(model, logits, source, target):
         tolerance *= scale * (20 if precision in LARGEST_EXACT else 1)
         return bool((np.abs(found - wanted)[both] > tolerance).any())
 
+    if differ(logits(source, target)[real], before[real]):
+        return ["The model gives other logits at each call, also with `training=False`: some dropout is always on."]
     mistakes, last = [], real.sum(axis=1).max() - 1
     earlier = real & (np.arange(target.shape[1]) < last)
     sees_later = differ(logits(source, _changed(target, last))[earlier], before[earlier])
@@ -204,10 +218,12 @@ def _mistakes_of_model(model, logits, source, target):
             "check again after some steps."
         )
         return mistakes + _half_precision(logits, source, target, precision, differ)
-    if _takes_any_length(model) and (half := source.shape[1] // 2):
+    if half := source.shape[1] // 2:
         short = source[:, :half]
         padded = np.pad(short, [(0, 0), (0, source.shape[1] - half)], constant_values=PAD_TOKEN_ID)
-        if differ(logits(padded, target)[real], logits(short, target)[real], 5e-3):
+        with_padding = logits(padded, target)
+        without = _or_else(lambda: logits(short, target), with_padding)
+        if differ(with_padding[real], without[real], 5e-3):
             mistakes.append(
                 "Padding is attended to: padding after the source changes the logits, so a translation depends on the "
                 "other sentences of its batch. Some attention gets no padding mask; "
@@ -227,8 +243,12 @@ def _precision(model):
     return next((dtype for dtype in LARGEST_EXACT if dtype in found), "float32")
 
 
-def _takes_any_length(model):
-    return all(x.shape[1] is None for x in keras.tree.flatten(getattr(model, "inputs", None) or []))
+def _or_else(function, value):
+    """What a function returns, or the value if the model takes no inputs of this length."""
+    try:
+        return function()
+    except Exception:
+        return value
 
 
 def _changed(ids, places):
@@ -270,12 +290,11 @@ def _half_precision(logits, source, target, precision, differ):
     if precision not in LARGEST_EXACT:
         return []
     exact = LARGEST_EXACT[precision]
-    try:
-        far = _knows_places(logits, source, target, differ, exact)
-    except Exception:  # A table of positions that ends before; its rows are found by whole numbers.
-        return []
-    for near, found in zip(_knows_places(logits, source, target, differ), far, strict=True):
-        if near and not found:
+    near = _knows_places(logits, source, target, differ)
+    # A table of positions may end before; its rows are found by whole numbers.
+    far = _or_else(lambda: _knows_places(logits, source, target, differ, exact), near)
+    for side_near, side_far in zip(near, far, strict=True):
+        if side_near and not side_far:
             return [
                 f"Positions are in half precision: in {precision}, {exact} and {exact + 1} are one number, so these "
                 "positions are one. Compute positions in float32, and cast their sum with the embeddings."
@@ -291,6 +310,7 @@ def _untied(model, vocabulary_size):
         if len(weight.shape) == 2
         and vocabulary_size in tuple(weight.shape)
         and ("embed" in weight.path or weight.path.count("/") < 2)
+        and "position_" not in weight.path.rsplit("/", 1)[-1]
     ]
     if len(matrices) < 2:
         return []

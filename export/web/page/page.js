@@ -66,7 +66,7 @@ async function load() {
     await countTokens();
     if (shown || rich || document.body.dataset.state === "busy") await translate();
   } catch (error) {
-    failed(error);
+    if (failed(error)) document.body.dataset.state = "failed";
   } finally {
     if (!signal.aborted) bar.hidden = true;
   }
@@ -102,7 +102,7 @@ function turn(to) {
 
 /** Turns the direction; a translation of the present text becomes the source. */
 function swap() {
-  const isTranslated = !$("copy").disabled;
+  const isTranslated = document.body.dataset.state === "done" && !$("copy").disabled; // And not one that is being made.
   turn(backOf(direction));
   if (isTranslated && rich) keep({ body: rich.translation, text: rich.translation.textContent });
   else if (isTranslated) $("source").value = $("translation").textContent;
@@ -122,6 +122,8 @@ function linked() {
 function follow() {
   if (!link().has("text")) return;
   keep(null);
+  $("copy").disabled = true;
+  $("translation").classList.add("unfinished");
   $("source").value = link().get("text");
   document.body.dataset.state = "busy";
   if (directions) turn(linked() ?? direction);
@@ -167,6 +169,7 @@ async function translate() {
   if ($("translate").disabled) return;
   problem("");
   document.body.dataset.state = "busy";
+  $("copy").disabled = true;
   $("status").textContent = "Translating …";
   const signal = signalFor("translation");
   try {
@@ -262,7 +265,8 @@ function lay(place, parts) {
     return one;
   });
   place.dir = ""; // With "auto", Chromium would look at all nodes again for each new one.
-  place.replaceChildren(...nodes);
+  place.replaceChildren();
+  for (const node of nodes) place.append(node); // Too many for arguments.
   place.dir = "auto";
 }
 
@@ -314,6 +318,7 @@ async function select(index) {
 /** Draws the attention of the chosen hypothesis. */
 async function look() {
   const mine = shown.sentences[current], chosen = mine.chosen, hypothesis = mine.hypotheses[chosen];
+  if (!translator) return; // Another model is being loaded.
   if (!hypothesis.ids.length) return $("attention").replaceChildren();
   const began = performance.now();
   const found = await translator.attention(mine, hypothesis);
@@ -483,20 +488,20 @@ async function start() {
     void translate();
   };
   for (const id of ["layer", "head"]) $(id).onchange = () => picture(attention);
-  $("copy").onclick = async () => {
-    if (rich) {
-      const { innerHTML, textContent } = $("rich-translation").shadowRoot;
-      const kinds = { "text/html": innerHTML, "text/plain": textContent };
-      const blobs = Object.entries(kinds).map(([type, content]) => [type, new Blob([content], { type })]);
-      await navigator.clipboard.write([new ClipboardItem(Object.fromEntries(blobs))]);
-    } else await navigator.clipboard.writeText($("translation").textContent);
-    $("status").textContent = "Copied.";
-  };
-  $("link").onclick = async () => {
+  // Browsers have a clipboard for HTTPS and localhost alone, and may refuse it.
+  const copied = (write, said, otherwise) => write().then(() => said, () => otherwise).then((text) => ($("status").textContent = text));
+  $("copy").onclick = () => copied(async () => {
+    if (!rich) return navigator.clipboard.writeText($("translation").textContent);
+    const { innerHTML, textContent } = $("rich-translation").shadowRoot;
+    const kinds = { "text/html": innerHTML, "text/plain": textContent };
+    const blobs = Object.entries(kinds).map(([type, content]) => [type, new Blob([content], { type })]);
+    await navigator.clipboard.write([new ClipboardItem(Object.fromEntries(blobs))]);
+  }, "Copied.", "This browser does not allow copying here. Select the text and copy it.");
+  $("link").onclick = () => {
     const { source, target } = direction, text = rich ? rich.text : $("source").value;
     const content = new URLSearchParams({ text, ...(source && { from: source }), ...(target && { to: target }) });
-    await navigator.clipboard.writeText(`${location.href.split("#")[0]}#${content}`);
-    $("status").textContent = "The link is copied. It contains the text.";
+    history.replaceState(null, "", `#${content}`);
+    copied(async () => navigator.clipboard.writeText(location.href), "The link is copied. It contains the text.", "Copy the link from the address bar. It contains the text.");
   };
   window.onhashchange = follow;
   if (navigator.platform.startsWith("Mac")) $("hint").textContent = "⌘ + Enter";

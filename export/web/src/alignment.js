@@ -89,10 +89,11 @@ function originsOf(source, text, sourceSpans, targetSpans, scores) {
   return [origins, nearest];
 }
 
-/** Translates a text: `{text, origins, nearest}`, see `Aligned` in Python. */
-export async function alignedTranslation(model, text, language) {
-  const parts = await model.split(text), found = [];
+/** Translates a text: `{text, origins, nearest}`, see `Aligned` in Python. `between` is awaited before each sentence. */
+export async function alignedTranslation(model, text, language, between) {
+  const parts = await model.split(text, between), found = [];
   for (const sentence of parts.filter((_, i) => i % 2)) {
+    await between();
     const source = await model.encode(sentence, language), { ids, kept, unchanged } = source;
     const search = ids.length > 1 && unchanged === null;
     const best = search ? (await model.translate(ids, kept))[0] : { ids: [], text: unchanged ?? "" };

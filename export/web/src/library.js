@@ -10,7 +10,9 @@ import { translateMarkup } from "./markup.js";
 export async function createTranslator(folder, options) {
   const lack = missing();
   if (lack) throw new Error(lack);
-  return Translator.load(new URL(folder, document.baseURI).href.replace(/\/+$/, ""), options);
+  const address = new URL(folder, document.baseURI);
+  address.search = address.hash = "";
+  return Translator.load(address.href.replace(/\/+$/, ""), options);
 }
 
 /** A message about what this browser lacks, or an empty string. */
@@ -54,7 +56,9 @@ class Translator {
   #ask(kind, content, { targetLanguage, onProgress = () => {}, signal } = {}) {
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted();
-      for (const text of [content.text ?? "", ...(content.texts ?? [])]) {
+      const { texts = "text" in content ? [content.text] : [] } = content;
+      if (!Array.isArray(texts)) throw new TypeError(`texts must be an array of strings. Received: ${texts}.`);
+      for (const text of texts) {
         if (typeof text !== "string") throw new TypeError(`A text must be a string. Received: ${text}.`);
       }
       if (this.#ended) throw this.#ended;
@@ -64,11 +68,16 @@ class Translator {
       }
       const id = ++this.#count;
       this.#worker.postMessage({ id, kind, targetLanguage: targetLanguage || undefined, ...content });
-      this.#calls.set(id, { resolve, reject, onProgress });
-      signal?.addEventListener("abort", () => {
+      const abort = () => {
         if (this.#calls.delete(id)) this.#worker.postMessage({ cancel: id });
         reject(signal.reason);
-      });
+      };
+      const last = (settle) => (value) => {
+        signal?.removeEventListener("abort", abort);
+        settle(value);
+      };
+      this.#calls.set(id, { resolve: last(resolve), reject: last(reject), onProgress });
+      signal?.addEventListener("abort", abort);
     });
   }
 
@@ -89,8 +98,10 @@ class Translator {
     const parts = [], translations = [];
     const onProgress = (event) => {
       if (event.parts) {
-        parts.push(...event.parts);
-        translations.push(...event.parts.map((part, i) => (i % 2 ? "" : part)));
+        for (const [i, part] of event.parts.entries()) { // Too many for arguments of `push`.
+          parts.push(part);
+          translations.push(i % 2 ? "" : part);
+        }
       } else translations[2 * event.index + 1] = event.hypothesis?.text ?? event.sentence;
       options.onProgress?.({ ...event, parts, get text() { return translations.join(""); } });
     };

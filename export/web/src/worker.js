@@ -67,8 +67,7 @@ const requests = {
   async align({ texts, targetLanguage, ...request }, progress) {
     const found = [];
     for (const text of texts) {
-      await otherMessages(request);
-      found.push(await alignedTranslation(model, text, targetLanguage));
+      found.push(await alignedTranslation(model, text, targetLanguage, () => otherMessages(request)));
       progress({ finished: found.length, total: texts.length });
     }
     return found;

@@ -187,6 +187,28 @@ def test_a_model_of_other_layers():
     only(kt.find_mistakes(other, (inputs, *others)), "Padding is attended to")
 
 
+def test_what_cannot_be_tried():
+    class Sometimes(keras.Model):
+        def call(self, inputs, training=None):
+            return self.inner(inputs, training=True)
+
+    random = Sometimes()
+    random.inner = kt.Transformer(V, num_layers=1, hidden_dim=D, dropout=0.5, **SIZES)
+    only(kt.find_mistakes(random, batch()), "The model gives other logits at each call")
+    with pytest.raises(ValueError, match=r"`model` must give logits of shape \(B, T, V\), one tensor. Received: dict"):
+        kt.find_mistakes(lambda inputs, training: {}, batch())
+
+
+def test_padding_that_a_mask_leaves_out_of_the_loss():
+    """Keras multiplies sample weights by the mask that the logits carry; the logits of `Transformer` carry none."""
+    whole = model(project=keras.layers.Dense(V))
+    inputs, labels, weights = batch()
+    whole.compile(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    losses = [whole.evaluate(inputs, labels, sample_weight=w, verbose=0) for w in (weights, np.ones_like(weights))]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    assert kt.find_mistakes(whole, (inputs, labels, np.ones_like(weights))) == []
+
+
 def test_batches_of_another_form():
     inputs, labels, _ = batch()
     with pytest.raises(ValueError, match=r"`batch` must be what `fit` takes.*Received: dict"):
@@ -194,6 +216,9 @@ def test_batches_of_another_form():
     for wrong in ({"source": labels}, {"encoder_a": labels, "encoder_b": labels}, [labels], labels):
         with pytest.raises(ValueError, match=r"The inputs must be the token ids of source and target.*Wrap a model"):
             kt.find_mistakes(model(), (wrong, labels))
+    for wrong in (np.where(labels == 0, -100, labels), np.zeros_like(labels)):
+        with pytest.raises(ValueError, match=r"Labels must be token ids, padded with 0, and not all of them padding"):
+            kt.find_mistakes(model(), (inputs, wrong))
     for wrong in (labels[0], np.eye(V)[labels], labels[:0], SimpleNamespace(to_tensor=None, shape=(5, None))):
         with pytest.raises(ValueError, match=r"Labels must be token ids of shape \(batch, length\), padded with 0"):
             kt.find_mistakes(model(), (inputs, wrong))
