@@ -121,9 +121,13 @@ def test_tokens_in_the_browser_are_those_of_python(golden, site, page):
 
 def test_work_ends_at_once_when_it_is_aborted(page):
     code = """async (text) => {
-        const controllers = ["count", "translate"].map(() => new AbortController());
-        const [counted, translated] = controllers.map(({ signal }) => ({ signal, onProgress: () => {} }));
-        const all = [translator.count(text, counted), translator.translate(text, translated)];
+        const controllers = ["count", "translate", "align"].map(() => new AbortController());
+        const [counted, translated, aligned] = controllers.map(({ signal }) => ({ signal, onProgress: () => {} }));
+        const all = [
+            translator.count(text, counted),
+            translator.translate(text, translated),
+            translator.align([text], aligned),
+        ];
         const errors = Promise.all(all.map((one) => one.catch(({ name }) => name)));
         await new Promise((resolve) => setTimeout(resolve, 300));
         for (const one of controllers) one.abort();
@@ -131,7 +135,19 @@ def test_work_ends_at_once_when_it_is_aborted(page):
     }"""
     text = " ".join(f"Nobody saw {i} dogs." for i in range(3000))
     errors, counted = page.evaluate(code, text)
-    assert (errors, counted["sentences"]) == (["AbortError"] * 2, 2)
+    assert (errors, counted["sentences"]) == (["AbortError"] * 3, 2)
+
+
+def test_a_text_may_have_very_many_sentences(page):
+    """More than a call of a JavaScript function may have arguments."""
+    code = """async (text) => {
+        const controller = new AbortController();
+        let count;
+        const onProgress = ({ parts }) => ((count = parts.length), controller.abort());
+        await translator.translate(text, { signal: controller.signal, onProgress }).catch(() => {});
+        return count;
+    }"""
+    assert page.evaluate(code, "A.\n" * 140_000) == 280_001
 
 
 def test_the_library_says_what_is_wrong(page):
@@ -145,6 +161,8 @@ def test_the_library_says_what_is_wrong(page):
         const calls = [
             translator.translate(3),
             translator.align(["a", null]),
+            translator.align("a"),
+            translator.count(),
             translator.translate("a", { targetLanguage: "fr" }),
             translator.translate("a", { signal: controller.signal }),
             waiting,
@@ -159,6 +177,8 @@ def test_the_library_says_what_is_wrong(page):
     messages = [
         "TypeError: A text must be a string. Received: 3.",
         "TypeError: A text must be a string. Received: null.",
+        "TypeError: texts must be an array of strings. Received: a.",
+        "TypeError: A text must be a string. Received: undefined.",
         "RangeError: targetLanguage must be one of the model's languages. Received: fr. The model has: de.",
         "AbortError: signal is aborted without reason",
         "AbortError: The translator was closed.",
@@ -807,6 +827,14 @@ def test_a_link_has_the_text(golden, site, opened):
     assert page.input_value("#source") == text
     assert page.evaluate("document.getElementById('translation').textContent") == golden.translator.translate_text(text)
     assert not [url for url in page.asked if "text=" in url.split("#")[0]]  # No server got a text.
+    # Browsers have a clipboard for HTTPS and localhost alone.
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    translate(page, golden.texts[0])
+    page.click("#copy")
+    page.wait_for_selector("#status:has-text('This browser does not allow copying here.')")
+    page.click("#link")
+    page.wait_for_selector("#status:has-text('Copy the link from the address bar.')")
+    assert page.url == f"{page.origin}/#text={golden.texts[0].replace(' ', '+')}&from=en&to=de"
     assert page.errors == []
 
 

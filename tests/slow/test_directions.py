@@ -123,6 +123,11 @@ def test_the_directions_are_swapped_and_the_translation_becomes_the_source(sides
     page.fill("#source", english[1])
     assert done(page, lambda: page.click("#swap")) == (english[1], german[1])
     assert names(page)[0] == "English to German"
+    # Nor is a translation taken that is not finished.
+    page.fill("#source", english[0])
+    page.evaluate("for (const id of ['translate', 'swap']) document.getElementById(id).click()")
+    page.wait_for_selector("body[data-state=done]")
+    assert page.input_value("#source") == english[0]
 
 
 def test_a_link_has_the_direction(sides, page):

@@ -489,19 +489,21 @@ async function start() {
   };
   for (const id of ["layer", "head"]) $(id).onchange = () => picture(attention);
   // Browsers have a clipboard for HTTPS and localhost alone, and may refuse it.
-  const copied = (write, said, otherwise) => write().then(() => said, () => otherwise).then((text) => ($("status").textContent = text));
+  const copied = async (write, said, otherwise) => ($("status").textContent = await write().then(() => said, otherwise));
   $("copy").onclick = () => copied(async () => {
     if (!rich) return navigator.clipboard.writeText($("translation").textContent);
     const { innerHTML, textContent } = $("rich-translation").shadowRoot;
     const kinds = { "text/html": innerHTML, "text/plain": textContent };
     const blobs = Object.entries(kinds).map(([type, content]) => [type, new Blob([content], { type })]);
     await navigator.clipboard.write([new ClipboardItem(Object.fromEntries(blobs))]);
-  }, "Copied.", "This browser does not allow copying here. Select the text and copy it.");
+  }, "Copied.", () => "This browser does not allow copying here. Select the text and copy it.");
   $("link").onclick = () => {
     const { source, target } = direction, text = rich ? rich.text : $("source").value;
     const content = new URLSearchParams({ text, ...(source && { from: source }), ...(target && { to: target }) });
-    history.replaceState(null, "", `#${content}`);
-    copied(async () => navigator.clipboard.writeText(location.href), "The link is copied. It contains the text.", "Copy the link from the address bar. It contains the text.");
+    return copied(async () => navigator.clipboard.writeText(`${location.href.split("#")[0]}#${content}`), "The link is copied. It contains the text.", () => {
+      history.replaceState(null, "", `#${content}`);
+      return "Copy the link from the address bar. It contains the text.";
+    });
   };
   window.onhashchange = follow;
   if (navigator.platform.startsWith("Mac")) $("hint").textContent = "⌘ + Enter";
