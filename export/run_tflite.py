@@ -2,9 +2,9 @@
 
     python -m keras_transformer.export.run_tflite FOLDER/translator.tflite "a sentence"
 
-Needs `ai-edge-litert` and `numpy`, and `translator.json` in the folder of the file. Whole texts also need `regex` and
-keras_transformer/text/sentences.py, and models with placeholders (`num_placeholders` in `translator.json`)
-keras_transformer/text/placeholders.py: copy them, too, beside this file.
+Needs `ai-edge-litert` and `numpy`, and `translator.json` in the folder of the file. Models with placeholders
+(`num_placeholders` in `translator.json`) also need `regex` and keras_transformer/text/placeholders.py, and whole texts
+`regex` and keras_transformer/text/sentences.py: copy them, too, beside this file.
 """
 
 import argparse
@@ -196,6 +196,11 @@ def _beside(name):
     try:
         return importlib.import_module(f"keras_transformer.text.{name}")
     except ImportError:  # This file was copied.
+        if not importlib.util.find_spec(name):
+            raise ImportError(
+                f"This model, or --format document, needs keras_transformer/text/{name}.py. "
+                f"Copy it beside {Path(__file__).name}."
+            ) from None
         return importlib.import_module(name)
 
 

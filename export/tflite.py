@@ -97,7 +97,8 @@ _MASKED = -100
 _USE = """\
     python -m keras_transformer.export.run_tflite translator.tflite "One sentence."
 
-`run_tflite.py` is one file that needs `ai-edge-litert` and NumPy alone. Copy it, or a translator of `examples/device`.
+`run_tflite.py` needs `ai-edge-litert`, NumPy and `regex`. Copy it and `keras_transformer/text/placeholders.py` into one
+folder, or take a translator of `examples/device`.
 """
 
 

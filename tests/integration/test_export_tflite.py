@@ -87,6 +87,12 @@ def test_the_copied_runner_translates_a_text_as_python_does(golden, exported, tm
     assert done.returncode == 0, done.stderr
     settings = json.loads((exported / "translator.json").read_text())
     assert done.stdout == tflite_reference(golden.translator, settings).translate_text(document) + "\n"
+    (tmp_path / "placeholders.py").unlink()
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    wanted = "needs keras_transformer/text/placeholders.py. Copy it beside run_tflite.py."
+    assert done.stderr.splitlines()[-1].endswith(wanted)
+    assert "Copy it and `keras_transformer/text/placeholders.py` into one" in (exported / "README.md").read_text()
 
 
 def test_hypotheses_come_best_first_and_nothing_is_translated_to_nothing(golden, exported):
