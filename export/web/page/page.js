@@ -102,7 +102,7 @@ function turn(to) {
 
 /** Turns the direction; a translation of the present text becomes the source. */
 function swap() {
-  const isTranslated = document.body.dataset.state === "done" && !$("copy").disabled; // And not one that is being made.
+  const isTranslated = !$("copy").disabled;
   turn(backOf(direction));
   if (isTranslated && rich) keep({ body: rich.translation, text: rich.translation.textContent });
   else if (isTranslated) $("source").value = $("translation").textContent;
