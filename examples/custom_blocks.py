@@ -53,14 +53,12 @@ train, validation = (
     for pairs, shuffle in ((text["train"][:6000], True), (text["validation"], False))
 )
 
-# Both models. SwiGLU has a third matrix, so two thirds of the width give as many weights.
+# Both models. The gate of SwiGLU is a third matrix, so two thirds of the width give as many weights.
 keras.utils.set_random_seed(0)
 sizes = {"vocabulary_size": tokenizer.vocabulary_size, "num_layers": 2, "num_heads": 4, "hidden_dim": 128}
 for model in (
     kt.Transformer(**sizes, intermediate_dim=384, normalize_first=True),
-    GatedTransformer(
-        **sizes, intermediate_dim=256, normalize_first=True, activation="silu"
-    ),  # The gate is a third matrix.
+    GatedTransformer(**sizes, intermediate_dim=256, normalize_first=True, activation="silu"),
 ):
     schedule = make_schedule(peak=0.4 / 128, steps=arguments.epochs * train.steps_per_epoch)
     model.compile(make_optimizer(schedule), loss=kt.LabelSmoothedCrossEntropy(), jit_compile=False)

@@ -72,7 +72,7 @@ model.compile(make_optimizer(schedule), loss=kt.LabelSmoothedCrossEntropy(), jit
 model.fit(batches.dataset, steps_per_epoch=batches.steps_per_epoch, epochs=arguments.epochs, shuffle=False, verbose=2)
 print_bleu("after")
 
-# The new run: the settings and tokenizers of the old one, and what it was trained on.
+# Write a run folder: the tuned weights, the settings and tokenizers of the old run, and the names of both sources.
 run, own_text = Run(arguments.output), {"name": Path(arguments.train[0]).name, "license": None}
 run.folder.mkdir(parents=True)
 run.write(translator.run.config(), translator.codec.tokenizers, {"made from": [*translator.run.made_from(), own_text]})

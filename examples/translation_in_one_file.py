@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Translation with a Transformer, in one file
 #
-# This trains an English-German Transformer on two CPU cores in a few minutes, and exports it. Section numbers are those
+# This trains an English-German Transformer on two CPU cores in eight minutes, and exports it. Section numbers are those
 # of "Attention Is All You Need" (Vaswani et al., 2017, https://arxiv.org/abs/1706.03762). Run it as a script,
 # `python examples/translation_in_one_file.py`, or as a notebook.
 #

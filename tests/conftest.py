@@ -418,3 +418,11 @@ def pages(browser):
     yield open_page
     for close in closing:
         close()
+
+
+@pytest.fixture(scope="module")
+def shared(site, opened_for_all):
+    """The page of `site`, opened once for all tests of a file, with its model."""
+    page = opened_for_all(site)
+    page.wait_for_selector("#translate:enabled")
+    return page

@@ -142,7 +142,8 @@ def _workers(arguments):
     """Ray's actors."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     local = {}
-    if not os.environ.get("RAY_ADDRESS"):  # Ray executes what it is sent, so no other user may connect to it.
+    # Whoever can connect to Ray can run code in its processes. So only this machine can, and only with the token.
+    if not os.environ.get("RAY_ADDRESS"):
         os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # Else Ray replaces 127.0.0.1.
         local = {"address": "local", "_node_ip_address": "127.0.0.1", "object_store_memory": MEMORY}

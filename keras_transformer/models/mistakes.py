@@ -62,24 +62,25 @@ def find_mistakes(
         return mistakes  # The model would be tried with the wrong texts.
 
     def call(source, target):
-        x = model(arranged(source.astype("int32"), target.astype("int32")), training=False)
-        if len(getattr(x, "shape", ())) != 3:
-            raise ValueError(f"`model` must give logits of shape (B, T, V), one tensor. Received: {type(x).__name__}.")
-        return x
+        return model(arranged(source.astype("int32"), target.astype("int32")), training=False)
 
-    def logits(source, target):
-        return keras.ops.convert_to_numpy(keras.ops.cast(call(source, target), "float32"))
-
+    longest = np.argsort(-(target != PAD_TOKEN_ID).sum(axis=1), kind="stable")[:ROWS]
+    source, target = source[longest], target[longest]
+    found = call(source, target)
+    if len(getattr(found, "shape", ())) != 3:
+        raise ValueError(f"`model` must give logits of shape (B, T, V), one tensor. Received: {type(found).__name__}.")
     # Keras multiplies the weights by a mask that the logits carry.
-    masked = getattr(call(source[:1], target[:1]), "_keras_mask", None) is not None
-    if not masked and weights is not None and np.any(weights[labels == PAD_TOKEN_ID]):
+    if getattr(found, "_keras_mask", None) is None and weights is not None and weights[labels == PAD_TOKEN_ID].any():
         mistakes.append(
             "The loss counts padding: sample weights are above 0 where labels are padding, so the model learns to "
             "write padding. Set the weights to `labels != 0`."
         )
-    longest = np.argsort(-(target != PAD_TOKEN_ID).sum(axis=1), kind="stable")[:ROWS]
-    mistakes += _mistakes_of_model(model, logits, source[longest], target[longest])
-    return mistakes + (_untied(model, logits(source[:1], target[:1]).shape[-1]) if tied_weights else [])
+    mistakes += _mistakes_of_model(model, lambda *ids: _numbers(call(*ids)), source, target, _numbers(found))
+    return mistakes + (_untied(model, found.shape[-1]) if tied_weights else [])
+
+
+def _numbers(logits):
+    return keras.ops.convert_to_numpy(keras.ops.cast(logits, "float32"))
 
 
 def _parts(batch):
@@ -179,9 +180,9 @@ def _continue(inputs, labels):
     return (following == labels[:, :-1])[following != PAD_TOKEN_ID].all()
 
 
-def _mistakes_of_model(model, logits, source, target):
-    """What is wrong with a model, from what its logits depend on."""
-    before, real = logits(source, target), target != PAD_TOKEN_ID  # Logits at padding may be anything.
+def _mistakes_of_model(model, logits, source, target, before):
+    """What is wrong with a model, from what its logits depend on; `before` are those of the batch as it is."""
+    real = target != PAD_TOKEN_ID  # Logits at padding may be anything.
     if before.shape[1] != target.shape[1]:
         if before.shape[1] == source.shape[1]:
             return [EXCHANGED.format("it has a logit for each position of the source, and not of the target")]
@@ -211,13 +212,15 @@ def _mistakes_of_model(model, logits, source, target):
             "The decoder sees later tokens: a change of the last target token changes earlier logits. In training the "
             "model reads the answer, which it does not have when it translates. Use a causal mask (section 3.2.3)."
         )
+    places = _knows_places(logits, source, target, differ)
+    half_precision = _half_precision(logits, source, target, precision, differ, places)
     if not differ(logits(_changed(source, slice(None)), target)[real], before[real], 1e-6):
         mistakes.append(
             "The decoder does not see the source: other source tokens give the same logits. Each decoder block needs "
             "cross-attention to the output of the encoder (section 3.2.3). If it has a weight that begins with 0, "
             "check again after some steps."
         )
-        return mistakes + _half_precision(logits, source, target, precision, differ)
+        return mistakes + half_precision
     if half := source.shape[1] // 2:
         short = source[:, :half]
         padded = np.pad(short, [(0, 0), (0, source.shape[1] - half)], constant_values=PAD_TOKEN_ID)
@@ -229,12 +232,12 @@ def _mistakes_of_model(model, logits, source, target):
                 "other sentences of its batch. Some attention gets no padding mask; "
                 "`keras.layers.MultiHeadAttention` removes it from its inputs, and `a + b` loses it."
             )
-    if not (_knows_places(logits, source, target, differ)[0] or _knows_order(logits, source, target, before, differ)):
+    if not (places[0] or _knows_order(logits, source, target, before, differ)):
         mistakes.append(
             "The encoder does not know the order of its tokens: the reversed source gives the same logits. Add "
             "positions to the embeddings (section 3.5)."
         )
-    return mistakes + _half_precision(logits, source, target, precision, differ)
+    return mistakes + half_precision
 
 
 def _precision(model):
@@ -285,12 +288,11 @@ def _knows_places(logits, source, target, differ, place=0):
     return found
 
 
-def _half_precision(logits, source, target, precision, differ):
-    """Whether places that are known among the first are not known where half precision has no odd numbers."""
+def _half_precision(logits, source, target, precision, differ, near):
+    """Whether places that are known at the beginning, `near`, are not known where half precision has no odd numbers."""
     if precision not in LARGEST_EXACT:
         return []
     exact = LARGEST_EXACT[precision]
-    near = _knows_places(logits, source, target, differ)
     # A table of positions may end before; its rows are found by whole numbers.
     far = _or_else(lambda: _knows_places(logits, source, target, differ, exact), near)
     for side_near, side_far in zip(near, far, strict=True):

@@ -206,13 +206,6 @@ def test_the_file_of_a_device_does_without_them(explained):
 # The search in the browser.
 
 
-@pytest.fixture(scope="module")
-def shared(site, opened_for_all):
-    page = opened_for_all(site)
-    page.wait_for_selector("#translate:enabled")
-    return page
-
-
 @pytest.fixture
 def explain(shared):
     """`explain(text, **changes)` is what the library says."""

@@ -40,13 +40,6 @@ from keras_transformer.translation.translator import Translator
 SETTINGS = "models/float32/translator.json"
 
 
-@pytest.fixture(scope="module")
-def shared(site, opened_for_all):
-    page = opened_for_all(site)
-    page.wait_for_selector("#translate:enabled")
-    return page
-
-
 @pytest.fixture
 def page(shared):
     """A page for all tests that leave it so that another text can be translated: the model is loaded once."""
