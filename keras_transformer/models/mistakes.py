@@ -24,7 +24,8 @@ def find_mistakes(
     model may have been made of any layers. It finds:
 
     - labels that are not the decoder's input shifted by one position, and targets without an end token;
-    - sample weights above 0 at padding, if the logits carry no Keras mask;
+    - a loss that counts padding: as `compile` set it, or, before that, sample weights above 0 at padding, unless the
+      logits carry a Keras mask;
     - source and target exchanged, in the batch or in the model;
     - padding of the source that changes the logits, unless the inputs of the model have a fixed length;
     - a decoder that sees later tokens, and one that does not see the source;
@@ -69,11 +70,10 @@ def find_mistakes(
     found = call(source, target)
     if len(getattr(found, "shape", ())) != 3:
         raise ValueError(f"`model` must give logits of shape (B, T, V), one tensor. Received: {type(found).__name__}.")
-    # Keras multiplies the weights by a mask that the logits carry.
-    if getattr(found, "_keras_mask", None) is None and weights is not None and weights[labels == PAD_TOKEN_ID].any():
+    if _counts_padding(model, found, labels, weights, batch):
         mistakes.append(
-            "The loss counts padding: sample weights are above 0 where labels are padding, so the model learns to "
-            "write padding. Set the weights to `labels != 0`."
+            "The loss counts padding, so the model learns to write padding. Give `fit` sample weights that are 0 where "
+            "labels are padding: `labels != 0`."
         )
     mistakes += _mistakes_of_model(model, lambda *ids: _numbers(call(*ids)), source, target, _numbers(found))
     return mistakes + (_untied(model, found.shape[-1]) if tied_weights else [])
@@ -178,6 +178,26 @@ def _continue(inputs, labels):
         return False
     following = inputs[:, 1:]
     return (following == labels[:, :-1])[following != PAD_TOKEN_ID].all()
+
+
+def _counts_padding(model, found, labels, weights, batch):
+    """Whether other predictions where labels are padding change the loss; `found` are logits of the model."""
+    padding = labels == PAD_TOKEN_ID
+    # Keras multiplies the weights by a mask that the logits carry.
+    masked = getattr(found, "_keras_mask", None) is not None
+
+    def loss(predictions):
+        predictions = keras.ops.convert_to_tensor(predictions)
+        if masked:
+            predictions._keras_mask = keras.ops.convert_to_tensor(~padding)
+        return float(model.compute_loss(y=batch[1], y_pred=predictions, sample_weight=(*batch, None)[2]))
+
+    if getattr(model, "compiled", False):
+        # Probabilities, which a loss may ask for, are also logits.
+        one, other = np.random.default_rng(0).dirichlet(np.ones(found.shape[-1]), (2, *labels.shape)).astype("float32")
+        before, after = (loss(np.where(padding[..., None], at_padding, one)) for at_padding in (one, other))
+        return abs(after - before) > 1e-6 * abs(before)
+    return not masked and weights is not None and bool(weights[padding].any())
 
 
 def _mistakes_of_model(model, logits, source, target, before):

@@ -46,17 +46,18 @@ def model(
     decode=lambda block, x, memory: block(x, memory),
     project=None,
     exchanged=False,
+    num_layers=2,
 ):
-    """A functional model; each argument plants a mistake."""
+    """A functional model; each argument but `num_layers` plants a mistake."""
     names = ("decoder_token_ids", "encoder_token_ids") if exchanged else ("encoder_token_ids", "decoder_token_ids")
     inputs = [keras.Input((None,), dtype="int32", name=name) for name in names]
     embedding = kt.PositionalEmbedding(V, D)
     embed = embed or embedding
     memory = source_too(embed(inputs[0]))
-    for _ in range(2):
+    for _ in range(num_layers):
         memory = kt.EncoderBlock(**SIZES)(memory)
     x = embed(inputs[1])
-    for _ in range(2):
+    for _ in range(num_layers):
         x = decode(kt.DecoderBlock(**SIZES), x, memory)
     return keras.Model(dict(zip(names, inputs, strict=True)), (project or embedding.project)(x))
 
@@ -71,17 +72,23 @@ def only(found, beginning):
     assert found[0].startswith(beginning)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16", "mixed_float16"])
-def test_models_of_this_package_have_none(dtype):
-    for settings in ({}, {"normalize_first": True}, {"position_type": "learned", "max_length": 7}):
-        transformer = kt.Transformer(V, num_layers=2, hidden_dim=D, dtype=dtype, **SIZES, **settings)
-        assert kt.find_mistakes(transformer, batch(), tied_weights=True) == []
-        assert kt.find_mistakes(transformer, batch(rows=1, source_length=6)) == []
+@pytest.mark.parametrize(
+    ("dtype", "settings"),
+    [
+        ("float32", {}),
+        ("mixed_bfloat16", {"normalize_first": True}),
+        ("mixed_float16", {"position_type": "learned", "max_length": 7}),
+    ],
+)
+def test_models_of_this_package_have_none(dtype, settings):
+    transformer = kt.Transformer(V, num_layers=2, hidden_dim=D, dtype=dtype, **SIZES, **settings)
+    assert kt.find_mistakes(transformer, batch(), tied_weights=True) == []
+    assert kt.find_mistakes(transformer, batch(rows=1, source_length=6)) == []
 
 
 def test_labels():
     inputs, labels, weights = batch()
-    right = model()
+    right = model(num_layers=1)
     for given in ((inputs, labels), [inputs, labels, weights], (inputs, labels[..., None], weights[:, 0])):
         assert kt.find_mistakes(right, given) == []
     sides = "encoder_token_ids", "decoder_token_ids"  # Keras sorts the inputs of a dict: the decoder's are first.
@@ -140,7 +147,7 @@ def test_models_with_a_mistake():
 
 
 def test_tied_weights():
-    untied = model(project=keras.layers.Dense(V))
+    untied = model(project=keras.layers.Dense(V), num_layers=1)
     assert kt.find_mistakes(untied, batch()) == []
     only(kt.find_mistakes(untied, batch(), tied_weights=True), "The weights are not tied: 2 matrices have the size of")
     for tie, number in (("all", 0), ("target", 2), ("none", 3)):
@@ -151,8 +158,9 @@ def test_tied_weights():
 
 def test_logits_that_forbid_a_token_and_inputs_of_a_fixed_length():
     forbidden = np.where(np.arange(V) == 0, -1e9, 0).astype("float32")
-    assert kt.find_mistakes(model(project=lambda x: keras.layers.Dense(V)(x) + forbidden), batch()) == []
-    whole = model()
+    wary = model(project=lambda x: keras.layers.Dense(V)(x) + forbidden, num_layers=1)
+    assert kt.find_mistakes(wary, batch()) == []
+    whole = model(num_layers=1)
     fixed = [keras.Input((length,), dtype="int32") for length in (7, 6)]
     outputs = whole(dict(zip(("encoder_token_ids", "decoder_token_ids"), fixed, strict=True)))
     inputs, labels, _ = batch()
@@ -201,7 +209,7 @@ def test_what_cannot_be_tried():
 
 def test_padding_that_a_mask_leaves_out_of_the_loss():
     """Keras multiplies sample weights by the mask that the logits carry; the logits of `Transformer` carry none."""
-    whole = model(project=keras.layers.Dense(V))
+    whole = model(project=keras.layers.Dense(V), num_layers=1)
     inputs, labels, weights = batch()
     whole.compile(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     losses = [whole.evaluate(inputs, labels, sample_weight=w, verbose=0) for w in (weights, np.ones_like(weights))]
@@ -209,16 +217,39 @@ def test_padding_that_a_mask_leaves_out_of_the_loss():
     assert kt.find_mistakes(whole, (inputs, labels, np.ones_like(weights))) == []
 
 
+@pytest.mark.parametrize("softmax", [False, True])
+def test_a_loss_that_counts_padding(softmax):
+    """With and without sample weights; some losses leave padding out by themselves."""
+    activation = "softmax" if softmax else None
+    whole = model(project=lambda x: keras.layers.Dense(V, activation=activation)(x + 0.0), num_layers=1)
+    inputs, labels, weights = batch()
+    assert kt.find_mistakes(whole, (inputs, labels)) == [], "Without a loss, nothing counts padding."
+    for settings, given, counts in (
+        ({}, (labels,), True),
+        ({}, (labels[..., None], weights), False),
+        ({}, (labels, np.ones_like(weights)), True),
+        ({}, (labels, weights[:, :1]), True),  # Those of whole sentences.
+        ({"ignore_class": 0}, (labels,), False),
+    ):
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=not softmax, **settings)
+        whole.compile(loss=loss, weighted_metrics=["accuracy"])
+        found = kt.find_mistakes(whole, (inputs, *given))
+        assert [one.startswith("The loss counts padding") for one in found] == [True] * counts
+    whole.compile(loss=kt.LabelSmoothedCrossEntropy())
+    only(kt.find_mistakes(whole, (inputs, labels)), "The loss counts padding")
+    assert kt.find_mistakes(whole, (inputs, labels, weights)) == []
+
+
 def test_batches_of_another_form():
     inputs, labels, _ = batch()
     with pytest.raises(ValueError, match=r"`batch` must be what `fit` takes.*Received: dict"):
-        kt.find_mistakes(model(), inputs)
+        kt.find_mistakes(None, inputs)
     for wrong in ({"source": labels}, {"encoder_a": labels, "encoder_b": labels}, [labels], labels):
         with pytest.raises(ValueError, match=r"The inputs must be the token ids of source and target.*Wrap a model"):
-            kt.find_mistakes(model(), (wrong, labels))
+            kt.find_mistakes(None, (wrong, labels))
     for wrong in (np.where(labels == 0, -100, labels), np.zeros_like(labels)):
         with pytest.raises(ValueError, match=r"Labels must be token ids, padded with 0, and not all of them padding"):
-            kt.find_mistakes(model(), (inputs, wrong))
+            kt.find_mistakes(None, (inputs, wrong))
     for wrong in (labels[0], np.eye(V)[labels], labels[:0], SimpleNamespace(to_tensor=None, shape=(5, None))):
         with pytest.raises(ValueError, match=r"Labels must be token ids of shape \(batch, length\), padded with 0"):
-            kt.find_mistakes(model(), (inputs, wrong))
+            kt.find_mistakes(None, (inputs, wrong))
