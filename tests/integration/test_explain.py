@@ -341,6 +341,7 @@ def test_settings_and_tags_are_those_of_the_export(site, opened, tmp_path):
     page.goto(f"{page.origin}/explain.html#to=fr&text=a+small+dog")
     page.wait_for_selector("body[data-state=done]")
     assert page.locator("#pieces button").first.text_content() == ">>fr<<"
+    assert page.locator("#language option").all_text_contents() == ["German", "French"]
     assert page.is_visible("#learned") and page.is_hidden("#sinusoidal")
     assert page.inner_text("#penalty-value") == "0.70" and page.is_disabled("#reset")
     assert page.errors == []

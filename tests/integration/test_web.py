@@ -251,12 +251,12 @@ def test_the_types_are_those_of_the_module(page, site, npm_packages, tmp_path):
     )
     shutil.copy(site / "translator.d.ts", tmp_path)
     program = """
-        import { createTranslator, type Translation, type Translator } from "./translator.js";
+        import { createTranslator, languageName, type Translation, type Translator } from "./translator.js";
         export const members: Record<keyof Translator, true> = MEMBERS;
         const { signal } = new AbortController();
         const onProgress = ({ loaded, total }: { loaded: number; total?: number }) => console.log(loaded, total);
         const translator = await createTranslator(new URL("https://example.com/model"), { signal, onProgress });
-        const targetLanguage: string = translator.languages[0];
+        const targetLanguage: string = translator.languages[0], name: string = languageName(targetLanguage, "de");
         const onText = ({ text }: { text: string }) => text.length;
         const found: Translation = await translator.translate("a", { targetLanguage, signal, onProgress: onText });
         const [sentence] = found.sentences, [{ score, words }] = sentence.hypotheses;

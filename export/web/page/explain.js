@@ -295,14 +295,14 @@ async function load() {
   const list = await fetch("models.json").then((answer) => answer.json()).catch(() => {
     throw new Error("The list of models, models.json, cannot be used. The page Translator says why.");
   });
-  const [model] = list.models, { createTranslator } = await import("./translator.js");
+  const [model] = list.models, { createTranslator, languageName } = await import("./translator.js");
   $("progress").hidden = false;
   $("status").textContent = "Loading the model …";
   translator = await createTranslator(model.folder, { onProgress: ({ loaded }) => ($("progress").value = Math.min(1, loaded / model.bytes)) });
   const { target_language, source_language, settings } = translator.settings, codes = translator.languages;
   $("progress").hidden = true;
   $("into").hidden = codes.length < 2;
-  if (codes.length > 1) $("language").replaceChildren(...codes.map((code) => new Option(code, code, false, code === target_language)));
+  if (codes.length > 1) $("language").replaceChildren(...codes.map((code) => new Option(languageName(code), code, false, code === target_language)));
   $("text").lang = tagged(source_language);
   $("beams").max = Math.max(MOST_BEAMS, settings.num_beams);
   const steps = Math.round(10 * settings.length_penalty); // The value of the model is one of the range's values.

@@ -17,7 +17,7 @@ let rich = null; // The body of a pasted text with formatting, and the same text
 const newest = {}; // The AbortController of the newest work of each kind.
 // What people call the models that an export makes, most of all the two that it makes by default.
 const NAMES = { float32: "Exact", float16: "Medium", int8: "Small", "int8-per-channel": "Small, more exact" };
-let createTranslator, siteName, models, translator, directions, direction, shown, current = 0, attention;
+let createTranslator, languageName, siteName, models, translator, directions, direction, shown, current = 0, attention;
 
 /** A signal for work of a kind; earlier work of this kind is aborted. */
 function signalFor(kind) {
@@ -140,14 +140,6 @@ function again() {
 /** Says to screen readers in which language texts are; without a code it is unknown, and not that of the page. */
 function speak(ids, code) {
   for (const id of ids) $(id).lang = code?.replaceAll("_", "-") ?? "";
-}
-
-function languageName(code) {
-  try {
-    return new Intl.DisplayNames("en", { type: "language" }).of(code.replaceAll("_", "-"));
-  } catch {
-    return code; // Not a code of a language.
-  }
 }
 
 /** Whether there is a translation, but of another text than that in the text area, is seen and said. */
@@ -428,7 +420,7 @@ async function start() {
     return problem("Browsers do not load models from a file. Serve this folder: python3 -m http.server --directory FOLDER, then open http://localhost:8000.");
   }
   try {
-    ({ createTranslator } = await import("./translator.js"));
+    ({ createTranslator, languageName } = await import("./translator.js"));
   } catch (error) {
     return problem(`The translator, translator.js, could not be loaded (${error.message}). Export the page again.`);
   }

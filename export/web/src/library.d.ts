@@ -14,6 +14,9 @@
  */
 export function createTranslator(folder: string | URL, options?: Options<Loaded>): Promise<Translator>;
 
+/** The name of a language of a model, such as "German" for `de`; `into` is the code of the language of the name. */
+export function languageName(code: string, into?: string): string;
+
 export interface Options<Progress> {
   /** Ends the work when it is aborted. */
   signal?: AbortSignal;

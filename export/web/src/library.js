@@ -15,6 +15,14 @@ export async function createTranslator(folder, options) {
   return Translator.load(address.href.replace(/\/+$/, ""), options);
 }
 
+export function languageName(code, into = "en") {
+  try {
+    return new Intl.DisplayNames(into, { type: "language" }).of(code.replaceAll("_", "-"));
+  } catch {
+    return code; // Not a code of a language.
+  }
+}
+
 /** A message about what this browser lacks, or an empty string. */
 function missing() {
   const simd = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11);
