@@ -205,11 +205,24 @@ MOMENTS = {
 }
 
 
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory):
+    """Flags of a small training, but for the folder of its run, and the last checkpoint of one that nobody ended."""
+    folder = tmp_path_factory.mktemp("straight")
+    (folder / "config.json").write_text(json.dumps(RunConfig.make({"preset": "small"}).to_dict()))
+    recipe = "--preset tiny --tokens-per-batch 60 --epochs 3 --steps-per-epoch 7 --no-export --resume auto --run-dir"
+    flags = [*own_files(folder), *SMALL, "--config", str(folder / "config.json"), *recipe.split()]
+    assert train_keras.main([*flags, str(folder / "run")]) == 0
+    return flags, checkpoint_arrays(folder / "run", 3)
+
+
 @pytest.mark.parametrize(
     ("asked_by", "moment"),
     [(signal.SIGUSR1, "a step"), *((signal.SIGTERM, moment) for moment in MOMENTS)],
 )
-def test_a_training_that_is_asked_to_end_goes_on_with_the_same_command(tmp_path, monkeypatch, capsys, asked_by, moment):
+def test_a_training_that_is_asked_to_end_goes_on_with_the_same_command(
+    straight, tmp_path, monkeypatch, capsys, asked_by, moment
+):
     """After a step or a validation, with a checkpoint and a status of its own."""
     method, wanted, done = MOMENTS[moment]
 
@@ -219,20 +232,16 @@ def test_a_training_that_is_asked_to_end_goes_on_with_the_same_command(tmp_path,
             os.kill(os.getpid(), asked_by)  # As `timeout` does, to the process and to its group.
 
     monkeypatch.setattr(fit, "TimeLeft", type("Asks", (fit.TimeLeft,), {method: ask}))
-    recipe = "--preset tiny --tokens-per-batch 60 --epochs 3 --steps-per-epoch 7 --no-export"
-    recipe = [*recipe.split(), "--resume", "auto", "--run-dir"]
-    (tmp_path / "config.json").write_text(json.dumps(RunConfig.make({"preset": "small"}).to_dict()))
-    argv = [*own_files(tmp_path), *SMALL, "--config", str(tmp_path / "config.json"), *recipe]
+    argv = [*straight[0], str(tmp_path / "run")]
     with pytest.raises(SystemExit) as ended:
-        train_keras.main([*argv, str(tmp_path / "run")])
+        train_keras.main(argv)
     assert ended.value.code == PREEMPTED
     assert f"Ended by {asked_by.name}. {done} are in the checkpoint" in capsys.readouterr().out
     monkeypatch.undo()
     before = signal.getsignal(asked_by)
-    assert train_keras.main([*argv, str(tmp_path / "run")]) == 0
+    assert train_keras.main(argv) == 0
     assert "resuming: " in capsys.readouterr().out and signal.getsignal(asked_by) == before
-    assert train_keras.main([*argv, str(tmp_path / "straight")]) == 0
-    found, expected = (checkpoint_arrays(tmp_path / name, 3) for name in ("run", "straight"))
+    found, expected = checkpoint_arrays(tmp_path / "run", 3), straight[1]
     assert {name: array.tobytes() for name, array in found.items()} == {
         name: array.tobytes() for name, array in expected.items()
     }

@@ -105,7 +105,11 @@ def run(few, tmp_path, monkeypatch):
 
 
 def test_it_runs(run, capsys):
-    names = run(("EPOCHS, BATCH_SIZE, MAX_LENGTH = 10,", "EPOCHS, BATCH_SIZE, MAX_LENGTH = 1,"))
+    small = (
+        ("EPOCHS, BATCH_SIZE, MAX_LENGTH = 10,", "EPOCHS, BATCH_SIZE, MAX_LENGTH = 1,"),
+        ("NUM_LAYERS = 128, 3", "NUM_LAYERS = 32, 1"),
+    )
+    names = run(*small)
     printed = capsys.readouterr().out
     assert "No mistake was found." in printed
     assert f"BLEU = {names['score'].score:.2f} " in printed
