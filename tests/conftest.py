@@ -32,7 +32,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parent.parent
 RUNS = {"golden", "two_way"}
-NPM_PACKAGES = ("axe-core@4.14.1", "typescript@5.9.3")
 # Files that train the runs, unless an earlier session did. Each is the first one of its process.
 TRAINING = ("integration/test_contracts.py", "integration/test_directions.py")
 # They take longest, and begin first, so that no process works on one of them alone at the end.
@@ -366,18 +365,29 @@ def site(golden, cache, tflite, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def npm_packages(request):
-    """`node_modules` with what tests alone need; skips if npm or its registry cannot be reached."""
+    """`node_modules` with what tests of the page need."""
+    return node_modules(request, "npm", "axe-core@4.14.1", "typescript@5.9.3")
+
+
+@pytest.fixture(scope="session")
+def vite(request):
+    """`node_modules` with Vite."""
+    return node_modules(request, "vite", "vite@8.4.0")
+
+
+def node_modules(request, name, *packages):
+    """A folder of packages that tests alone need; skips if npm or its registry cannot be reached."""
     if not shutil.which("npm"):
         pytest.skip("no `npm` on the PATH")
 
     def install(folder):
-        command = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1", *NPM_PACKAGES]
+        command = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1", *packages]
         done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if re.search(r"ENOTFOUND|EAI_AGAIN|ECONN|ENETUNREACH|ETIMEDOUT", done.stderr):
             pytest.skip("npm's registry cannot be reached")
         assert done.returncode == 0, done.stderr
 
-    return made_once(request, "npm", [], install) / "node_modules"
+    return made_once(request, name, [], install) / "node_modules"
 
 
 @pytest.fixture

@@ -625,6 +625,7 @@ def broken(site, opened_for_all):
     return opened_for_all(site)
 
 
+PAGE = "<!doctype html>"  # What development servers send for a file that they do not have.
 NO_ENDS = "no ends"  # The file's signatures have an output of another name.
 
 LISTS = [
@@ -646,6 +647,7 @@ LISTS = [
         ("models.json", "[1, 2", "The list of models, models.json, cannot be used ("),
         *(("models.json", text, "it must have a name, and models with name, folder and bytes") for text in LISTS),
         ("models/float32/translator.json", None, "float32/translator.json could not be loaded (404"),
+        (SETTINGS, PAGE, "float32/translator.json could not be loaded (the server sent a page instead). The folder of"),
         (SETTINGS, "{", "float32/translator.json cannot be used: "),
         (SETTINGS, "null", "translator.json cannot be used: source_length must be a whole number from 1 on."),
         (SETTINGS, {"source_length": "40"}, "cannot be used: source_length must be a whole number from 1 on."),
@@ -686,7 +688,8 @@ def test_what_is_missing_or_damaged_is_said(site, broken, name, damaged, message
     if isinstance(damaged, dict):
         damaged = json.dumps(json.loads(content) | damaged)
     body = content[:damaged] if isinstance(damaged, int) else damaged
-    answer = {"status": 404} if body is None else {"body": body, "content_type": "application/octet-stream"}
+    kind = "text/html" if damaged == PAGE else "application/octet-stream"
+    answer = {"status": 404} if body is None else {"body": body, "content_type": kind}
     page.route(f"{page.origin}/{name}", lambda route: route.fulfill(**answer))
     page.goto(page.origin)
     page.wait_for_selector("#problem:visible")

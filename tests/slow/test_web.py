@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -61,3 +62,30 @@ def test_the_command_serves_what_it_wrote(golden, cache, tmp_path):
         process.send_signal(signal.SIGINT)
         process.communicate()
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("mode", ["serve", "build"])
+def test_a_bundler_finds_the_files_of_the_library(golden, site, vite, opened, tmp_path, mode):
+    """Vite's development server, and its build."""
+    shutil.copytree(site / "models", tmp_path / "public" / "models")
+    shutil.copytree(site / "litert", tmp_path / "src" / "litert")
+    for name in ("translator.js", "worker.js"):
+        shutil.copy(site / name, tmp_path / "src")
+    (tmp_path / "index.html").write_text('<script type="module" src="/main.js"></script>')
+    (tmp_path / "main.js").write_text(f"""
+        import {{ createTranslator }} from "./src/translator.js";
+        const translator = await createTranslator("/models/float32");
+        const {{ text }} = await translator.translate({json.dumps(golden.texts[0])});
+        document.body.append(Object.assign(document.createElement("output"), {{ value: text }}));
+    """)
+    command = ["node", str(vite / "vite" / "bin" / "vite.js"), mode, *["--host", "127.0.0.1"] * (mode == "serve")]
+    started = {"cwd": tmp_path, "env": os.environ | {"NO_COLOR": "1"}, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **started) as process:
+        try:
+            address = next((match[0] for line in process.stdout if (match := re.search(r"http://127\S+", line))), "")
+            page = opened(site if address else tmp_path / "dist", address)
+            page.wait_for_selector("output")
+        finally:
+            process.kill()
+    assert page.inner_text("output") == golden.translator.translate(golden.texts[:1])[0]
+    assert page.errors == []

@@ -30,6 +30,15 @@ function missing() {
   return found ? "" : "This browser is too old: translating needs web workers and WebAssembly with SIMD, as in Chrome 91, Firefox 89 or Safari 16.4 and later.";
 }
 
+/**
+ * The addresses of LiteRT's script and WebAssembly, for browsers without and with relaxed SIMD. Bundlers find files whose
+ * addresses are written like these, and copy them.
+ */
+const litert = () => [
+  [new URL("litert/litert_wasm_compat_internal.js", import.meta.url), new URL("litert/litert_wasm_compat_internal.wasm", import.meta.url)].map(String),
+  [new URL("litert/litert_wasm_internal.js", import.meta.url), new URL("litert/litert_wasm_internal.wasm", import.meta.url)].map(String),
+];
+
 class Translator {
   #worker;
   #calls = new Map();
@@ -39,7 +48,7 @@ class Translator {
   static async load(folder, { onProgress, signal } = {}) {
     const translator = new Translator();
     try {
-      translator.settings = await translator.#ask("load", { folder }, { onProgress, signal });
+      translator.settings = await translator.#ask("load", { folder, litert: litert() }, { onProgress, signal });
     } catch (error) {
       translator.close();
       throw error;

@@ -1,6 +1,6 @@
 /** Translates in the browser with an exported TFLite folder: `translator.tflite` and `translator.json`. */
 
-import { loadAndCompile, loadLiteRt, Tensor } from "@litertjs/core";
+import { loadAndCompile, loadLiteRt, supportsFeature, Tensor } from "@litertjs/core";
 import { Placeholders } from "./placeholders.js";
 import { Sentences } from "./sentences.js";
 
@@ -12,18 +12,18 @@ export class Translator {
 
   /**
    * @param {string} folder address of the folder
-   * @param {string} litert address of the folder with LiteRT's WebAssembly
+   * @param {string[][]} litert addresses of LiteRT's script and WebAssembly, without and with relaxed SIMD
    * @param onProgress called with `{loaded, total}`: the number of bytes of the model so far and, if the server says it, of all
    */
   static async load(folder, litert, onProgress = () => {}) {
     const translator = new Translator();
     [translator.settings, translator.sentences, translator.placeholders] = await settings(`${folder}/translator.json`);
     const bytes = await download(`${folder}/translator.tflite`, onProgress);
-    // By default LiteRT looks for its files beside the worker's script.
-    globalThis.Module = { locateFile: (file) => litert + file };
-    runtime ??= loadLiteRt(litert).catch((error) => {
+    const [script, wasm] = litert[Number(await supportsFeature("relaxedSimd"))];
+    globalThis.Module = { locateFile: () => wasm };
+    runtime ??= loadLiteRt(script).catch((error) => {
       runtime = undefined; // So that the next call tries again.
-      throw new Error(`LiteRT's WebAssembly could not be started from ${litert}: ${error.message ?? error}`);
+      throw new Error(`LiteRT's WebAssembly could not be started from ${script}: ${error.message ?? error}`);
     });
     await runtime;
     translator.#model = await loadAndCompile(bytes, { accelerator: "wasm" }).catch((error) => {
@@ -294,7 +294,10 @@ async function get(address, hint = "") {
   const answer = await fetch(address).catch((error) => {
     throw new Error(`${address} could not be loaded (${error.message}). Is the server still running?`);
   });
-  if (!answer.ok) throw new Error(`${address} could not be loaded (${answer.status} ${answer.statusText}).${hint}`);
+  // Development servers send the page of an app for all that they do not have.
+  const isPage = answer.headers.get("Content-Type")?.startsWith("text/html");
+  const reason = answer.ok ? "the server sent a page instead" : `${answer.status} ${answer.statusText}`;
+  if (!answer.ok || isPage) throw new Error(`${address} could not be loaded (${reason}).${hint}`);
   return answer;
 }
 

@@ -14,8 +14,8 @@ const STREAMED = 20; // Of longer texts, whole sentences are shown, not the piec
 let model, queue = Promise.resolve();
 
 const requests = {
-  async load({ folder }, progress) {
-    model = await Translator.load(folder, new URL("litert/", self.location.href).href, progress);
+  async load({ folder, litert }, progress) {
+    model = await Translator.load(folder, litert, progress);
     return model.settings;
   },
 
