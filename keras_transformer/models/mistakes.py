@@ -8,7 +8,6 @@ import numpy as np
 
 from keras_transformer.text.special_ids import END_TOKEN_ID, PAD_TOKEN_ID
 
-ROWS = 4  # Of a batch, those with the longest targets: the model is tried with them.
 # Whole numbers up to these are exact; the next one is rounded to one of its neighbours.
 LARGEST_EXACT = {"bfloat16": 2**8, "float16": 2**11}
 LARGEST_LOGIT = 1e6  # Larger ones belong to tokens that the model forbids.
@@ -24,8 +23,8 @@ def find_mistakes(
     model may have been made of any layers. It finds:
 
     - labels that are not the decoder's input shifted by one position, and targets without an end token;
-    - a loss that counts padding: as `compile` set it, or, before that, sample weights above 0 at padding, unless the
-      logits carry a Keras mask;
+    - a loss that counts padding: as `compile` set it, or, before that and with a `train_step` of your own, sample
+      weights above 0 at padding, unless the logits carry a Keras mask;
     - source and target exchanged, in the batch or in the model;
     - padding of the source that changes the logits, unless the inputs of the model have a fixed length;
     - a decoder that sees later tokens, and one that does not see the source;
@@ -34,7 +33,8 @@ def find_mistakes(
     - with `tied_weights`, embeddings and output projection that are not one matrix.
 
     Args:
-        model: a Keras model from two arrays of token ids, of source and target, to logits (B, T, V). Padding is id 0.
+        model: a Keras model from two arrays of token ids, of source and target, to logits (B, T, V), or probabilities.
+            Padding is id 0, before or after the tokens.
         batch: what `fit` takes: (inputs, labels) or (inputs, labels, sample weights). The inputs are a dict or a pair:
             token ids of the source (B, S), and of the target (B, T), shifted right. The keys of a dict begin with
             "encoder" or "source", and with "decoder" or "target". Labels are ids (B, T).
@@ -56,21 +56,28 @@ def find_mistakes(
         >>> find_mistakes(model, (inputs, np.array([[2, 9, 3]])))[0].split(":")[0]
         'The labels do not continue what the decoder reads'
     """
-    inputs, labels, weights = _parts(batch)
+    inputs, labels = _parts(batch)
     source, target, arranged = _source_and_target(inputs)
     mistakes, exchanged = _mistakes_of_labels(source, target, labels, end_token_id)
     if exchanged:
         return mistakes  # The model would be tried with the wrong texts.
 
-    def call(source, target):
-        return model(arranged(source.astype("int32"), target.astype("int32")), training=False)
+    def tensors(*ids):
+        return arranged(*(keras.ops.convert_to_tensor(part, "int32") for part in ids))
 
-    longest = np.argsort(-(target != PAD_TOKEN_ID).sum(axis=1), kind="stable")[:ROWS]
-    source, target = source[longest], target[longest]
+    def call(*ids):
+        return model(tensors(*ids), training=False)
+
+    longest = np.argsort(-(target != PAD_TOKEN_ID).sum(axis=1), kind="stable")
+    rows = np.r_[longest[:2], longest[-2:]]  # The last ones have padding.
+    source, target, *given = (np.asarray(part)[rows] for part in (source, target, *batch[1:]) if part is not None)
     found = call(source, target)
     if len(getattr(found, "shape", ())) != 3:
-        raise ValueError(f"`model` must give logits of shape (B, T, V), one tensor. Received: {type(found).__name__}.")
-    if _counts_padding(model, found, labels, weights, batch):
+        raise ValueError(
+            f"`model` must give logits of shape (B, T, V), one tensor. Received: {type(found).__name__}. Wrap a model "
+            "that gives more: `keras.Model(model.inputs, model.outputs[0])`."
+        )
+    if _counts_padding(model, found, tensors(source, target), *given):
         mistakes.append(
             "The loss counts padding, so the model learns to write padding. Give `fit` sample weights that are 0 where "
             "labels are padding: `labels != 0`."
@@ -80,27 +87,27 @@ def find_mistakes(
 
 
 def _numbers(logits):
-    return keras.ops.convert_to_numpy(keras.ops.cast(logits, "float32"))
+    numbers = keras.ops.convert_to_numpy(keras.ops.cast(logits, "float32"))
+    # Most probabilities of a trained model are near 0, where all differences are small. Their logarithms are logits.
+    if (numbers >= 0).all() and np.allclose(numbers.sum(axis=-1), 1, atol=0.1):
+        return np.log(np.maximum(numbers, 1e-30))
+    return numbers
 
 
 def _parts(batch):
-    """The inputs, labels (B, T) and sample weights, or None, of a batch."""
+    """The inputs and labels (B, T) of a batch."""
     if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
         raise ValueError(
             "`batch` must be what `fit` takes: (inputs, labels) or (inputs, labels, sample weights). "
             f"Received: {type(batch).__name__}. Take one of a data set: `next(iter(dataset))`."
         )
-    inputs, labels, *weights = batch
-    labels = _ids("Labels", labels)
-    weights = None if not weights or weights[0] is None else np.asarray(weights[0])
-    if weights is not None:  # Those of whole sentences say nothing about padding.
-        weights = weights.reshape(labels.shape) if weights.size == labels.size else None
+    labels = _ids("Labels", batch[1])
     if labels.min() < 0 or not labels.any():
         raise ValueError(
             "Labels must be token ids, padded with 0, and not all of them padding. Received: labels from "
             f"{labels.min()} to {labels.max()}. Use 0 for padding, and weights `labels != 0`."
         )
-    return inputs, labels, weights
+    return batch[0], labels
 
 
 def _ids(name, values):
@@ -109,7 +116,7 @@ def _ids(name, values):
         ids = np.asarray(values)
         if ids.ndim == 3 and ids.shape[-1] == 1:
             ids = ids[..., 0]
-        if ids.ndim == 2 and ids.size:
+        if ids.ndim == 2 and ids.size and ids.dtype.kind in "iuf":
             return ids
     raise ValueError(
         f"{name} must be token ids of shape (batch, length), padded with 0. Received: {type(values).__name__} of shape "
@@ -176,28 +183,34 @@ def _continue(inputs, labels):
     """Whether each label is the next token of the inputs."""
     if inputs.shape != labels.shape:
         return False
-    following = inputs[:, 1:]
-    return (following == labels[:, :-1])[following != PAD_TOKEN_ID].all()
+    following, labels = inputs[:, 1:], labels[:, :-1]
+    return (following == labels)[(following != PAD_TOKEN_ID) & (labels != PAD_TOKEN_ID)].all()
 
 
-def _counts_padding(model, found, labels, weights, batch):
+def _counts_padding(model, found, inputs, labels, weights=None):
     """Whether other predictions where labels are padding change the loss; `found` are logits of the model."""
-    padding = labels == PAD_TOKEN_ID
+    padding = labels.reshape(len(labels), -1) == PAD_TOKEN_ID
     # Keras multiplies the weights by a mask that the logits carry.
     masked = getattr(found, "_keras_mask", None) is not None
+    given = {"y": keras.ops.convert_to_tensor(labels), "sample_weight": weights}
 
-    def loss(predictions):
-        predictions = keras.ops.convert_to_tensor(predictions)
+    def loss(at_padding):
+        # Probabilities, which a loss may ask for, are also logits.
+        likely = keras.ops.one_hot(np.where(padding, at_padding, END_TOKEN_ID), found.shape[-1], dtype="float32")
+        predictions = (likely + 1 / found.shape[-1]) / 2
         if masked:
             predictions._keras_mask = keras.ops.convert_to_tensor(~padding)
-        return float(model.compute_loss(y=batch[1], y_pred=predictions, sample_weight=(*batch, None)[2]))
+        with keras.StatelessScope():  # The user's own `compute_loss` may update metrics.
+            return float(keras.ops.sum(model.compute_loss(x=inputs, y_pred=predictions, **given)))
 
-    if getattr(model, "compiled", False):
-        # Probabilities, which a loss may ask for, are also logits.
-        one, other = np.random.default_rng(0).dirichlet(np.ones(found.shape[-1]), (2, *labels.shape)).astype("float32")
-        before, after = (loss(np.where(padding[..., None], at_padding, one)) for at_padding in (one, other))
-        return abs(after - before) > 1e-6 * abs(before)
-    return not masked and weights is not None and bool(weights[padding].any())
+    # A `train_step` of the user's own may leave padding out before it calls the loss, or call another one.
+    known = getattr(model, "compiled", False) and model.train_step.__module__.startswith("keras")
+    losses = known and _or_else(lambda: [loss(token_id) for token_id in (PAD_TOKEN_ID, END_TOKEN_ID)], None)
+    if losses:
+        return abs(losses[1] - losses[0]) > 1e-6 * abs(losses[0])
+    # Weights of whole sentences say nothing about padding.
+    by_token = not masked and weights is not None and weights.size == padding.size
+    return by_token and bool(weights.reshape(padding.shape)[padding].any())
 
 
 def _mistakes_of_model(model, logits, source, target, before):
@@ -221,7 +234,7 @@ def _mistakes_of_model(model, logits, source, target, before):
 
     if differ(logits(source, target)[real], before[real]):
         return ["The model gives other logits at each call, also with `training=False`: some dropout is always on."]
-    mistakes, last = [], real.sum(axis=1).max() - 1
+    mistakes, last = [], np.flatnonzero(real.any(axis=0))[-1]  # Padding may come first.
     earlier = real & (np.arange(target.shape[1]) < last)
     sees_later = differ(logits(source, _changed(target, last))[earlier], before[earlier])
     sees_end, sees_begin = (differ(logits(_changed(source, i), target)[:, 0], before[:, 0], 1e-6) for i in (-1, 0))
@@ -246,7 +259,8 @@ def _mistakes_of_model(model, logits, source, target, before):
         padded = np.pad(short, [(0, 0), (0, source.shape[1] - half)], constant_values=PAD_TOKEN_ID)
         with_padding = logits(padded, target)
         without = _or_else(lambda: logits(short, target), with_padding)
-        if differ(with_padding[real], without[real], 5e-3):
+        known = real & short.any(axis=1, keepdims=True)  # Attention to nothing but padding may be anything.
+        if differ(with_padding[known], without[known], 5e-3):
             mistakes.append(
                 "Padding is attended to: padding after the source changes the logits, so a translation depends on the "
                 "other sentences of its batch. Some attention gets no padding mask; "
@@ -285,25 +299,24 @@ def _knows_order(logits, source, target, before, differ):
     """Whether the logits change if the source is reversed."""
     reversed_source = source.copy()
     for row, ids in zip(reversed_source, source, strict=True):
-        words = ids[ids != PAD_TOKEN_ID]
-        row[: len(words)] = words[::-1]
+        row[ids != PAD_TOKEN_ID] = ids[ids != PAD_TOKEN_ID][::-1]
     if (reversed_source == source).all():
         return True  # One cannot know.
     return differ(logits(reversed_source, target)[:, 0], before[:, 0], 1e-4)
 
 
-def _knows_places(logits, source, target, differ, place=0):
-    """Whether encoder and decoder tell a token at a place from the same token, alone, at the next place."""
+def _knows_places(logits, source, target, differ, place=0, step=1):
+    """Whether encoder and decoder tell a token at a place from the same token, alone, `step` places later."""
     found = []
     for ids, others in ((source, target), (target, source)):
-        length = max(ids.shape[1], place + 2)
+        length = max(ids.shape[1], place + step + 1)
         at = np.full((2, length), PAD_TOKEN_ID)
-        at[[0, 1], [place, place + 1]] = ids[0, 0]
+        at[[0, 1], [place, place + step]] = ids[ids > 0][0]
         rows = [at[i : i + 1] for i in (0, 1)]
         if ids is source:
             one, other = (logits(row, others[:1])[0, 0] for row in rows)
         else:
-            one, other = (logits(others[:1], row)[0, place + i] for i, row in enumerate(rows))
+            one, other = (logits(others[:1], row)[0, place + step * i] for i, row in enumerate(rows))
         found.append(differ(one, other, 1e-5))
     return found
 
@@ -313,10 +326,10 @@ def _half_precision(logits, source, target, precision, differ, near):
     if precision not in LARGEST_EXACT:
         return []
     exact = LARGEST_EXACT[precision]
-    # A table of positions may end before; its rows are found by whole numbers.
+    # A table of positions may end before: the model takes no such places, or takes all for the last one.
     far = _or_else(lambda: _knows_places(logits, source, target, differ, exact), near)
-    for side_near, side_far in zip(near, far, strict=True):
-        if side_near and not side_far:
+    for side in (0, 1):
+        if near[side] and not far[side] and _knows_places(logits, source, target, differ, exact, 2)[side]:
             return [
                 f"Positions are in half precision: in {precision}, {exact} and {exact + 1} are one number, so these "
                 "positions are one. Compute positions in float32, and cast their sum with the embeddings."

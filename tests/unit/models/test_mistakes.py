@@ -33,9 +33,10 @@ class Positions(keras.layers.Layer):
     """Positions as many write them: numbers in the dtype of the layer."""
 
     supports_masking = True
+    last = 10_000  # Places after it are taken for it.
 
     def call(self, x):
-        places = ops.cast(ops.arange(ops.shape(x)[1]), self.compute_dtype)[:, None]
+        places = ops.cast(ops.minimum(ops.arange(ops.shape(x)[1]), self.last), self.compute_dtype)[:, None]
         rates = ops.cast(ops.power(10000.0, -ops.arange(D, dtype="float32") / D), self.compute_dtype)
         return x + ops.cast(ops.sin(places * rates), self.compute_dtype)
 
@@ -172,12 +173,36 @@ def test_positions_in_half_precision(dtype):
     """Found also where only the layers have the dtype, and not the model."""
     policy = "float32" if dtype == "float32" else f"mixed_{dtype}"
     alone = keras.layers.ReversibleEmbedding(V, D, mask_zero=True, dtype=policy)
-    wrong = model(lambda x: Positions(dtype=policy)(alone(x)), project=lambda x: alone(x, reverse=True))
+    positions = Positions(dtype=policy)
+    wrong = model(lambda x: positions(alone(x)), project=lambda x: alone(x, reverse=True))
     found = kt.find_mistakes(wrong, batch())
+    positions.last = 10
+    assert kt.find_mistakes(wrong, batch()) == []
     if dtype == "float32":
         assert found == []
     else:
         only(found, f"Positions are in half precision: in {dtype}, ")
+
+
+def test_padding_that_comes_first():
+    def first(ids):
+        return np.pad([[*row[row == 0], *row[row != 0]] for row in ids], [(0, 0), (9, 0)])
+
+    inputs, labels, _ = batch()
+    data = {name: first(ids) for name, ids in inputs.items()}, first(labels)
+    assert kt.find_mistakes(model(), data) == []
+    wrong = model(decode=lambda block, x, memory: block(x, memory, use_causal_mask=False))
+    only(kt.find_mistakes(wrong, data), "The decoder sees later tokens")
+
+
+def test_probabilities_of_a_trained_model():
+    """Nearly all are close to 0, and only the few others have rounding errors that are larger than these."""
+    sure = keras.layers.Dense(V, activation="softmax")
+    whole = model(project=sure)
+    sure.kernel.assign(sure.kernel * 100)
+    assert kt.find_mistakes(whole, batch()) == []
+    unseen = model(source_too=lambda x: x + 0.0, project=sure)
+    only(kt.find_mistakes(unseen, batch()), "Padding is attended to")
 
 
 def test_a_model_of_other_layers():
@@ -203,7 +228,9 @@ def test_what_cannot_be_tried():
     random = Sometimes()
     random.inner = kt.Transformer(V, num_layers=1, hidden_dim=D, dropout=0.5, **SIZES)
     only(kt.find_mistakes(random, batch()), "The model gives other logits at each call")
-    with pytest.raises(ValueError, match=r"`model` must give logits of shape \(B, T, V\), one tensor. Received: dict"):
+    with pytest.raises(
+        ValueError, match=r"logits of shape \(B, T, V\), one tensor. Received: dict. Wrap a model that gives"
+    ):
         kt.find_mistakes(lambda inputs, training: {}, batch())
 
 
@@ -235,9 +262,49 @@ def test_a_loss_that_counts_padding(softmax):
         whole.compile(loss=loss, weighted_metrics=["accuracy"])
         found = kt.find_mistakes(whole, (inputs, *given))
         assert [one.startswith("The loss counts padding") for one in found] == [True] * counts
-    whole.compile(loss=kt.LabelSmoothedCrossEntropy())
-    only(kt.find_mistakes(whole, (inputs, labels)), "The loss counts padding")
-    assert kt.find_mistakes(whole, (inputs, labels, weights)) == []
+    large = kt.Transformer(20_000, num_layers=1, hidden_dim=D, **SIZES)
+    large.compile(loss=kt.LabelSmoothedCrossEntropy())
+    only(kt.find_mistakes(large, (inputs, labels)), "The loss counts padding")
+    assert kt.find_mistakes(large, (inputs, labels, weights)) == []
+
+
+class OwnLoss(keras.Model):
+    """As in Keras' guide to a `compute_loss` of one's own, which updates a metric."""
+
+    masks = True
+
+    def compute_loss(self, x, y, y_pred, sample_weight):
+        losses = keras.losses.sparse_categorical_crossentropy(y, y_pred, from_logits=True)
+        real = ops.cast((x["decoder_token_ids"] != 0) | (not self.masks), losses.dtype)
+        self.mean.update_state(losses)
+        return ops.sum(losses * real) / ops.sum(real)
+
+
+class OwnStep(keras.Model):
+    """Leaves padding out before its loss, so that nobody can see from outside whether it does."""
+
+    def train_step(self, data):
+        raise NotImplementedError
+
+
+def test_a_loss_of_ones_own():
+    whole, data = model(project=lambda x: keras.layers.Dense(V)(x + 0.0), num_layers=1), batch()
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="none")
+    whole.compile(loss=loss)  # Keras takes the gradient of the sum.
+    only(kt.find_mistakes(whole, data[:2]), "The loss counts padding")
+    own = OwnLoss(whole.input, whole.output)
+    own.compile()
+    own.mean = keras.metrics.Mean()
+    assert kt.find_mistakes(own, data[:2]) == []
+    own.masks = False
+    only(kt.find_mistakes(own, data[:2]), "The loss counts padding")
+    assert float(own.mean.count) == 0
+    for settings in ({}, {"loss": loss}):
+        step = OwnStep(whole.input, whole.output)
+        step.compile(**settings)
+        assert kt.find_mistakes(step, data) == []
+    whole.compile()  # No loss at all.
+    assert kt.find_mistakes(whole, data) == []
 
 
 def test_batches_of_another_form():
@@ -250,6 +317,12 @@ def test_batches_of_another_form():
     for wrong in (np.where(labels == 0, -100, labels), np.zeros_like(labels)):
         with pytest.raises(ValueError, match=r"Labels must be token ids, padded with 0, and not all of them padding"):
             kt.find_mistakes(None, (inputs, wrong))
-    for wrong in (labels[0], np.eye(V)[labels], labels[:0], SimpleNamespace(to_tensor=None, shape=(5, None))):
+    for wrong in (
+        labels[0],
+        np.eye(V)[labels],
+        labels[:0],
+        labels.astype(str),
+        SimpleNamespace(to_tensor=None, shape=(5, None)),
+    ):
         with pytest.raises(ValueError, match=r"Labels must be token ids of shape \(batch, length\), padded with 0"):
             kt.find_mistakes(None, (inputs, wrong))
