@@ -32,7 +32,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parent.parent
 RUNS = {"golden", "two_way"}
-NPM_PACKAGES = ("axe-core@4.14.1", "typescript@5.9.3")
+NPM_PACKAGES = ("axe-core@4.14.1", "puppeteer-core@24.43.1", "typescript@5.9.3")
 # Files that train the runs, unless an earlier session did. Each is the first one of its process.
 TRAINING = ("integration/test_contracts.py", "integration/test_directions.py")
 # They take longest, and begin first, so that no process works on one of them alone at the end.
