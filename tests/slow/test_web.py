@@ -127,7 +127,11 @@ def webkit():
 
 def in_page(body):
     """A function that a step runs, from its body, which may use `argument` and `await until(condition)`."""
-    until = "async (found) => { while (!found()) await new Promise((next) => setTimeout(next, 20)); }"
+    until = """async (condition) => {
+        for (const end = Date.now() + 30_000; !condition(); await new Promise((next) => setTimeout(next, 20))) {
+            if (Date.now() > end) throw new Error(`This never became true: ${condition}`);
+        }
+    }"""
     return f"async (argument) => {{ const until = {until}; {body} }}"
 
 
