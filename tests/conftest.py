@@ -364,30 +364,29 @@ def site(golden, cache, tflite, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def npm_packages(request):
-    """`node_modules` with what tests of the page need."""
-    return node_modules(request, "npm", "axe-core@4.14.1", "typescript@5.9.3")
+def npm_package(request):
+    """A function that returns `node_modules` with a package, such as "axe-core@4.14.1", which tests alone need."""
+
+    def node_modules(package):
+        if not shutil.which("npm"):
+            pytest.skip("no `npm` on the PATH")
+
+        def install(folder):
+            command = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1", package]
+            done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            if re.search(r"ENOTFOUND|EAI_AGAIN|ECONN|ENETUNREACH|ETIMEDOUT", done.stderr):
+                pytest.skip("npm's registry cannot be reached")
+            assert done.returncode == 0, done.stderr
+
+        return made_once(request, package, [], install) / "node_modules"
+
+    return node_modules
 
 
 @pytest.fixture(scope="session")
-def vite(request):
-    """`node_modules` with Vite."""
-    return node_modules(request, "vite", "vite@8.4.0")
-
-
-def node_modules(request, name, *packages):
-    """A folder of packages that tests alone need; skips if npm or its registry cannot be reached."""
-    if not shutil.which("npm"):
-        pytest.skip("no `npm` on the PATH")
-
-    def install(folder):
-        command = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1", *packages]
-        done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-        if re.search(r"ENOTFOUND|EAI_AGAIN|ECONN|ENETUNREACH|ETIMEDOUT", done.stderr):
-            pytest.skip("npm's registry cannot be reached")
-        assert done.returncode == 0, done.stderr
-
-    return made_once(request, name, [], install) / "node_modules"
+def axe(npm_package):
+    """The script of axe-core."""
+    return (npm_package("axe-core@4.14.1") / "axe-core" / "axe.min.js").read_text()
 
 
 @pytest.fixture

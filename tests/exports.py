@@ -54,10 +54,10 @@ def assert_nearly_the_same(golden, folder, float32, copies_of_the_embedding):
     assert len(with_data) == copies_of_the_embedding
 
 
-def assert_accessible(page, npm_packages):
+def assert_accessible(page, axe):
     """By the rules of axe-core: what screen readers need, keyboards reach and weak eyes read."""
     if not page.evaluate("'axe' in window"):
-        page.evaluate((npm_packages / "axe-core" / "axe.min.js").read_text())  # The policy forbids another script.
+        page.evaluate(axe)  # The policy forbids another script.
     found = page.evaluate("axe.run()")
     assert len(found["passes"]) > 20
     violations = [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]]

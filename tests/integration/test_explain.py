@@ -549,7 +549,7 @@ def test_the_translator_links_to_the_explainer_and_the_service_worker_keeps_it(g
     assert f'content="{POLICY}"' in (site / "explain.html").read_text()
 
 
-def test_nothing_is_wider_than_a_phone_or_keeps_people_out(page, npm_packages):
+def test_nothing_is_wider_than_a_phone_or_keeps_people_out(page, axe):
     after(page, head(page, "Cross-attention, layer 1, head 2").click)
     after(page, page.locator("#pieces button").nth(1).click)
     page.click("summary")
@@ -559,4 +559,4 @@ def test_nothing_is_wider_than_a_phone_or_keeps_people_out(page, npm_packages):
             page.set_viewport_size({"width": width, "height": 844})
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # Colours change at once.
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-            assert_accessible(page, npm_packages)
+            assert_accessible(page, axe)

@@ -244,7 +244,7 @@ def test_a_model_can_be_on_another_server_that_allows_it(golden, site, opened, t
         assert page.evaluate(code, [f"{other}/models/float32", golden.texts[0]]) == wanted
 
 
-def test_the_types_are_those_of_the_module(page, site, npm_packages, tmp_path):
+def test_the_types_are_those_of_the_module(page, site, npm_package, tmp_path):
     """TypeScript knows the members that the module has, and no others, and what a program may do with them."""
     members = page.evaluate(
         "[...Object.keys(translator), ...Object.getOwnPropertyNames(Object.getPrototypeOf(translator))]"
@@ -279,7 +279,8 @@ def test_the_types_are_those_of_the_module(page, site, npm_packages, tmp_path):
     program = program.replace("MEMBERS", json.dumps({name: True for name in members if name != "constructor"}))
     (tmp_path / "program.mts").write_text(program)
     flags = ["--noEmit", "--strict", "--target", "es2022", "--module", "nodenext", "--lib", "es2022,dom,dom.iterable"]
-    command = ["node", str(npm_packages / "typescript" / "bin" / "tsc"), *flags, "program.mts"]
+    compiler = npm_package("typescript@5.9.3") / "typescript" / "bin" / "tsc"
+    command = ["node", str(compiler), *flags, "program.mts"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert (done.stdout, done.returncode) == ("", 0)
 
@@ -852,9 +853,9 @@ def test_a_malformed_link_does_no_harm(golden, page):
     assert followed(page, "#text") == ("", "")  # Ends that.
 
 
-def test_nothing_on_the_page_keeps_people_out(golden, page, npm_packages):
+def test_nothing_on_the_page_keeps_people_out(golden, page, axe):
     """By the rules of axe-core: what screen readers need, keyboards reach and weak eyes read."""
-    check = functools.partial(assert_accessible, page, npm_packages)
+    check = functools.partial(assert_accessible, page, axe)
     for width, scheme in ((1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")):
         page.set_viewport_size({"width": width, "height": 844})
         page.emulate_media(color_scheme=scheme)

@@ -8,12 +8,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
+from urllib.parse import urlencode
 
 import pytest
 
 from keras_transformer.export import report
 from keras_transformer.export.verify import verify
-from keras_transformer.export.web import SOURCES, export_web
+from keras_transformer.export.web import SOURCES, export_web, server
 
 
 def test_the_command_reports_every_form_of_a_run(golden, cache, has_chromium, tmp_path):
@@ -65,7 +67,7 @@ def test_the_command_serves_what_it_wrote(golden, cache, tmp_path):
 
 
 @pytest.mark.parametrize("mode", ["serve", "build"])
-def test_a_bundler_finds_the_files_of_the_library(golden, site, vite, opened, tmp_path, mode):
+def test_a_bundler_finds_the_files_of_the_library(golden, site, npm_package, opened, tmp_path, mode):
     """Vite's development server, and its build."""
     shutil.copytree(site / "models", tmp_path / "public" / "models")
     shutil.copytree(site / "litert", tmp_path / "src" / "litert")
@@ -78,7 +80,8 @@ def test_a_bundler_finds_the_files_of_the_library(golden, site, vite, opened, tm
         const {{ text }} = await translator.translate({json.dumps(golden.texts[0])});
         document.body.append(Object.assign(document.createElement("output"), {{ value: text }}));
     """)
-    command = ["node", str(vite / "vite" / "bin" / "vite.js"), mode, *["--host", "127.0.0.1"] * (mode == "serve")]
+    vite = npm_package("vite@8.4.0") / "vite" / "bin" / "vite.js"
+    command = ["node", str(vite), mode, *["--host", "127.0.0.1"] * (mode == "serve")]
     started = {"cwd": tmp_path, "env": os.environ | {"NO_COLOR": "1"}, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, **started) as process:
         try:
@@ -89,3 +92,139 @@ def test_a_bundler_finds_the_files_of_the_library(golden, site, vite, opened, tm
             process.kill()
     assert page.inner_text("output") == golden.translator.translate(golden.texts[:1])[0]
     assert page.errors == []
+
+
+# Other browsers than Chromium. A step is an address, or None to load the page again, with a function that runs in the
+# page, and its argument. The fixtures are functions that take steps and return what these functions return.
+
+
+@pytest.fixture
+def firefox(npm_package):
+    program = shutil.which("firefox") or shutil.which("firefox-esr")
+    if not program:
+        pytest.skip("no `firefox` on the PATH")
+    node_modules = npm_package("puppeteer-core@24.43.1")
+    script = """
+        import puppeteer from "puppeteer-core";
+        import { json } from "node:stream/consumers";
+        const [program, steps] = await json(process.stdin), found = [];
+        const browser = await puppeteer.launch({ browser: "firefox", executablePath: program });
+        try {
+            const page = await browser.newPage();
+            for (const [address, code, argument] of steps) {
+                await (address ? page.goto(address) : page.reload());
+                found.push(await page.evaluate(`(${code})(${JSON.stringify(argument)})`));
+            }
+        } finally {
+            await browser.close();
+        }
+        console.log(JSON.stringify(found));
+    """
+
+    def run(steps):
+        command = ["node", "--input-type=module", "--eval", script]
+        pipes = {"input": json.dumps([program, steps]), "capture_output": True, "text": True}
+        done = subprocess.run(command, cwd=node_modules.parent, timeout=300, **pipes)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return run
+
+
+@pytest.fixture
+def webkit():
+    """WebKitGTK has the engine of Safari."""
+    webdriver = pytest.importorskip("selenium.webdriver")
+    if not shutil.which("WebKitWebDriver"):
+        pytest.skip("no `WebKitWebDriver` on the PATH")
+    if not os.environ.get("DISPLAY"):
+        pytest.skip("WebKitGTK needs a display, such as that of xvfb-run")
+
+    def run(steps):
+        found = []
+        with webdriver.WebKitGTK() as driver:
+            driver.set_script_timeout(100)
+            for address, code, argument in steps:
+                driver.get(address) if address else driver.refresh()
+                script = f"const [argument, done] = arguments; ({code})(argument).then((found) => done([found]), done);"
+                found.append(driver.execute_async_script(script, argument))
+        assert all(isinstance(one, list) for one in found), found
+        return [one for (one,) in found]
+
+    return run
+
+
+def in_page(body):
+    """A function that a step runs, from its body, which may use `argument` and `await until(condition)`."""
+    until = """async (condition) => {
+        for (const end = Date.now() + 30_000; !condition(); await new Promise((next) => setTimeout(next, 20))) {
+            if (Date.now() > end) throw new Error(`This never became true: ${condition}`);
+        }
+    }"""
+    return f"async (argument) => {{ const until = {until}; {body} }}"
+
+
+TRANSLATE = in_page("""
+    const canBeCopied = !$("copy").disabled, found = [];
+    await until(() => !$("translate").disabled);
+    for (const text of argument) {
+        delete document.body.dataset.state;
+        $("source").value = text;
+        $("translate").click();
+        await until(() => document.body.dataset.state === "done");
+        const hypotheses = $("hypotheses").querySelectorAll("button span:first-child");
+        found.push([$("translation").textContent, Array.from(hypotheses, ({ textContent }) => textContent)]);
+    }
+    const underlined = getComputedStyle(document.querySelector(".doubtful")).textDecorationLine;
+    const titles = Array.from(document.querySelectorAll("#attention thead span"), (one) => one.getBoundingClientRect());
+    return [found, canBeCopied, underlined, titles.some(({ width, height }) => height > width)];
+""")
+EXPLAIN = in_page("""
+    const scores = [];
+    const after = async (act) => {
+        act();
+        await until(() => document.body.dataset.state === "done");
+        delete document.body.dataset.state;
+        scores.push(Number($("score-after").textContent.replace("score −", "-")));
+    };
+    await after(() => {});
+    const cells = document.querySelectorAll("#attention td[title]");
+    const attention = Array.from(cells, ({ title }) => Number(title.match(/: (\\S+) %$/)[1]));
+    const head = $("heads").querySelector("[data-kind=cross]"), piece = $("pieces").querySelectorAll("button")[2];
+    await after(() => head.click());
+    await after(() => head.click());
+    await after(() => piece.click());
+    const said = [head.getAttribute("aria-label"), piece.getAttribute("aria-pressed"), $("status").textContent];
+    await after(() => piece.click());
+    $("beams").value = argument;
+    await after(() => $("beams").dispatchEvent(new Event("change")));
+    return [$("before").textContent, scores, attention, piece.textContent, said];
+""")
+
+
+@pytest.mark.parametrize("browser", ["firefox", "webkit"])
+def test_other_browsers_show_what_python_finds(golden, site, browser, request):
+    run, (first, second) = request.getfixturevalue(browser), golden.texts[:2]
+    with server(site) as serving:
+        threading.Thread(target=serving.serve_forever, daemon=True).start()
+        origin = "http://{}:{}/".format(*serving.server_address)
+        texts = [first, f"Nobody {{x}} {second}"]  # Some words of the last one are doubtful.
+        explainer = f"{origin}explain.html#{urlencode({'text': first})}"
+        steps = [(origin, TRANSLATE, texts), (None, TRANSLATE, texts), (explainer, EXPLAIN, 2)]
+        *translated, explained = run(steps)
+        serving.shutdown()
+
+    def python(text, **settings):
+        return golden.translator.translate([text], return_scores=True, **settings)[0]
+
+    wanted = [
+        [golden.translator.translate_text(text), [one.text for one in python(text, num_hypotheses=4)]] for text in texts
+    ]
+    assert translated == [[wanted, False, "underline", True]] * 2
+    translation, scores, attention, piece, said = explained
+    assert translation == wanted[0][0]
+    best, narrow = python(first, return_attention=True), python(first, num_beams=2)
+    assert [scores[i] for i in (0, 2, 4, 5)] == pytest.approx([best.score] * 3 + [narrow.score], abs=2e-3)
+    assert scores[1] != scores[0] != scores[3]
+    assert attention == pytest.approx(100 * best.attention.scores[0].mean(axis=0).ravel(), abs=0.1)
+    assert said[:2] == ["Cross-attention, layer 1, head 1", "true"] and said[2].startswith(f"“{piece}” is hidden. ")

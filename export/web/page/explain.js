@@ -262,7 +262,7 @@ function showAttention() {
   // A row of the decoder can be compared if the same words were written before it.
   const same = kind === "encoder" ? rows.length : 1 + [...words, ""].findIndex((word, i) => word !== before.hypotheses[0].tokens[i]);
   const languages = [kind === "encoder" ? $("text").lang : $("after").lang, kind === "decoder" ? $("after").lang : $("text").lang];
-  const top = element("tr", {}, element("td"), ...columns.map((textContent) => element("th", { scope: "col", textContent, lang: languages[1] })));
+  const top = element("tr", {}, element("td"), ...columns.map((textContent) => element("th", { scope: "col", lang: languages[1] }, element("span", { textContent }))));
   const body = rows.map((row, t) => element("tr", {}, element("th", { scope: "row", textContent: row, lang: languages[0] }), ...columns.map((column, s) => {
     if (view === "difference" && t >= same) return element("td", { textContent: "·", title: "other words were written before" });
     const x = weight(shown, t, s) - (view === "difference" ? weight(before, t, s) : 0), percent = Math.round(100 * x);
@@ -320,6 +320,7 @@ function said(control) {
 }
 
 async function start() {
+  $("translate").disabled = $("reset").disabled = true; // Firefox remembers them when a page is loaded again.
   try {
     await load();
   } catch (error) {

@@ -371,7 +371,11 @@ function picture(found) {
     return of.reduce((sum, rows) => sum + rows[t][s], 0) / of.length;
   };
   const top = element("tr");
-  top.append(element("td"), ...attention.source.map((piece) => element("th", { scope: "col", textContent: piece, lang: $("source").lang })));
+  top.append(element("td"), ...attention.source.map((piece) => {
+    const title = element("th", { scope: "col", lang: $("source").lang });
+    title.append(element("span", { textContent: piece })); // WebKit turns it, but no cell of a table.
+    return title;
+  }));
   top.firstChild.style.border = 0;
   const rows = attention.target.map((piece, t) => {
     const row = element("tr");
@@ -416,6 +420,7 @@ function options(select, names, chosen) {
 }
 
 async function start() {
+  $("translate").disabled = $("copy").disabled = $("link").disabled = true; // Firefox remembers them when a page is loaded again.
   if (location.protocol === "file:") {
     return problem("Browsers do not load models from a file. Serve this folder: python3 -m http.server --directory FOLDER, then open http://localhost:8000.");
   }
