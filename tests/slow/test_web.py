@@ -202,6 +202,8 @@ EXPLAIN = in_page("""
 """)
 
 
+# Selenium 4.51 calls itself in a way that it warns of.
+@pytest.mark.filterwarnings("ignore:setting remote_server_addr in RemoteConnection:DeprecationWarning")
 @pytest.mark.parametrize("browser", ["firefox", "webkit"])
 def test_other_browsers_show_what_python_finds(golden, site, browser, request):
     run, (first, second) = request.getfixturevalue(browser), golden.texts[:2]
