@@ -4,6 +4,7 @@ The sources of the page lie beside this file. npm builds the page from them once
 copy it from there and need neither npm nor a network.
 """
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -225,6 +226,10 @@ class _Handler(SimpleHTTPRequestHandler):
         self.send_header("Referrer-Policy", "no-referrer")
         self.send_header("X-Content-Type-Options", "nosniff")
         super().end_headers()
+
+    def copyfile(self, source, outputfile):
+        with contextlib.suppress(ConnectionError):  # Browsers cancel downloads.
+            super().copyfile(source, outputfile)
 
     def log_message(self, *args):
         pass

@@ -9,6 +9,7 @@ import os
 import random
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -940,6 +941,18 @@ def ask(tmp_path):
 
         yield ask
         site.shutdown()
+
+
+def test_the_server_says_nothing_when_a_browser_cancels_a_download(tmp_path, capfd):
+    (tmp_path / "large").write_bytes(bytes(50_000_000))  # More than fits into the buffers of a connection.
+    with server(tmp_path) as site:
+        site.daemon_threads = False  # So that closing the server waits for the answer.
+        threading.Thread(target=site.serve_forever, daemon=True).start()
+        with socket.create_connection(site.server_address) as connection:
+            connection.sendall(b"GET /large HTTP/1.0\r\nHost: localhost\r\n\r\n")
+            assert connection.recv(12) == b"HTTP/1.0 200"
+        site.shutdown()
+    assert capfd.readouterr().err == ""
 
 
 def test_the_server_says_what_files_are_and_what_a_page_may_do(ask, tmp_path):
