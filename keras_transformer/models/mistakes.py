@@ -328,13 +328,14 @@ def _half_precision(logits, source, target, precision, differ, near):
     exact = LARGEST_EXACT[precision]
     # A table of positions may end before: the model takes no such places, or takes all for the last one.
     far = _or_else(lambda: _knows_places(logits, source, target, differ, exact), near)
-    for side in (0, 1):
-        if near[side] and not far[side] and _knows_places(logits, source, target, differ, exact, 2)[side]:
-            return [
-                f"Positions are in half precision: in {precision}, {exact} and {exact + 1} are one number, so these "
-                "positions are one. Compute positions in float32, and cast their sum with the embeddings."
-            ]
-    return []
+    unknown = [side for side in (0, 1) if near[side] and not far[side]]
+    farther = _or_else(lambda: _knows_places(logits, source, target, differ, exact, 2), near) if unknown else near
+    if not any(farther[side] for side in unknown):
+        return []
+    return [
+        f"Positions are in half precision: in {precision}, {exact} and {exact + 1} are one number, so these positions are "
+        "one. Compute positions in float32, and cast their sum with the embeddings."
+    ]
 
 
 def _untied(model, vocabulary_size):
