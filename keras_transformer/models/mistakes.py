@@ -333,8 +333,8 @@ def _half_precision(logits, source, target, precision, differ, near):
     if not any(farther[side] for side in unknown):
         return []
     return [
-        f"Positions are in half precision: in {precision}, {exact} and {exact + 1} are one number, so these positions are "
-        "one. Compute positions in float32, and cast their sum with the embeddings."
+        f"Positions are in half precision: in {precision}, {exact} and {exact + 1} are one number, so these positions "
+        "are one. Compute positions in float32, and cast their sum with the embeddings."
     ]
 
 
