@@ -365,7 +365,10 @@ def site(golden, cache, tflite, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def npm_package(request):
-    """A function that returns `node_modules` with a package, such as "axe-core@4.14.1", which tests alone need."""
+    """A function that returns `node_modules` with a package, such as "axe-core@4.14.1", which tests alone need.
+
+    The test is skipped if npm or its registry cannot be reached.
+    """
 
     def node_modules(package):
         if not shutil.which("npm"):

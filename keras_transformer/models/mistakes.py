@@ -10,6 +10,7 @@ from keras_transformer.text.special_ids import END_TOKEN_ID, PAD_TOKEN_ID
 
 # Whole numbers up to these are exact; the next one is rounded to one of its neighbours.
 LARGEST_EXACT = {"bfloat16": 2**8, "float16": 2**11}
+STEPS = ("keras", "keras_transformer")  # Packages whose `train_step` passes labels and weights to the loss as they are.
 LARGEST_LOGIT = 1e6  # Larger ones belong to tokens that the model forbids.
 
 
@@ -204,7 +205,7 @@ def _counts_padding(model, found, inputs, labels, weights=None):
             return float(keras.ops.sum(model.compute_loss(x=inputs, y_pred=predictions, **given)))
 
     # A `train_step` of the user's own may leave padding out before it calls the loss, or call another one.
-    known = getattr(model, "compiled", False) and model.train_step.__module__.startswith("keras")
+    known = getattr(model, "compiled", False) and model.train_step.__module__.split(".")[0] in STEPS
     losses = known and _or_else(lambda: [loss(token_id) for token_id in (PAD_TOKEN_ID, END_TOKEN_ID)], None)
     if losses:
         return abs(losses[1] - losses[0]) > 1e-6 * abs(losses[0])
@@ -326,11 +327,15 @@ def _half_precision(logits, source, target, precision, differ, near):
     if precision not in LARGEST_EXACT:
         return []
     exact = LARGEST_EXACT[precision]
-    # A table of positions may end before: the model takes no such places, or takes all for the last one.
-    far = _or_else(lambda: _knows_places(logits, source, target, differ, exact), near)
-    unknown = [side for side in (0, 1) if near[side] and not far[side]]
-    farther = _or_else(lambda: _knows_places(logits, source, target, differ, exact, 2), near) if unknown else near
-    if not any(farther[side] for side in unknown):
+
+    def known(step):
+        # A table of positions may end before: the model takes no such places, or takes all for the last one.
+        return _or_else(lambda: _knows_places(logits, source, target, differ, exact, step), near)
+
+    odd = known(step=1)
+    unknown = [side for side in (0, 1) if near[side] and not odd[side]]
+    even = known(step=2) if unknown else []
+    if not any(even[side] for side in unknown):
         return []
     return [
         f"Positions are in half precision: in {precision}, {exact} and {exact + 1} are one number, so these positions "

@@ -123,7 +123,7 @@ def test_work_ends_at_once_when_it_is_aborted(page):
             translator.align([text], aligned),
         ];
         const errors = Promise.all(all.map((one) => one.catch(({ name }) => name)));
-        controllers[0].abort(); // Counting may need less than the timer; 3,000 searches do not.
+        controllers[0].abort(); // Counting may end before the timer; 3,000 searches cannot.
         await new Promise((resolve) => setTimeout(resolve, 300));
         for (const one of controllers) one.abort();
         return [await errors, await translator.count("A dog. A cat.")];
